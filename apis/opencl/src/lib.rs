@@ -1,0 +1,34 @@
+//! OpenCL under hetrace: what is loaded into the traced program.
+//!
+//! * `generated/`: a wrapper for every function, made from the model;
+//! * [`layer`]: how the ICD loader's layer mechanism reaches them;
+//! * [`preload`]: the way in for loaders without layers;
+//! * [`device`]: how commands on devices are timed;
+//! * [`hooks`]: functions whose answers must look as if we were not there;
+//! * [`measure`]: sizes that only the API itself can tell.
+#![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
+
+mod capture;
+mod device;
+mod generated;
+mod hooks;
+mod kernels;
+mod layer;
+mod measure;
+mod pending;
+mod preload;
+mod queues;
+
+/// Runs when the library is loaded, as a layer or preloaded.
+extern "C" fn loaded() {
+    hetrace_interpose::start(generated::tables::API);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+/// The model that this library was made from, for whoever reads the file.
+#[used]
+#[unsafe(link_section = ".hetrace.model")]
+static MODEL: [u8; include_bytes!("generated/model.json").len()] = *include_bytes!("generated/model.json");

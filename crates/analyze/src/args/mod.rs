@@ -1,0 +1,10 @@
+//! Arguments and results as people write them: enumerations and sets of bits by
+//! name, values of queries by the type that the model gives them.
+
+mod info;
+mod names;
+mod plan;
+mod writer;
+
+pub(crate) use plan::{Plans, Role};
+pub(crate) use writer::{Args, Typed};

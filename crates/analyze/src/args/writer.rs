@@ -1,0 +1,269 @@
+//! The fields of an event as text.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::{Base, FieldClass, Scope};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
+use hetrace_model::Model;
+
+use super::info::{write_info, write_pairs};
+use super::names::{quoted, write_bytes, write_named};
+use super::plan::{EventPlan, How, Plan, Plans, Role};
+
+/// A number that is more than its text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Typed {
+    Unsigned(u64),
+    Signed(i64),
+    /// An address or a handle.
+    Pointer(u64),
+    Float(f64),
+}
+
+/// A field as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece<'t> {
+    pub role: Role,
+    pub name: &'t str,
+    /// Where its text is in [`Args::text`].
+    pub range: Range<usize>,
+    /// The value, if it is one number without a name.
+    pub typed: Option<Typed>,
+}
+
+/// The fields of one event as text. It is made to be used again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Args<'t> {
+    pub text: String,
+    pub pieces: Vec<Piece<'t>>,
+}
+
+impl<'t> Args<'t> {
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.pieces.clear();
+    }
+
+    /// The text of a piece.
+    pub fn of(&self, piece: &Piece<'_>) -> &str {
+        self.text.get(piece.range.clone()).unwrap_or("")
+    }
+
+    /// The text of the piece with that role.
+    pub fn find(&self, role: Role) -> Option<&str> {
+        let piece = self.pieces.iter().find(|p| p.role == role)?;
+        Some(self.of(piece))
+    }
+
+    /// Takes the fields of an event; `entry` is what the call's entry had, and
+    /// says which query a value is of.
+    pub fn read(&mut self, plans: &Plans<'t>, event: &Event<'_, '_>, entry: Option<&Args<'t>>) {
+        self.clear();
+        let Some(plan) = plans.of(event) else { return };
+        let mut writer =
+            Writer { args: self, plan, entry, top: 0, start: 0, depth: 0, items: 0, numbers: Vec::new() };
+        let damaged = event.visit(Scope::EventFields, &mut writer).is_err();
+        if damaged {
+            self.text.push_str(" (damaged)");
+        }
+    }
+}
+
+struct Writer<'a, 't> {
+    args: &'a mut Args<'t>,
+    plan: &'a EventPlan<'t>,
+    entry: Option<&'a Args<'t>>,
+    /// Position of the field at depth 0.
+    top: usize,
+    /// Where its text starts, if it has parts.
+    start: usize,
+    depth: u32,
+    /// Elements or members of the innermost open thing.
+    items: u64,
+    /// Elements of an array that is shown as a whole.
+    numbers: Vec<i64>,
+}
+
+impl<'t> Writer<'_, 't> {
+    fn plan(&self) -> Option<Plan<'t>> {
+        self.plan.fields.get(self.top).copied()
+    }
+
+    /// Whether the elements of the open array are collected.
+    fn collects(&self) -> bool {
+        let how = self.plan().map(|p| p.how);
+        self.depth > 0 && matches!(how, Some(How::Bytes | How::Info(_) | How::Pairs(_)))
+    }
+
+    /// Before a value that is inside of another.
+    fn separate(&mut self, field: FieldRef<'_>) {
+        if self.depth == 0 {
+            return;
+        }
+        if self.items > 0 {
+            self.args.text.push_str(", ");
+        }
+        self.items += 1;
+        if !field.name.is_empty() {
+            self.args.text.push_str(field.name);
+            self.args.text.push('=');
+        }
+    }
+
+    /// After a field at depth 0, whose text began at `start`.
+    fn done(&mut self, start: usize, typed: Option<Typed>) {
+        if let Some(plan) = self.plan() {
+            let range = start..self.args.text.len();
+            self.args.pieces.push(Piece { role: plan.role, name: plan.name, range, typed });
+        }
+    }
+
+    /// A value by its class, or by the names of a set of bits.
+    fn write(&mut self, class: &FieldClass, value: Scalar<'_>) -> Option<Typed> {
+        let bits = match self.plan().map(|p| p.how) {
+            Some(How::Bits(group) | How::Pointee(Some(group))) => Some(group),
+            _ => None,
+        };
+        let out = &mut self.args.text;
+        let hex = match class {
+            FieldClass::Integer(c) => c.base == Base::Hexadecimal,
+            FieldClass::Enum(c) => c.container.base == Base::Hexadecimal,
+            _ => false,
+        };
+        if let (Some(group), Some(value)) = (bits, integer(value)) {
+            write_named(out, group, value);
+            return None;
+        }
+        let (_, typed) = match value {
+            Scalar::Unsigned(v) if hex => (write!(out, "{v:#x}"), Some(Typed::Pointer(v))),
+            Scalar::Unsigned(v) => (write!(out, "{v}"), Some(Typed::Unsigned(v))),
+            Scalar::Signed(v) if hex => (write!(out, "{v:#x}"), Some(Typed::Pointer(v as u64))),
+            Scalar::Signed(v) => (write!(out, "{v}"), Some(Typed::Signed(v))),
+            Scalar::Float(v) => (write!(out, "{v}"), Some(Typed::Float(v))),
+            Scalar::Enum { label: Some(label), .. } => (out.write_str(label), None),
+            Scalar::Enum { value, label: None } if hex => (write!(out, "{value:#x}"), None),
+            Scalar::Enum { value, label: None } => (write!(out, "{value}"), None),
+            Scalar::Str(text) => {
+                quoted(out, text);
+                (Ok(()), None)
+            }
+            Scalar::Bytes(bytes) => {
+                quoted(out, &String::from_utf8_lossy(bytes));
+                (Ok(()), None)
+            }
+        };
+        typed
+    }
+
+    /// An array that was collected.
+    fn write_whole(&mut self, how: How<'t>) {
+        let numbers = std::mem::take(&mut self.numbers);
+        let out = &mut self.args.text;
+        if let (How::Pairs(ty), Some(model)) = (how, self.plan.model) {
+            write_pairs(out, model, ty, &numbers);
+        } else {
+            let bytes: Vec<u8> = numbers.iter().map(|&n| n as u8).collect();
+            match self.query(how) {
+                Some((model, ty)) if !bytes.is_empty() => {
+                    write_info(&mut self.args.text, model, ty, &bytes);
+                }
+                _ => write_bytes(&mut self.args.text, &bytes),
+            }
+        }
+        self.numbers = numbers;
+        self.numbers.clear();
+    }
+
+    /// The type of a query's value.
+    fn query(&self, how: How<'t>) -> Option<(&'t Model, &'t str)> {
+        let (How::Info(param), Some(model), Some(entry)) = (how, self.plan.model, self.entry) else {
+            return None;
+        };
+        let piece = entry.pieces.iter().find(|p| p.name == param)?;
+        let ty = model.info.get(entry.of(piece))?;
+        Some((model, ty))
+    }
+}
+
+/// An integer's bits as an `i64`.
+fn integer(value: Scalar<'_>) -> Option<i64> {
+    match value {
+        Scalar::Unsigned(v) => Some(v as i64),
+        Scalar::Signed(v) => Some(v),
+        Scalar::Enum { value, .. } => Some(value as i64),
+        _ => None,
+    }
+}
+
+impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
+    fn scalar(&mut self, field: FieldRef<'v>, value: Scalar<'v>) {
+        if self.collects() {
+            self.numbers.extend(integer(value));
+            return;
+        }
+        let hidden = matches!(self.plan(), Some(Plan { how: How::Hidden, .. }));
+        if self.depth > 0 || !hidden {
+            self.separate(field);
+            let start = self.args.text.len();
+            let typed = self.write(field.class, value);
+            if self.depth == 0 {
+                self.done(start, typed);
+            }
+        }
+        if self.depth == 0 {
+            self.top += 1;
+        }
+    }
+
+    fn begin_struct(&mut self, field: FieldRef<'v>) {
+        self.begin(field, "{");
+    }
+
+    fn end_struct(&mut self, _: FieldRef<'v>) {
+        self.end("}");
+    }
+
+    fn begin_array(&mut self, field: FieldRef<'v>, len: u64) {
+        let null = len == 0 && matches!(self.plan(), Some(Plan { how: How::Pointee(_), .. }));
+        self.begin(field, if null { "NULL" } else { "[" });
+    }
+
+    fn end_array(&mut self, _: FieldRef<'v>) {
+        let how = self.plan().map(|p| p.how);
+        match how {
+            Some(how @ (How::Bytes | How::Info(_) | How::Pairs(_))) if self.depth == 1 => {
+                // The bracket that was written when the array began.
+                self.args.text.pop();
+                self.write_whole(how);
+                self.end("");
+            }
+            Some(How::Pointee(_)) if self.depth == 1 && self.items == 0 => self.end(""),
+            _ => self.end("]"),
+        }
+    }
+}
+
+impl Writer<'_, '_> {
+    fn begin(&mut self, field: FieldRef<'_>, bracket: &str) {
+        self.separate(field);
+        if self.depth == 0 {
+            self.start = self.args.text.len();
+        }
+        self.args.text.push_str(bracket);
+        self.depth += 1;
+        self.items = 0;
+    }
+
+    fn end(&mut self, bracket: &str) {
+        self.args.text.push_str(bracket);
+        self.depth = self.depth.saturating_sub(1);
+        // Whatever is next in the thing around is not its first.
+        self.items = 1;
+        if self.depth == 0 {
+            self.done(self.start, None);
+            self.top += 1;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What becomes of entries and exits.
+
+use crate::trace::{FunctionId, ThreadId};
+
+/// A call that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// What is called.
+    pub function: FunctionId,
+    /// By whom.
+    pub thread: ThreadId,
+    /// When it began.
+    pub start: u64,
+    /// In how many other calls of the thread it is; unique among those open.
+    pub depth: u32,
+}
+
+/// A call that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// What was called.
+    pub function: FunctionId,
+    /// By whom.
+    pub thread: ThreadId,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Time in it that was not in other recorded calls.
+    pub own: u64,
+    /// In how many other calls of the thread it was.
+    pub depth: u32,
+    /// The error code, if it failed.
+    pub error: Option<i64>,
+}
+
+impl Call {
+    /// How long it took.
+    pub fn duration(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+/// Why there is no end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The trace ends before.
+    TraceEnds,
+    /// Its exit was lost.
+    ExitLost,
+    /// Its thread ended before.
+    ThreadEnded,
+}
+
+/// A call whose end is not in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// What was called.
+    pub function: FunctionId,
+    /// By whom.
+    pub thread: ThreadId,
+    /// When it began.
+    pub start: u64,
+    /// When it became clear that there will be no end.
+    pub until: u64,
+    /// In how many other calls of the thread it was.
+    pub depth: u32,
+    /// Why.
+    pub why: Why,
+}
+
+/// An exit without an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// What returned.
+    pub function: FunctionId,
+    /// Whose it was.
+    pub thread: ThreadId,
+    /// When.
+    pub end: u64,
+    /// The error code, if it failed.
+    pub error: Option<i64>,
+}
+
+/// A run of equal calls in one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// What was called.
+    pub function: FunctionId,
+    /// By whom.
+    pub thread: ThreadId,
+    /// How many calls.
+    pub count: u64,
+    /// When the first began.
+    pub first: u64,
+    /// When the last ended.
+    pub last: u64,
+    /// Time in all of them.
+    pub total: u64,
+    /// In how many other calls they were.
+    pub depth: u32,
+    /// The error code of each of them: a run repeats the call before it.
+    pub error: Option<i64>,
+}

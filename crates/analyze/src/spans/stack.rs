@@ -1,0 +1,140 @@
+//! The calls that are open on one thread.
+
+use super::calls::{Call, Open, Orphan, Unfinished, Why};
+use crate::trace::{FunctionId, ThreadId};
+
+/// An open call.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    function: FunctionId,
+    start: u64,
+    depth: u32,
+    /// The stream it was recorded in; an API of a thread has one at a time.
+    stream: u32,
+    /// Time in calls directly inside.
+    inside: u64,
+    /// Whether its exit may be among lost events.
+    doubtful: bool,
+    /// Whether the call around ended first and has counted this one's time.
+    counted: bool,
+}
+
+/// The open calls of a thread, the outermost first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stack {
+    frames: Vec<Frame>,
+    /// For a run of equal calls: the last call that ended.
+    pub last: Option<(FunctionId, Option<i64>)>,
+}
+
+/// What an exit turns out to be.
+pub(super) enum Ended {
+    Call(Call),
+    Orphan(Orphan),
+}
+
+impl Stack {
+    pub fn depth(&self) -> u32 {
+        self.frames.last().map_or(0, |f| f.depth.saturating_add(1))
+    }
+
+    pub fn enter(
+        &mut self,
+        thread: ThreadId,
+        function: FunctionId,
+        start: u64,
+        stream: u32,
+        doubtful: bool,
+    ) -> Open {
+        let depth = self.depth();
+        self.frames.push(Frame { function, start, depth, stream, inside: 0, doubtful, counted: false });
+        Open { function, thread, start, depth }
+    }
+
+    /// Whether the innermost call is one of this stream that has likely ended.
+    pub fn top_is_doubtful(&self, stream: u32) -> bool {
+        let top = self.frames.last();
+        top.is_some_and(|f| f.doubtful && f.stream == stream)
+    }
+
+    /// From now on, exits of this stream's calls may be missing.
+    pub fn doubt(&mut self, stream: u32) {
+        let own = self.frames.iter_mut().filter(|f| f.stream == stream);
+        own.for_each(|f| f.doubtful = true);
+    }
+
+    /// Gives up the innermost call.
+    pub fn give_up(&mut self, thread: ThreadId, until: u64, why: Why) -> Option<Unfinished> {
+        let frame = self.frames.pop()?;
+        Some(frame.unfinished(thread, until, why))
+    }
+
+    /// Gives up the innermost call of a stream.
+    pub fn give_up_of(&mut self, stream: u32, thread: ThreadId, until: u64, why: Why) -> Option<Unfinished> {
+        let at = self.frames.iter().rposition(|f| f.stream == stream)?;
+        Some(self.frames.remove(at).unfinished(thread, until, why))
+    }
+
+    /// Whether calls of this stream stand above the one that an exit is of:
+    /// their own exits are missing.
+    pub fn is_covered(&self, function: FunctionId, stream: u32) -> bool {
+        let own = |f: &&Frame| f.stream == stream;
+        let mut own = self.frames.iter().rev().filter(own);
+        let top = own.next();
+        top.is_some_and(|f| f.function != function) && own.any(|f| f.function == function)
+    }
+
+    /// Ends the innermost call of a function.
+    pub fn exit(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
+        self.last = Some((function, error));
+        let Some(at) = self.frames.iter().rposition(|f| f.function == function) else {
+            return Ended::Orphan(Orphan { function, thread, end, error });
+        };
+        let mut frame = self.frames.remove(at);
+        // A call of another API inside may be recorded as ending later, by a tick.
+        if let Some(inner) = self.frames.get_mut(at)
+            && !inner.counted
+        {
+            inner.counted = true;
+            let time = end.saturating_sub(inner.start);
+            frame.inside = frame.inside.saturating_add(time);
+        }
+        let duration = end.saturating_sub(frame.start);
+        if !frame.counted
+            && let Some(outer) = at.checked_sub(1).and_then(|i| self.frames.get_mut(i))
+        {
+            outer.inside = outer.inside.saturating_add(duration);
+        }
+        Ended::Call(Call {
+            function,
+            thread,
+            start: frame.start,
+            end,
+            own: duration.saturating_sub(frame.inside),
+            depth: frame.depth,
+            error,
+        })
+    }
+
+    /// Counts time of calls that are not on the stack as inside the innermost.
+    pub fn add_inside(&mut self, first: u64, time: u64) {
+        if let Some(top) = self.frames.last_mut()
+            && top.start <= first
+        {
+            top.inside = top.inside.saturating_add(time);
+        }
+    }
+}
+
+impl Frame {
+    fn unfinished(self, thread: ThreadId, until: u64, why: Why) -> Unfinished {
+        Unfinished {
+            function: self.function,
+            thread,
+            start: self.start,
+            until: until.max(self.start),
+            depth: self.depth,
+            why,
+        }
+    }
+}

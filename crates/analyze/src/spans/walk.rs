@@ -1,0 +1,311 @@
+//! The walk.
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::{Event, StreamError};
+
+use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
+use super::commands::{Command, NewQueue};
+use super::stack::{Ended, Stack};
+use super::summary::Summary;
+use crate::trace::{Class, Cursor, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace};
+
+/// Where in the trace something is.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'w> {
+    /// Nanoseconds on the trace's clock.
+    pub time: u64,
+    /// The thread; of a command, the drainer's idea of one.
+    pub thread: ThreadId,
+    /// All threads met so far.
+    pub threads: &'w Threads,
+}
+
+impl<'w> At<'w> {
+    /// The thread's ids and name.
+    pub fn who(&self) -> &'w Thread {
+        self.threads.get(self.thread)
+    }
+}
+
+/// Is told what a walk finds. What it does not care for, it leaves out;
+/// [`ControlFlow::Break`] ends the walk.
+///
+/// The calls of one API on one thread come properly nested. Each
+/// [`Visitor::entry`] is followed by either [`Visitor::exit`] or
+/// [`Visitor::unfinished`] with its depth, which no other call of the thread
+/// has in between.
+#[allow(unused_variables, reason = "names in a trait's default methods are documentation")]
+pub trait Visitor {
+    /// What a walk that is ended early yields.
+    type Break;
+
+    /// Every event, before what it means.
+    fn event(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call begins; `event` has what was passed.
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call ends; `event` has what came back.
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call will have no end.
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// An exit has no entry.
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A run of equal calls.
+    fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A command on a device.
+    fn command(
+        &mut self,
+        at: At<'_>,
+        command: &Command<'_>,
+        event: &Event<'_, '_>,
+    ) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A queue was made.
+    fn queue(&mut self, at: At<'_>, queue: &NewQueue<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// An event of another kind.
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// Bytes that could not be read.
+    fn damage(&mut self, damage: &StreamError) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Goes over a whole trace.
+pub fn walk<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    let mut summary = walk_part(trace.cursor(), visitor)?;
+    summary.add_manifest(trace);
+    ControlFlow::Continue(summary)
+}
+
+/// Goes over a part of a trace, of which the summary then is.
+pub(crate) fn walk_part<V: Visitor>(
+    mut cursor: Cursor<'_>,
+    visitor: &mut V,
+) -> ControlFlow<V::Break, Summary> {
+    let mut walker = Walker::default();
+    while let Some(item) = cursor.next_item() {
+        match item {
+            Item::Damage { error, after } => {
+                visitor.damage(&error)?;
+                let cut = matches!(error, StreamError::Truncated { .. });
+                walker.summary.damage(error, after.filter(|_| cut));
+            }
+            Item::Event(occurrence) => walker.event(occurrence, visitor)?,
+        }
+    }
+    walker.finish(cursor.threads(), visitor)?;
+    let mut summary = walker.summary;
+    summary.finish(&cursor);
+    ControlFlow::Continue(summary)
+}
+
+#[derive(Default)]
+struct Walker {
+    /// By thread.
+    stacks: Vec<Stack>,
+    /// By stream: the packet and the thread of its last event.
+    streams: Vec<Option<(u32, ThreadId)>>,
+    summary: Summary,
+}
+
+impl Walker {
+    #[inline]
+    fn event<V: Visitor>(
+        &mut self,
+        occurrence: Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
+        let at = At { time, thread, threads };
+        self.summary.see(time);
+        if self.streams.get(stream as usize).copied().flatten() != Some((occurrence.packet, thread)) {
+            self.enter_packet(&occurrence, visitor)?;
+        }
+        visitor.event(at, event)?;
+        match class {
+            Class::Entry(function) => {
+                let open = self.entry(&occurrence, *function, visitor)?;
+                visitor.entry(at, &open, event)
+            }
+            Class::Exit(function, verdict) => {
+                let error = verdict.error(event);
+                self.exit(&occurrence, *function, error, visitor)
+            }
+            Class::Fold(function, fields) => {
+                let fold = self.fold(&occurrence, *function, fields);
+                visitor.fold(at, &fold, event)
+            }
+            Class::Command(fields) => {
+                let command = Command::read(fields, event, time, at.who().pid);
+                self.summary.commands += 1;
+                self.summary.untimed += u64::from(command.times.is_none());
+                let end = command.times.map_or(time, |t| t.end);
+                self.summary.last = self.summary.last.max(Some(end));
+                visitor.command(at, &command, event)
+            }
+            Class::Queue(fields) => {
+                let queue = NewQueue::read(fields, event, at.who().pid);
+                visitor.queue(at, &queue, event)
+            }
+            Class::Other => visitor.other(at, event),
+        }
+    }
+
+    fn stack(&mut self, thread: ThreadId) -> &mut Stack {
+        if self.stacks.len() <= thread.index() {
+            self.stacks.resize_with(thread.index() + 1, Stack::default);
+        }
+        &mut self.stacks[thread.index()]
+    }
+
+    #[cold]
+    fn enter_packet<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let (stream, thread) = (occurrence.stream, occurrence.thread);
+        let slot = stream as usize;
+        if self.streams.len() <= slot {
+            self.streams.resize(slot + 1, None);
+        }
+        let now = Some((occurrence.packet, thread));
+        let before = std::mem::replace(&mut self.streams[slot], now);
+        // Threads of one packet take turns in other tracers' streams, so only a
+        // new packet says that the thread before has ended.
+        let (packet_before, thread_before) = before.unwrap_or((occurrence.packet, thread));
+        let new_packet = packet_before != occurrence.packet;
+        let why = if thread_before != thread {
+            new_packet.then_some(Why::ThreadEnded)
+        } else {
+            occurrence.after_gap.then_some(Why::ExitLost)
+        };
+        if let Some(why) = why.filter(|_| occurrence.owns_stream) {
+            self.give_up_stream(occurrence, thread_before, why, visitor)?;
+        }
+        if occurrence.lossy && occurrence.owns_stream {
+            self.stack(thread).doubt(stream);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn give_up_stream<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        thread: ThreadId,
+        why: Why,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let (time, threads) = (occurrence.time, occurrence.threads);
+        let at = At { time, thread, threads };
+        while let Some(call) = self.stack(thread).give_up_of(occurrence.stream, thread, time, why) {
+            self.summary.unfinished += 1;
+            visitor.unfinished(at, &call)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn entry<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break, Open> {
+        let &Occurrence { time, thread, stream, threads, lossy, .. } = occurrence;
+        while self.stack(thread).top_is_doubtful(stream) {
+            let at = At { time, thread, threads };
+            if let Some(call) = self.stack(thread).give_up(thread, time, Why::ExitLost) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        let stack = self.stack(thread);
+        ControlFlow::Continue(stack.enter(thread, function, time, stream, lossy))
+    }
+
+    #[inline]
+    fn exit<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        error: Option<i64>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let &Occurrence { time, thread, stream, threads, .. } = occurrence;
+        let at = At { time, thread, threads };
+        while self.stack(thread).is_covered(function, stream) {
+            let stack = self.stack(thread);
+            if let Some(call) = stack.give_up_of(stream, thread, time, Why::ExitLost) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        match self.stack(thread).exit(thread, function, time, error) {
+            Ended::Call(call) => {
+                self.summary.calls += 1;
+                visitor.exit(at, &call, &occurrence.event)
+            }
+            Ended::Orphan(orphan) => {
+                self.summary.orphans += 1;
+                visitor.orphan(at, &orphan, &occurrence.event)
+            }
+        }
+    }
+
+    fn fold(&mut self, occurrence: &Occurrence<'_, '_>, function: FunctionId, fields: &[usize; 4]) -> Fold {
+        let get = |&field: &usize| {
+            let scope = hetrace_ctf::class::Scope::EventFields;
+            let value = occurrence.event.get_at(scope, field);
+            value.and_then(hetrace_ctf::Scalar::as_u64).unwrap_or(0)
+        };
+        let [count, first, last, total] = [0, 1, 2, 3].map(|i| get(&fields[i]));
+        let thread = occurrence.thread;
+        let stack = self.stack(thread);
+        stack.add_inside(first, total);
+        let repeats = stack.last.filter(|(before, _)| *before == function);
+        let (error, depth) = (repeats.and_then(|(_, error)| error), stack.depth());
+        self.summary.calls = self.summary.calls.saturating_add(count);
+        Fold { function, thread, count, first, last, total, depth, error }
+    }
+
+    /// Gives up what is still open.
+    fn finish<V: Visitor>(&mut self, threads: &Threads, visitor: &mut V) -> ControlFlow<V::Break> {
+        let time = self.summary.last.unwrap_or(0);
+        for (index, stack) in self.stacks.iter_mut().enumerate() {
+            let thread = ThreadId(u32::try_from(index).unwrap_or(u32::MAX));
+            let at = At { time, thread, threads };
+            while let Some(call) = stack.give_up(thread, time, Why::TraceEnds) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

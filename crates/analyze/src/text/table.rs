@@ -1,0 +1,113 @@
+//! Tables with a bar between the columns.
+
+use std::fmt::{self, Write};
+
+use super::Style;
+
+/// A column's heading and whether it is flush left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub heading: &'static str,
+    pub left: bool,
+}
+
+impl Column {
+    pub const fn left(heading: &'static str) -> Self {
+        Self { heading, left: true }
+    }
+
+    pub const fn right(heading: &'static str) -> Self {
+        Self { heading, left: false }
+    }
+}
+
+/// Rows of cells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+    /// Rows below the line.
+    totals: usize,
+}
+
+const BAR: &str = " | ";
+
+impl Table {
+    pub fn new(columns: Vec<Column>) -> Self {
+        Self { columns, ..Self::default() }
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// A row below the line.
+    pub fn total(&mut self, cells: Vec<String>) {
+        self.totals += 1;
+        self.rows.push(cells);
+    }
+
+    /// Writes the table; the first column gives way when all is wider than `width`.
+    pub fn write(
+        &self,
+        out: &mut dyn Write,
+        style: Style,
+        width: Option<usize>,
+        max_name: Option<usize>,
+    ) -> fmt::Result {
+        let length = |text: &str| text.chars().count();
+        let cell = |row: &[String], i: usize| row.get(i).map_or(0, |c| length(c));
+        let mut widths: Vec<usize> = self.columns.iter().map(|c| length(c.heading)).collect();
+        for (i, w) in widths.iter_mut().enumerate() {
+            *w = self.rows.iter().map(|r| cell(r, i)).fold(*w, usize::max);
+        }
+        let others: usize = widths.iter().skip(1).map(|w| w + BAR.len()).sum();
+        let room = width.map(|w| w.saturating_sub(others).max(MIN_NAME));
+        let most = [room, max_name.map(|m| m.max(1))].into_iter().flatten().min();
+        if let (Some(first), Some(most)) = (widths.first_mut(), most) {
+            *first = (*first).min(most.max(length(self.columns[0].heading)));
+        }
+        let headings: Vec<_> = self.columns.iter().map(|c| c.heading.to_owned()).collect();
+        writeln!(out, "{}", style.bold(&self.line(&headings, &widths)))?;
+        let rule: Vec<_> = widths.iter().map(|w| "-".repeat(*w)).collect();
+        let rule = rule.join("-+-");
+        writeln!(out, "{}", style.dim(&rule))?;
+        let body = self.rows.len() - self.totals.min(self.rows.len());
+        for (i, row) in self.rows.iter().enumerate() {
+            if i == body {
+                writeln!(out, "{}", style.dim(&rule))?;
+            }
+            writeln!(out, "{}", self.line(row, &widths))?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (i, (column, &width)) in self.columns.iter().zip(widths).enumerate() {
+            if i > 0 {
+                line.push_str(BAR);
+            }
+            let text = cut(cells.get(i).map_or("", String::as_str), width);
+            let _ = match column.left {
+                true => write!(line, "{text:<width$}"),
+                false => write!(line, "{text:>width$}"),
+            };
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A name is never cut shorter than this.
+const MIN_NAME: usize = 12;
+
+/// The text, or its start and an ellipsis.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}

@@ -1,0 +1,70 @@
+//! Arguments of a slice.
+
+use super::names::{Names, Of};
+use super::packets::field::{annotation, event};
+use super::proto::Message;
+use crate::args::{Args, Role, Typed};
+
+/// Longer texts are cut: they are to be read in a side panel.
+const MAX_TEXT: usize = 256;
+
+/// Annotations gathered for one event, as its fields.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Annotations {
+    message: Message,
+}
+
+impl Annotations {
+    pub fn clear(&mut self) {
+        self.message.clear();
+    }
+
+    /// The bytes, to be put into a track event.
+    pub fn bytes(&self) -> &[u8] {
+        self.message.bytes()
+    }
+
+    fn add(&mut self, names: &mut Names, name: &str, value: impl FnOnce(&mut Message)) {
+        let number = names.number(Of::Annotation, name);
+        self.message.message(event::ANNOTATION, |m| {
+            m.varint(annotation::NAME, number);
+            value(m);
+        });
+    }
+
+    pub fn text(&mut self, names: &mut Names, name: &str, text: &str) {
+        let end = text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
+        self.add(names, name, |m| match end {
+            None => m.string(annotation::STRING, text),
+            Some(end) => m.string(annotation::STRING, &format!("{}…", &text[..end])),
+        });
+    }
+
+    pub fn number(&mut self, names: &mut Names, name: &str, number: u64) {
+        self.add(names, name, |m| m.varint(annotation::UINT, number));
+    }
+
+    pub fn signed(&mut self, names: &mut Names, name: &str, number: i64) {
+        self.add(names, name, |m| m.varint(annotation::INT, number as u64));
+    }
+
+    pub fn pointer(&mut self, names: &mut Names, name: &str, address: u64) {
+        self.add(names, name, |m| m.varint(annotation::POINTER, address));
+    }
+
+    /// All arguments of a call's entry or exit.
+    pub fn args(&mut self, names: &mut Names, args: &Args<'_>) {
+        for piece in &args.pieces {
+            let name = if piece.role == Role::Return { "result" } else { piece.name };
+            match piece.typed {
+                Some(Typed::Unsigned(v)) => self.number(names, name, v),
+                Some(Typed::Signed(v)) => self.signed(names, name, v),
+                Some(Typed::Pointer(v)) => self.pointer(names, name, v),
+                Some(Typed::Float(v)) => {
+                    self.add(names, name, |m| m.double(annotation::DOUBLE, v));
+                }
+                None => self.text(names, name, args.of(piece)),
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Packets on their way out.
+
+use std::io::{self, Write};
+
+use super::proto::Message;
+
+/// Numbers of the fields, as Perfetto's `.proto` files have them.
+pub(super) mod field {
+    pub const TRACE_PACKET: u32 = 1;
+
+    pub mod packet {
+        pub const CLOCK_SNAPSHOT: u32 = 6;
+        pub const TIMESTAMP: u32 = 8;
+        pub const SEQUENCE_ID: u32 = 10;
+        pub const TRACK_EVENT: u32 = 11;
+        pub const INTERNED_DATA: u32 = 12;
+        pub const SEQUENCE_FLAGS: u32 = 13;
+        pub const DEFAULTS: u32 = 59;
+        pub const TRACK_DESCRIPTOR: u32 = 60;
+    }
+
+    pub mod defaults {
+        pub const TIMESTAMP_CLOCK_ID: u32 = 58;
+    }
+
+    pub mod clocks {
+        pub const CLOCK: u32 = 1;
+        pub const PRIMARY: u32 = 2;
+        pub const ID: u32 = 1;
+        pub const TIMESTAMP: u32 = 2;
+    }
+
+    pub mod interned {
+        pub const CATEGORY: u32 = 1;
+        pub const EVENT_NAME: u32 = 2;
+        pub const ANNOTATION_NAME: u32 = 3;
+        pub const IID: u32 = 1;
+        pub const TEXT: u32 = 2;
+    }
+
+    pub mod track {
+        pub const UUID: u32 = 1;
+        pub const NAME: u32 = 2;
+        pub const PROCESS: u32 = 3;
+        pub const THREAD: u32 = 4;
+        pub const PARENT: u32 = 5;
+        pub const PROCESS_PID: u32 = 1;
+        pub const PROCESS_CMDLINE: u32 = 2;
+        pub const PROCESS_NAME: u32 = 6;
+        pub const THREAD_PID: u32 = 1;
+        pub const THREAD_TID: u32 = 2;
+        pub const THREAD_NAME: u32 = 5;
+    }
+
+    pub mod event {
+        pub const CATEGORY: u32 = 3;
+        pub const ANNOTATION: u32 = 4;
+        pub const TYPE: u32 = 9;
+        pub const NAME: u32 = 10;
+        pub const TRACK: u32 = 11;
+        pub const FLOW: u32 = 47;
+        pub const BEGIN: u64 = 1;
+        pub const END: u64 = 2;
+        pub const INSTANT: u64 = 3;
+    }
+
+    pub mod annotation {
+        pub const NAME: u32 = 1;
+        pub const UINT: u32 = 3;
+        pub const INT: u32 = 4;
+        pub const DOUBLE: u32 = 5;
+        pub const STRING: u32 = 6;
+        pub const POINTER: u32 = 7;
+    }
+}
+
+use field::{clocks, defaults, packet};
+
+const CLOCK_REALTIME: u64 = 1;
+const CLOCK_MONOTONIC: u64 = 3;
+/// All packets are of one sequence, whose names are interned once.
+const SEQUENCE: u64 = 1;
+const STATE_CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+/// Bytes gathered before they are written.
+const CHUNK: usize = 64 * 1024;
+
+/// Gathers packets and writes them.
+pub(super) struct Packets<'o> {
+    out: &'o mut dyn Write,
+    chunk: Message,
+}
+
+impl<'o> Packets<'o> {
+    /// Begins a trace whose first event is at `first`; `epoch` is what has to be
+    /// added for the time since the Unix epoch.
+    pub fn new(out: &'o mut dyn Write, first: u64, epoch: Option<i64>) -> Self {
+        let mut packets = Self { out, chunk: Message::default() };
+        packets.chunk.message(field::TRACE_PACKET, |p| {
+            p.varint(packet::SEQUENCE_ID, SEQUENCE);
+            p.varint(packet::SEQUENCE_FLAGS, STATE_CLEARED);
+            p.message(packet::DEFAULTS, |d| {
+                d.varint(defaults::TIMESTAMP_CLOCK_ID, CLOCK_MONOTONIC);
+            });
+            p.message(packet::CLOCK_SNAPSHOT, |s| {
+                let wall = epoch.and_then(|e| first.checked_add_signed(e));
+                let clocks = [(CLOCK_MONOTONIC, Some(first)), (CLOCK_REALTIME, wall)];
+                for (id, time) in clocks {
+                    let Some(time) = time else { continue };
+                    s.message(clocks::CLOCK, |c| {
+                        c.varint(clocks::ID, id);
+                        c.varint(clocks::TIMESTAMP, time);
+                    });
+                }
+                s.varint(clocks::PRIMARY, CLOCK_MONOTONIC);
+            });
+        });
+        packets
+    }
+
+    /// Adds a packet.
+    pub fn add(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+        self.chunk.message(field::TRACE_PACKET, |p| {
+            p.varint(packet::SEQUENCE_ID, SEQUENCE);
+            p.varint(packet::SEQUENCE_FLAGS, NEEDS_STATE);
+            write(p);
+        });
+        if self.chunk.bytes().len() >= CHUNK {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Writes what has been gathered.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(self.chunk.bytes())?;
+        self.chunk.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! `hetrace/manifest.json`: what the launcher noted beside the trace.
+
+use serde::{Deserialize, Deserializer};
+
+/// The manifest. Every member may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// Version of this form; 0 when there is no manifest.
+    pub schema: u32,
+    /// Version of hetrace.
+    pub version: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// When recording began, on the trace's clock.
+    pub start_ns: Option<u64>,
+    /// When it ended.
+    pub end_ns: Option<u64>,
+    /// How the program ended; none if the launcher did not see it.
+    pub exit: Option<Exit>,
+    /// Processes that recorded.
+    pub processes: Vec<Process>,
+    /// What was lost.
+    pub losses: Losses,
+    /// How well device times are known.
+    pub device_clocks: Vec<DeviceClock>,
+    /// How well the host's times are known.
+    pub host_clock: HostClock,
+    /// Remarks of the tracer.
+    pub notes: Vec<String>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// By itself.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+/// A process that recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Process {
+    /// Its id.
+    pub pid: i64,
+    /// Its parent's id.
+    pub parent: Option<i64>,
+    /// Its command line.
+    #[serde(deserialize_with = "line")]
+    pub command: String,
+}
+
+/// What was lost on the way into the trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Records that found no room in a ring.
+    pub records: u64,
+    /// Calls of which nothing was recorded.
+    pub calls: u64,
+    /// Calls of threads that got no ring.
+    pub calls_without_ring: u64,
+    /// Commands on devices whose times are missing.
+    pub device_commands: u64,
+    /// Commands that were under way when the program ended.
+    pub commands_under_way: u64,
+    /// Bytes that could not be written to disk.
+    pub unwritten_bytes: u64,
+    /// Bytes of rings that made no sense.
+    pub damaged_bytes: u64,
+    /// By thread.
+    pub threads: Vec<LostThread>,
+}
+
+/// What one thread lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct LostThread {
+    /// Its process.
+    pub pid: i64,
+    /// Its id.
+    pub tid: i64,
+    /// Its name.
+    pub name: String,
+    /// The API whose ring was full.
+    pub api: String,
+    /// Records that found no room.
+    pub records: u64,
+    /// Calls of which nothing was recorded.
+    pub calls: u64,
+}
+
+/// How well the times of a device are known.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct DeviceClock {
+    /// The process that used it.
+    pub pid: i64,
+    /// Its handle.
+    #[serde(deserialize_with = "line")]
+    pub device: String,
+    /// Its name.
+    pub name: String,
+    /// Largest error of a time, in nanoseconds.
+    pub error_ns: Option<f64>,
+}
+
+impl DeviceClock {
+    /// The device's name, or its handle.
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { &self.device } else { &self.name }
+    }
+}
+
+/// How well the host's times are known.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct HostClock {
+    /// Largest error seen of a time, in nanoseconds.
+    pub error_ns: f64,
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// When it is no JSON or its members have other types than these.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+
+    /// Whether the launcher lived to write it.
+    pub fn is_present(&self) -> bool {
+        self.schema != 0
+    }
+}
+
+/// A text, a list of texts, or a number: as one line.
+fn line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Line {
+        Text(String),
+        Words(Vec<String>),
+        Handle(u64),
+        Nothing(()),
+    }
+    Ok(match Line::deserialize(deserializer)? {
+        Line::Text(text) => text,
+        Line::Words(words) => words.join(" "),
+        Line::Handle(handle) => format!("{handle:#x}"),
+        Line::Nothing(()) => String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_may_be_missing() {
+        assert_eq!(Manifest::parse(b"{}").unwrap(), Manifest::default());
+    }
+
+    #[test]
+    fn members_are_read() {
+        let text = br#"{"schema":1,"command":["./app","-n"],"exit":{"signal":9},
+            "processes":[{"pid":7,"parent":1,"command":["./app","-n"]}],
+            "losses":{"records":3,"threads":[{"pid":7,"tid":8,"name":"w","api":"toy","records":3}]},
+            "device_clocks":[{"pid":7,"device":4096,"error_ns":120,"epochs":2}], "later":true}"#;
+        let manifest = Manifest::parse(text).unwrap();
+        assert_eq!(manifest.exit, Some(Exit::Signal(9)));
+        assert_eq!(manifest.processes[0].command, "./app -n");
+        assert_eq!(manifest.losses.threads[0].tid, 8);
+        assert_eq!(manifest.device_clocks[0].device, "0x1000");
+        assert_eq!(manifest.device_clocks[0].title(), "0x1000");
+        assert!(manifest.is_present());
+    }
+}

@@ -1,0 +1,120 @@
+//! An open trace: its streams, the models of its APIs, and its manifest.
+
+mod class;
+mod cursor;
+mod functions;
+mod manifest;
+mod open;
+mod threads;
+
+use hetrace_model::Model;
+
+pub use class::{Class, Classes, CommandFields, QueueFields, Verdict};
+pub use cursor::{Cursor, Item, Occurrence};
+pub use functions::{Function, FunctionId, Functions};
+pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
+pub use open::OpenError;
+pub use threads::{Thread, ThreadId, Threads};
+
+/// A trace, ready to be walked over as often as one likes.
+#[derive(Debug)]
+pub struct Trace {
+    ctf: hetrace_ctf::read::Trace,
+    models: Vec<Model>,
+    manifest: Manifest,
+    functions: Functions,
+    classes: Classes,
+    problems: Vec<String>,
+}
+
+impl Trace {
+    /// Puts a trace together from its parts, and resolves its event classes.
+    pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
+        let mut functions = Functions::new(&models);
+        let classes = Classes::resolve(ctf.class(), &models, &mut functions);
+        Self { ctf, models, manifest, functions, classes, problems: Vec::new() }
+    }
+
+    /// The streams and their description.
+    pub fn ctf(&self) -> &hetrace_ctf::read::Trace {
+        &self.ctf
+    }
+
+    /// The models that the trace brings along.
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// What the launcher noted; empty when it was killed.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// All functions that may occur.
+    pub fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// The model of a function's API.
+    pub fn model_of(&self, id: FunctionId) -> Option<&Model> {
+        self.models.get(self.functions.get(id).api)
+    }
+
+    /// What a function is in its model.
+    pub fn described(&self, id: FunctionId) -> Option<&hetrace_model::Function> {
+        let function = self.functions.get(id);
+        self.models.get(function.api)?.functions.get(function.index?)
+    }
+
+    /// What an error code of a function means, or the code itself.
+    pub fn error_name(&self, id: FunctionId, code: i64) -> String {
+        let name = || {
+            let (model, function) = (self.model_of(id)?, self.described(id)?);
+            if function.success == hetrace_model::Success::ReturnNonNull {
+                return Some("NULL".to_owned());
+            }
+            let group = function.returns_values.as_ref();
+            // An error that comes through a parameter is of the API's own kind.
+            let through_result = function.success == hetrace_model::Success::ReturnZero;
+            let group = group.filter(|_| through_result).unwrap_or(&model.errors);
+            let group = model.enums.iter().find(|g| g.name == *group)?;
+            let named = group.values.iter().find(|(_, value)| *value == code)?;
+            Some(named.0.clone())
+        };
+        name().unwrap_or_else(|| code.to_string())
+    }
+
+    /// What the event classes are, for [`crate::print`] and such.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// What was wrong with files that the analyses can do without.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Nanoseconds to be added to the trace's clock for the time since the Unix
+    /// epoch; none if the trace does not say.
+    pub fn epoch_offset_ns(&self) -> Option<i64> {
+        let clock = self.ctf.class().clocks.first()?;
+        clock.ns_from_origin(0).filter(|&ns| ns != 0)
+    }
+
+    /// A walk over all events in the order of time.
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor::new(self, self.ctf.streams())
+    }
+
+    /// The same for one stream.
+    pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
+        Cursor::new(self, self.ctf.stream(stream).into_iter())
+    }
+
+    /// Whether each call is in one stream, with all that is inside of it: if
+    /// each stream is of one thread at a time, and threads call one API only.
+    pub fn streams_are_independent(&self) -> bool {
+        let streams = &self.ctf.class().streams;
+        self.functions.apis().len() <= 1 && streams.iter().all(cursor::is_by_thread)
+    }
+}

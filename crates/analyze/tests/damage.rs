@@ -1,0 +1,76 @@
+//! No trace makes a report panic, whatever became of its bytes.
+
+mod common;
+
+use hetrace_analyze::{print, tally, timeline};
+
+struct Random(u64);
+
+impl Random {
+    /// xorshift64
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below.max(1) as u64) as usize
+    }
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    for (_, script) in scripts() {
+        for _ in 0..60 {
+            let trace = common::build_with(common::models(), &script, |bytes| {
+                for _ in 0..random.next(6) {
+                    let (at, value) = (random.next(bytes.len()), random.next(256) as u8);
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte = value;
+                    }
+                }
+                if random.next(4) == 0 {
+                    bytes.truncate(random.next(bytes.len()));
+                }
+            });
+            let extended = tally::Options { extended: true };
+            let _ = tally::tally(&trace, &extended).render(&tally::TextOptions::default());
+            for form in [print::Form::Calls, print::Form::Events] {
+                let options = print::Options { form, ..print::Options::default() };
+                print::print(&trace, &options, &mut std::io::sink()).expect("a sink");
+            }
+            timeline::timeline(&trace, &timeline::Options::default(), &mut std::io::sink()).expect("a sink");
+        }
+    }
+}
+
+/// Streams read apart give the same as streams read together.
+#[test]
+fn parts_add_up() {
+    for (path, script) in scripts() {
+        let alone = common::build(&script);
+        if alone.models().len() > 1 {
+            continue;
+        }
+        let merged = common::build_with(common::models(), &script, |_| {});
+        assert!(alone.streams_are_independent() && !merged.streams_are_independent());
+        let options = tally::Options { extended: true };
+        let (apart, together) = (tally::tally(&alone, &options), tally::tally(&merged, &options));
+        assert_eq!(apart, together, "{path}");
+    }
+}
+
+/// The golden traces.
+fn scripts() -> Vec<(String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let entries = std::fs::read_dir(folder).expect("the folder").flatten().map(|e| e.path());
+    let mut scripts: Vec<_> = entries
+        .filter(|p| p.extension().is_some_and(|e| e == "txt"))
+        .map(|p| {
+            let text = std::fs::read_to_string(&p).expect("readable");
+            let script = text.split("\n== ").next().unwrap_or("").to_owned();
+            (p.display().to_string(), script)
+        })
+        .collect();
+    scripts.sort();
+    scripts
+}

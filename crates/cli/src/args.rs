@@ -1,0 +1,214 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Shows what a program and its accelerators really did, on one time line.
+#[derive(Debug, Parser)]
+#[command(name = "hetrace", version, about, long_about = None, max_term_width = 100)]
+#[command(after_help = "`hetrace ./app args` is short for `hetrace run -- ./app args`.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program, record what it does, and print the answer
+    Run(Run),
+    /// Print tables of calls, commands and traffic
+    Tally(Tally),
+    /// Print every event, decoded
+    Print(Print),
+    /// Write a time line for Perfetto (ui.perfetto.dev)
+    Timeline(Timeline),
+    /// Show what is recorded of each function
+    Model(Model),
+    /// Tell what works on this machine, what not and why, and what mends it
+    Doctor(Doctor),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+}
+
+/// How much is recorded.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Commands on devices, and the calls that make them, build code, and wait
+    Minimal,
+    /// Every call; equal polls in a row become one record
+    #[default]
+    Default,
+    /// Every call by itself, and more of what pointers point at
+    Full,
+}
+
+/// What happens when a ring is full.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Records are lost, counted and reported
+    #[default]
+    Drop,
+    /// The program waits
+    Block,
+}
+
+/// How an API is reached.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Interpose {
+    /// By the loader's layer mechanism where there is one, else preloaded
+    #[default]
+    Auto,
+    /// By the loader's layer mechanism
+    Layer,
+    /// Preloaded
+    Preload,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// How much is recorded
+    #[arg(short, long, value_enum, default_value_t, env = "HETRACE_MODE")]
+    pub mode: Mode,
+    /// Folder of the trace; must not exist [default: hetrace-<program>-<n>]
+    #[arg(short, long, env = "HETRACE_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// APIs to trace, separated by commas, or `auto` for all
+    #[arg(short, long, default_value = "auto", value_delimiter = ',', env = "HETRACE_TRACE")]
+    pub trace: Vec<String>,
+    /// Record only functions that match this glob (may be repeated)
+    #[arg(long, value_name = "GLOB", env = "HETRACE_INCLUDE", value_delimiter = ',')]
+    pub include: Vec<String>,
+    /// Record no function that matches this glob (may be repeated)
+    #[arg(long, value_name = "GLOB", env = "HETRACE_EXCLUDE", value_delimiter = ',')]
+    pub exclude: Vec<String>,
+    /// What happens when a thread records faster than the trace can be written
+    #[arg(long, value_enum, default_value_t, env = "HETRACE_ON_FULL")]
+    pub on_full: OnFull,
+    /// Memory for each recording thread, in KiB
+    #[arg(long, default_value_t = 1024, value_name = "KIB", env = "HETRACE_BUFFER")]
+    pub buffer: u32,
+    /// Do not time commands on devices
+    #[arg(long, env = "HETRACE_NO_DEVICE")]
+    pub no_device: bool,
+    /// Compress the trace (each packet by zstd)
+    #[arg(long, env = "HETRACE_COMPRESS")]
+    pub compress: bool,
+    /// Store the sources of device code
+    #[arg(long, env = "HETRACE_SOURCES")]
+    pub sources: bool,
+    /// How the API is reached
+    #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
+    pub interpose: Interpose,
+    /// Print no tables at the end
+    #[arg(short, long, env = "HETRACE_QUIET")]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub command: Vec<OsString>,
+}
+
+/// Options of `tally`.
+#[derive(Debug, Args)]
+pub struct Tally {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Tell devices and queues apart
+    #[arg(long)]
+    pub extended: bool,
+    /// Cut longer names
+    #[arg(long, value_name = "BYTES")]
+    pub max_name: Option<usize>,
+}
+
+/// Options of `print`.
+#[derive(Debug, Args)]
+pub struct Print {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// Print entry and exit of each call as events of their own
+    #[arg(long)]
+    pub events: bool,
+    /// Print the time of day instead of the time since the start
+    #[arg(long)]
+    pub wall: bool,
+    /// Print the machine's monotonic time, as other traces of the same boot have it
+    #[arg(long, conflicts_with = "wall")]
+    pub monotonic: bool,
+    /// Print the time since the line before, too
+    #[arg(long)]
+    pub deltas: bool,
+}
+
+/// Options of `timeline`.
+#[derive(Debug, Args)]
+pub struct Timeline {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Leave the arguments of calls out
+    #[arg(long)]
+    pub no_arguments: bool,
+}
+
+/// Options of `model`.
+#[derive(Debug, Args)]
+pub struct Model {
+    /// The API [default: all, in short]
+    pub api: Option<String>,
+    /// The function
+    pub function: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Puts `run --` before a command line that begins with a program.
+pub fn with_implied_run(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let Some(first) = args.get(1).map(|a| a.to_string_lossy().into_owned()) else { return args };
+    let command = <Cli as clap::CommandFactory>::command();
+    let known =
+        first == "help" || first.starts_with('-') || command.get_subcommands().any(|c| c.get_name() == first);
+    if !known {
+        args.splice(1..1, ["run".into(), "--".into()]);
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_needs_no_run() {
+        let line = |l: &[&str]| with_implied_run(l.iter().map(OsString::from));
+        assert_eq!(line(&["hetrace", "./app", "-x"]), ["hetrace", "run", "--", "./app", "-x"]);
+        assert_eq!(line(&["hetrace", "tally"]), ["hetrace", "tally"]);
+        assert_eq!(line(&["hetrace", "--version"]), ["hetrace", "--version"]);
+        assert_eq!(line(&["hetrace"]), ["hetrace"]);
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

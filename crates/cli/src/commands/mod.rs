@@ -1,0 +1,46 @@
+//! One file per command.
+
+mod doctor;
+mod man;
+mod model;
+mod newest;
+mod print;
+mod run;
+mod tally;
+mod terminal;
+mod timeline;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::Command;
+
+/// Exit status when hetrace itself failed.
+pub const OWN_FAILURE: u8 = 125;
+
+/// Does what was typed.
+pub fn dispatch(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Model(args) => model::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Man => man::run(),
+        Command::Tally(args) => tally::run(&args),
+        Command::Print(args) => print::run(&args),
+        Command::Timeline(args) => timeline::run(&args),
+    }
+}
+
+/// Whether an error is only that nobody reads our output any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|e| e.downcast_ref::<std::io::Error>());
+    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Says what of a trace could not be read.
+fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
+    for problem in trace.problems() {
+        eprintln!("hetrace: {problem}");
+    }
+}

@@ -1,0 +1,147 @@
+//! `hetrace run`.
+
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use hetrace_analyze::tally::{Options, TextOptions, tally};
+use hetrace_session::manifest::{Exit, Manifest};
+use hetrace_session::{Library, RunError, RunOptions, Selection, Way, apis, run as session_run};
+
+use super::terminal;
+use crate::args::{Interpose, Mode, OnFull, Run};
+
+/// Bits of what is stored besides.
+const SOURCES: u32 = 1 << 3;
+
+/// Runs a program under trace.
+pub fn run(args: Run) -> Result<ExitCode> {
+    let libraries = chosen(&args.trace)?;
+    let output = match &args.output {
+        Some(path) if path.exists() => bail!("{} exists already; choose another with -o", path.display()),
+        Some(path) => path.clone(),
+        None => free_name(&args.command[0].to_string_lossy())?,
+    };
+    let options = RunOptions {
+        command: args.command.clone(),
+        output: output.clone(),
+        selection: Selection {
+            mode: match args.mode {
+                Mode::Minimal => hetrace_session::Mode::Minimal,
+                Mode::Default => hetrace_session::Mode::Default,
+                Mode::Full => hetrace_session::Mode::Full,
+            },
+            include: args.include.clone(),
+            exclude: args.exclude.clone(),
+            devices: !args.no_device,
+        },
+        way: match args.interpose {
+            Interpose::Auto => Way::Auto,
+            Interpose::Layer => Way::Layer,
+            Interpose::Preload => Way::Preload,
+        },
+        block: args.on_full == OnFull::Block,
+        ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
+        capture: if args.sources { SOURCES } else { 0 },
+        compress: args.compress,
+        shown: std::env::args().skip(1).collect(),
+    };
+    let outcome = match session_run(&options, &libraries) {
+        Ok(outcome) => outcome,
+        Err(RunError::Start { program, error }) => {
+            eprintln!("hetrace: {program}: {error}");
+            // As a shell has it: 127 not found, 126 not to be run.
+            let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+            return Ok(ExitCode::from(code));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut stderr = std::io::stderr().lock();
+    report(&mut stderr, &output, &outcome.manifest, &outcome.remarks, outcome.living, args.quiet)?;
+    Ok(status(outcome.manifest.exit))
+}
+
+fn chosen(wanted: &[String]) -> Result<Vec<Library>> {
+    let all = apis::find()?;
+    if all.is_empty() {
+        bail!(
+            "no API library (libhetrace_*.so) beside the hetrace binary or in ../lib/hetrace; \
+             build with `cargo build --release`, or set HETRACE_LIBRARIES"
+        );
+    }
+    if wanted.iter().any(|w| w == "auto") {
+        return Ok(all);
+    }
+    for name in wanted {
+        if !all.iter().any(|l| l.model.api == *name) {
+            let names: Vec<&str> = all.iter().map(|l| &*l.model.api).collect();
+            bail!("no API `{name}`; there is: {}", names.join(", "));
+        }
+    }
+    Ok(all.into_iter().filter(|l| wanted.contains(&l.model.api)).collect())
+}
+
+/// `hetrace-<program>-<n>` with the first free number.
+fn free_name(program: &str) -> Result<PathBuf> {
+    let base = Path::new(program).file_name().map_or("trace".into(), |n| n.to_string_lossy().into_owned());
+    let safe: String =
+        base.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    (1..100_000u32)
+        .map(|n| PathBuf::from(format!("hetrace-{safe}-{n}")))
+        .find(|p| !p.exists())
+        .context("no free name for the trace here; choose one with -o")
+}
+
+fn status(exit: Option<Exit>) -> ExitCode {
+    match exit {
+        Some(Exit::Code(code)) => ExitCode::from(code as u8),
+        // As a shell has it.
+        Some(Exit::Signal(signal)) => ExitCode::from(128u8.wrapping_add(signal as u8)),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn report(
+    out: &mut (impl Write + IsTerminal + AsFd),
+    trace: &Path,
+    manifest: &Manifest,
+    remarks: &[String],
+    living: usize,
+    quiet: bool,
+) -> Result<()> {
+    for remark in remarks {
+        writeln!(out, "hetrace: {remark}")?;
+    }
+    for note in &manifest.notes {
+        writeln!(out, "hetrace: {note}")?;
+    }
+    if living > 0 {
+        writeln!(out, "hetrace: {living} traced processes still run; the trace ends here")?;
+    }
+    if !quiet && manifest.written.records > 0 {
+        let opened = hetrace_analyze::trace::Trace::open(trace)?;
+        let tables = tally(&opened, &Options { extended: false });
+        let options = TextOptions {
+            colour: terminal::colour(out),
+            extended: false,
+            width: terminal::columns(out),
+            max_name: None,
+        };
+        write!(out, "{}", tables.render(&options))?;
+    }
+    if manifest.written.records == 0 && remarks.is_empty() {
+        writeln!(out, "hetrace: the program made no call that is traced (see `hetrace doctor`)")?;
+    }
+    let name = trace.display();
+    writeln!(
+        out,
+        "hetrace: {} records, {} bytes in {name}",
+        manifest.written.records, manifest.written.bytes
+    )?;
+    if !quiet && manifest.written.records > 0 {
+        writeln!(out, "hetrace: next: hetrace timeline {name}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! C types as Rust sees them at an `extern "C"` boundary.
+
+use hetrace_model::{Kind, Model, Param};
+
+/// The Rust type of a parameter.
+pub fn param(model: &Model, p: &Param) -> Result<String, String> {
+    ctype(model, &p.base, p.pointers, p.ctype.starts_with("const")).map_err(|e| format!("{}: {e}", p.name))
+}
+
+/// The Rust type of a result, `None` for `void`.
+pub fn result(model: &Model, returns: &str) -> Result<Option<String>, String> {
+    let stars = returns.bytes().filter(|b| *b == b'*').count();
+    let base = returns.trim_start_matches("const ").split('*').next().unwrap_or("").trim();
+    if base == "void" && stars == 0 {
+        return Ok(None);
+    }
+    ctype(model, base, stars as u8, false).map(Some)
+}
+
+fn ctype(model: &Model, base: &str, pointers: u8, is_const: bool) -> Result<String, String> {
+    let mutability = if is_const { "*const" } else { "*mut" };
+    match pointers {
+        0 => element(model, base),
+        1 => Ok(format!("{mutability} {}", element(model, base)?)),
+        // What stands between is never written by us.
+        _ => Ok(format!("{mutability} P")),
+    }
+}
+
+/// The Rust type of one element of a named type.
+fn element(model: &Model, base: &str) -> Result<String, String> {
+    let ty = model.types.iter().find(|t| t.name == base);
+    let ty = ty.ok_or_else(|| format!("no type `{base}`"))?;
+    let name = match (ty.kind, ty.size) {
+        (Kind::Uint, 1 | 2 | 4 | 8) => format!("u{}", ty.size * 8),
+        (Kind::Int, 1 | 2 | 4 | 8) => format!("i{}", ty.size * 8),
+        (Kind::Float, 4 | 8) => format!("f{}", ty.size * 8),
+        (Kind::Handle | Kind::Callback, _) => "P".to_owned(),
+        (Kind::Struct, size) if size > 0 => format!("[u8; {size}]"),
+        (Kind::Opaque | Kind::Struct, _) => "c_void".to_owned(),
+        (kind, size) => return Err(format!("`{base}`: {kind:?} of {size} bytes")),
+    };
+    Ok(name)
+}
+
+/// A parameter's name, when it is not a word of Rust.
+pub fn ident(name: &str) -> String {
+    const WORDS: &[&str] = &["type", "in", "ref", "mod", "fn", "use", "move", "box", "self", "where"];
+    if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
+}

@@ -1,0 +1,55 @@
+//! Names, wrappers and the loader's dispatch table.
+
+use std::fmt::Write;
+
+use hetrace_model::{Function, Model};
+
+use crate::heading;
+
+/// Whether programs reach the function through the API's loader, which has one
+/// real function for it; others are handed out by address, one per platform.
+pub fn by_loader(model: &Model, f: &Function) -> bool {
+    let dispatch = &model.interpose.dispatch;
+    if dispatch.is_empty() { f.extension.is_none() } else { dispatch.contains(&f.name) }
+}
+
+/// `tables.rs`.
+pub fn tables(model: &Model) -> String {
+    let mut out = heading(model, "use super::prelude::*;\nuse super::wrappers;");
+    let count = model.functions.len();
+    let _ = writeln!(out, "/// The API's name.\npub const API: &str = \"{}\";\n", model.api);
+    let _ = writeln!(out, "/// Names of all functions with a NUL, in the order of their numbers.");
+    let _ = writeln!(out, "pub static NAMES: [&std::ffi::CStr; {count}] = [");
+    for f in &model.functions {
+        let _ = writeln!(out, "    c\"{}\",", f.name);
+    }
+    let _ = writeln!(out, "];\n");
+    let loader: Vec<(usize, &Function)> =
+        model.functions.iter().enumerate().filter(|(_, f)| by_loader(model, f)).collect();
+    let _ = writeln!(out, "/// Number and wrapper of each function that the loader exports.");
+    let _ = writeln!(out, "pub static LOADER: [(usize, Address); {}] = [", loader.len());
+    for (index, f) in &loader {
+        let _ = writeln!(out, "    ({index}, Address(wrappers::{} as *const c_void)),", f.name);
+    }
+    let _ = writeln!(out, "];\n");
+    let extensions: Vec<(usize, &Function)> =
+        model.functions.iter().enumerate().filter(|(_, f)| !by_loader(model, f)).collect();
+    let _ = writeln!(out, "/// Number and wrappers of each function that is handed out by address.");
+    let _ = writeln!(out, "pub static HANDED_OUT: [(usize, [Address; INSTANCES]); {}] = [", extensions.len());
+    for (index, f) in &extensions {
+        let instances: Vec<String> =
+            (0..4).map(|i| format!("Address(wrappers::{}::<{i}> as *const c_void)", f.name)).collect();
+        let _ = writeln!(out, "    ({index}, [{}]),", instances.join(", "));
+    }
+    let _ = writeln!(out, "];\n");
+    let number = |name: &String| model.functions.iter().position(|f| f.name == *name);
+    let dispatch: Vec<String> = model
+        .interpose
+        .dispatch
+        .iter()
+        .map(|name| number(name).map_or("usize::MAX".to_owned(), |n| n.to_string()))
+        .collect();
+    let _ = writeln!(out, "/// Numbers of the functions in the order of the loader's dispatch table.");
+    let _ = writeln!(out, "pub static DISPATCH: [usize; {}] = [{}];", dispatch.len(), dispatch.join(", "));
+    out
+}

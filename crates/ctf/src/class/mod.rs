@@ -1,0 +1,169 @@
+//! The description of a trace: what the metadata says, as data.
+//!
+//! Reader and writer share it: [`crate::tsdl::parse`] makes it from text,
+//! [`crate::tsdl::print`] makes text from it.
+
+mod field;
+mod path;
+
+pub use field::{
+    ArrayClass, Base, ByteOrder, Encoding, EnumClass, EnumMapping, Field, FieldClass, FloatClass,
+    IntegerClass, SequenceClass, StringClass, StructClass, VariantClass,
+};
+pub use path::{FieldPath, Scope};
+
+/// The magic number at the start of each packet of a data stream.
+pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
+
+/// A whole trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceClass {
+    /// Major version of the format: 1.
+    pub major: u64,
+    /// Minor version of the format: 8.
+    pub minor: u64,
+    /// Identity of the trace; packets repeat it.
+    pub uuid: Option<[u8; 16]>,
+    /// The order meant by integers that name none.
+    pub byte_order: ByteOrder,
+    /// What each packet starts with.
+    pub packet_header: Option<StructClass>,
+    /// Facts on the environment, in the order written.
+    pub env: Vec<(String, EnvValue)>,
+    /// Clocks that integers may be mapped to.
+    pub clocks: Vec<ClockClass>,
+    /// Kinds of data streams.
+    pub streams: Vec<StreamClass>,
+}
+
+impl TraceClass {
+    /// An empty CTF 1.8 trace.
+    pub fn new(byte_order: ByteOrder) -> Self {
+        Self {
+            major: 1,
+            minor: 8,
+            uuid: None,
+            byte_order,
+            packet_header: None,
+            env: Vec::new(),
+            clocks: Vec::new(),
+            streams: Vec::new(),
+        }
+    }
+
+    /// The clock of that name.
+    pub fn clock(&self, name: &str) -> Option<&ClockClass> {
+        self.clocks.iter().find(|c| c.name == name)
+    }
+
+    /// The value of an environment entry.
+    pub fn env(&self, name: &str) -> Option<&EnvValue> {
+        self.env.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+    }
+
+    /// The stream class with that id.
+    pub fn stream(&self, id: u64) -> Option<&StreamClass> {
+        self.streams.iter().find(|s| s.id == id)
+    }
+}
+
+/// The value of an environment entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvValue {
+    /// A number.
+    Int(i64),
+    /// A text.
+    Str(String),
+}
+
+/// A clock: what its ticks mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockClass {
+    /// The name that mappings refer to.
+    pub name: String,
+    /// Identity; traces with the same one can be merged. LTTng puts the boot id here.
+    pub uuid: Option<[u8; 16]>,
+    /// For people.
+    pub description: Option<String>,
+    /// Ticks per second; never 0.
+    pub frequency: u64,
+    /// Uncertainty in ticks.
+    pub precision: Option<u64>,
+    /// Seconds from the origin to tick 0.
+    pub offset_seconds: i64,
+    /// Ticks to be added to `offset_seconds`.
+    pub offset: u64,
+    /// Whether the origin is the same for all traces with this clock.
+    pub absolute: bool,
+}
+
+impl ClockClass {
+    /// A clock of a given frequency whose tick 0 is the origin.
+    pub fn new(name: impl Into<String>, frequency: u64) -> Self {
+        Self {
+            name: name.into(),
+            uuid: None,
+            description: None,
+            frequency,
+            precision: None,
+            offset_seconds: 0,
+            offset: 0,
+            absolute: false,
+        }
+    }
+
+    /// Nanoseconds from the origin at a tick; none where that exceeds an `i64`.
+    #[inline]
+    pub fn ns_from_origin(&self, ticks: u64) -> Option<i64> {
+        // Nearly always, and for each event of a trace.
+        if self.frequency == 1_000_000_000
+            && let Some(ns) = self.offset.checked_add(ticks)
+            && let Ok(ns) = i64::try_from(ns)
+            && let Some(offset) = self.offset_seconds.checked_mul(1_000_000_000)
+            && let Some(ns) = offset.checked_add(ns)
+        {
+            return Some(ns);
+        }
+        let total = u128::from(self.offset) + u128::from(ticks);
+        let ns = if self.frequency == 1_000_000_000 {
+            total
+        } else {
+            // At most 2^65 * 10^9 < 2^96, so this cannot overflow.
+            total * 1_000_000_000 / u128::from(self.frequency.max(1))
+        };
+        let ns = i128::try_from(ns).ok()?;
+        i64::try_from(i128::from(self.offset_seconds) * 1_000_000_000 + ns).ok()
+    }
+}
+
+/// A kind of data stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StreamClass {
+    /// The `stream_id` in packet headers.
+    pub id: u64,
+    /// What follows the packet header.
+    pub packet_context: Option<StructClass>,
+    /// What each event starts with.
+    pub event_header: Option<StructClass>,
+    /// What follows the header of every event of the stream.
+    pub event_context: Option<StructClass>,
+    /// Kinds of events.
+    pub events: Vec<EventClass>,
+}
+
+/// A kind of event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventClass {
+    /// The `id` in event headers.
+    pub id: u64,
+    /// The name.
+    pub name: String,
+    /// The log level, if the source has them.
+    pub log_level: Option<i64>,
+    /// Where the event's model is described (`model.emf.uri`).
+    pub emf_uri: Option<String>,
+    /// Context of this kind of event only.
+    pub context: Option<StructClass>,
+    /// The payload: TSDL's `fields`.
+    pub fields: StructClass,
+}

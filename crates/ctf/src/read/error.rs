@@ -1,0 +1,226 @@
+//! What can be wrong with a trace.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::tsdl::MetadataError;
+
+/// A trace that cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A file or folder that cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Metadata that cannot be understood.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// Another version of CTF than 1.8.
+    #[error("CTF version {major}.{minor} instead of 1.8")]
+    Version {
+        /// Its major number.
+        major: u64,
+        /// Its minor number.
+        minor: u64,
+    },
+    /// Metadata that describes no decodable layout.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// A layout that cannot be decoded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A length or tag that is not there, or not before what needs it.
+    #[error("{place}: no field {reference:?} before it")]
+    Unresolved {
+        /// The scope, with the event's name where it belongs to one.
+        place: String,
+        /// The reference.
+        reference: String,
+    },
+    /// A length that is no unsigned integer, or a tag that is no enumeration.
+    #[error("{place}: {reference:?} cannot serve as a {role}")]
+    WrongTarget {
+        /// The scope, with the event's name where it belongs to one.
+        place: String,
+        /// The reference.
+        reference: String,
+        /// What it should serve as.
+        role: &'static str,
+    },
+    /// An integer of 0 or more than 64 bits, an alignment that is no power of
+    /// two, or a float that is neither binary32 nor binary64.
+    #[error("{place}: field {field:?} has an impossible size or alignment")]
+    BadLayout {
+        /// The scope, with the event's name where it belongs to one.
+        place: String,
+        /// The field.
+        field: String,
+    },
+    /// Fields nested deeper than the decoder follows.
+    #[error("{place}: fields nested more than {limit} deep")]
+    TooDeep {
+        /// The scope, with the event's name where it belongs to one.
+        place: String,
+        /// How deep it follows.
+        limit: u32,
+    },
+}
+
+/// Bytes that do not hold what the metadata says. Positions are bits from the
+/// start of the packet.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A field beyond the end of the content.
+    #[error("{need} bits at bit {at} exceed the content of {end} bits")]
+    PastEnd {
+        /// Where the field starts.
+        at: u64,
+        /// How long it is; `u64::MAX` for more than can be said.
+        need: u64,
+        /// Where the content ends.
+        end: u64,
+    },
+    /// A string without its NUL.
+    #[error("unterminated string at bit {at}")]
+    Unterminated {
+        /// Where it starts.
+        at: u64,
+    },
+    /// A tag that chooses no option.
+    #[error("tag value {tag} at bit {at} chooses no option of the variant")]
+    NoOption {
+        /// The tag.
+        tag: i128,
+        /// Where the variant is.
+        at: u64,
+    },
+    /// A length or tag inside an option that was not chosen.
+    #[error("the length or tag needed at bit {at} was not in the event")]
+    Unset {
+        /// Where it is needed.
+        at: u64,
+    },
+    /// An array of very many elements without a bit.
+    #[error("too many empty elements at bit {at}")]
+    EmptyElements {
+        /// Where.
+        at: u64,
+    },
+    /// An event header with an id that the metadata does not have.
+    #[error("unknown event id {id}")]
+    UnknownEvent {
+        /// The id.
+        id: u64,
+    },
+    /// An event of no bits: there would be no end of them.
+    #[error("event without a bit at bit {at}")]
+    EmptyEvent {
+        /// Where.
+        at: u64,
+    },
+}
+
+/// What is wrong with the head of a packet.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PacketDamage {
+    /// Another magic number.
+    #[error("magic number {found:#010x} instead of 0xc1fc1fc1")]
+    Magic {
+        /// What is there.
+        found: u64,
+    },
+    /// The uuid of another trace.
+    #[error("packet belongs to another trace (uuid {found:02x?})")]
+    Uuid {
+        /// What is there.
+        found: [u8; 16],
+    },
+    /// A stream that the metadata does not have.
+    #[error("unknown stream id {id}")]
+    UnknownStream {
+        /// The id.
+        id: u64,
+    },
+    /// Sizes that contradict each other.
+    #[error("content size {content} bits, packet size {packet} bits, header and context {head} bits")]
+    Sizes {
+        /// The content size.
+        content: u64,
+        /// The packet size.
+        packet: u64,
+        /// What header and context take.
+        head: u64,
+    },
+    /// A header or context that cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+/// Damage met on the way. Reading may go on after each.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The file ends inside a packet, or inside a zstd frame. All whole events
+    /// before have been given.
+    #[error("{file}: cut off: packet at byte {offset} has {have} of {size} bytes")]
+    Truncated {
+        /// The file's name.
+        file: String,
+        /// Where the packet starts.
+        offset: u64,
+        /// How many of its bytes are there.
+        have: u64,
+        /// How many it should have; 0 if not even that can be read.
+        size: u64,
+    },
+    /// A zstd frame that cannot be decompressed. The events before have been
+    /// given; what is lost is not known. Positions of a compressed file count
+    /// decompressed bytes everywhere but here, so those behind are too small.
+    #[error("{file}: zstd frame at byte {offset}: {reason}")]
+    Frame {
+        /// The file's name.
+        file: String,
+        /// Where the frame starts, in the file as it is.
+        offset: u64,
+        /// What is wrong.
+        reason: &'static str,
+        /// The byte of the file as it is where reading goes on; none if the rest
+        /// of the file is lost.
+        resume: Option<u64>,
+    },
+    /// A packet whose head is damaged; none of its events are given.
+    #[error("{file}: packet at byte {offset}: {damage}")]
+    Packet {
+        /// The file's name.
+        file: String,
+        /// Where the packet starts.
+        offset: u64,
+        /// What is wrong.
+        damage: PacketDamage,
+        /// The byte where reading goes on; none if the rest of the file is lost.
+        resume: Option<u64>,
+    },
+    /// An event that cannot be decoded; the rest of its packet is lost.
+    #[error("{file}: event at byte {offset} (packet at byte {packet}): {source}")]
+    Event {
+        /// The file's name.
+        file: String,
+        /// Where the packet starts.
+        packet: u64,
+        /// Where the event starts.
+        offset: u64,
+        /// What is wrong.
+        source: DecodeError,
+    },
+}

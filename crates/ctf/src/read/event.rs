@@ -1,0 +1,189 @@
+//! An event, as the reader shows it.
+
+use super::decode::Decoder;
+use super::error::DecodeError;
+use super::packet::{Head, PacketInfo};
+use super::plan::{Kind, Node};
+use super::stream::{Kinds, StreamReader};
+use super::visit::{FieldVisitor, TreeBuilder};
+use crate::class::{ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
+use crate::value::{Scalar, Value};
+
+/// Where the parts of an event are, in bits from the start of its packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position {
+    pub index: usize,
+    pub timestamp: Option<u64>,
+    pub header_at: u64,
+    pub common_at: u64,
+    pub context_at: u64,
+    pub fields_at: u64,
+    pub end: u64,
+}
+
+/// An event. Its parts are decoded when asked for; text borrows the reader,
+/// whose packet may have been decompressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'e, 't> {
+    reader: &'e StreamReader<'t>,
+    kind: Kinds<'t>,
+    at: &'e Position,
+}
+
+impl<'e, 't> Event<'e, 't> {
+    #[inline]
+    pub(super) fn new(reader: &'e StreamReader<'t>, kind: Kinds<'t>, at: &'e Position) -> Self {
+        Self { reader, kind, at }
+    }
+
+    /// The packet: an event is only made while there is one.
+    fn head(&self) -> Option<&'e Head> {
+        self.reader.packet.as_ref()
+    }
+
+    /// Its class.
+    #[inline]
+    pub fn class(&self) -> &'t EventClass {
+        &self.stream_class().events[self.at.index]
+    }
+
+    /// The position of its class in [`StreamClass::events`]: an index for tables.
+    #[inline]
+    pub fn class_index(&self) -> usize {
+        self.at.index
+    }
+
+    /// The class of its stream.
+    #[inline]
+    pub fn stream_class(&self) -> &'t StreamClass {
+        self.kind.class
+    }
+
+    /// The name of the file it is in.
+    pub fn stream_name(&self) -> &'t str {
+        self.reader.name()
+    }
+
+    /// Its packet.
+    pub fn packet(&self) -> PacketInfo {
+        self.head().map(|p| p.info).unwrap_or_default()
+    }
+
+    /// Where it starts in the file, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.packet().offset + self.at.header_at / 8
+    }
+
+    /// Its size in bits, with its header and the padding before it.
+    pub fn size_bits(&self) -> u64 {
+        self.at.end - self.at.header_at
+    }
+
+    /// Its time in ticks of [`Self::clock`]; none in a stream without a clock.
+    #[inline]
+    pub fn timestamp(&self) -> Option<u64> {
+        self.at.timestamp
+    }
+
+    /// The clock of its stream.
+    #[inline]
+    pub fn clock(&self) -> Option<&'t ClockClass> {
+        let clocks = &self.reader.trace.class().clocks;
+        self.kind.plan.clock.map(|index| &clocks[index])
+    }
+
+    /// Its time in nanoseconds from the clock's origin.
+    #[inline]
+    pub fn ns_from_origin(&self) -> Option<i64> {
+        self.clock()?.ns_from_origin(self.at.timestamp?)
+    }
+
+    /// The class, the plan and the start of a scope.
+    fn scope(&self, scope: Scope) -> Option<(&'t StructClass, &'t Node, u64)> {
+        let trace = self.reader.trace;
+        let plan = self.kind.plan;
+        let stream = self.stream_class();
+        let event = &plan.events[self.at.index];
+        let (class, node, at) = match scope {
+            Scope::PacketHeader => (trace.class().packet_header.as_ref(), plan.header.as_ref(), 0),
+            Scope::PacketContext => {
+                (stream.packet_context.as_ref(), plan.context.as_ref(), self.head()?.context_at)
+            }
+            Scope::EventHeader => {
+                (stream.event_header.as_ref(), plan.event_header.as_ref(), self.at.header_at)
+            }
+            Scope::StreamEventContext => {
+                (stream.event_context.as_ref(), plan.event_context.as_ref(), self.at.common_at)
+            }
+            Scope::EventContext => {
+                (self.class().context.as_ref(), event.context.as_ref(), self.at.context_at)
+            }
+            Scope::EventFields => (Some(&self.class().fields), Some(&event.fields), self.at.fields_at),
+        };
+        Some((class?, node?, at))
+    }
+
+    fn decoder(&self, pos: u64) -> Decoder<'e, 'e> {
+        let end = self.head().map_or(0, |p| p.end);
+        Decoder { data: self.reader.data(), pos, end, state: &self.reader.state, live: false, empty: 0 }
+    }
+
+    /// Whether the metadata has this scope for the event.
+    pub fn has(&self, scope: Scope) -> bool {
+        self.scope(scope).is_some()
+    }
+
+    /// Shows the fields of a scope to `visitor`; none if there is no such scope.
+    ///
+    /// What [`StreamReader::next_event`] has gone over decodes without an error,
+    /// with one exception: an array of very many elements without a bit.
+    pub fn visit(&self, scope: Scope, visitor: &mut dyn FieldVisitor<'e>) -> Result<(), DecodeError> {
+        match self.scope(scope) {
+            Some((class, node, at)) => self.decoder(at).visit_fields(class, node, visitor),
+            None => Ok(()),
+        }
+    }
+
+    /// A scope as a tree: a [`Value::Struct`], empty if there is no such scope.
+    pub fn value(&self, scope: Scope) -> Result<Value, DecodeError> {
+        let mut builder = TreeBuilder::default();
+        self.visit(scope, &mut builder)?;
+        Ok(builder.finish())
+    }
+
+    /// The payload as a tree.
+    pub fn fields(&self) -> Result<Value, DecodeError> {
+        self.value(Scope::EventFields)
+    }
+
+    /// A field of the payload; none if there is none of that name, or if it has parts.
+    pub fn get(&self, name: &str) -> Option<Scalar<'e>> {
+        self.get_in(Scope::EventFields, name)
+    }
+
+    /// A field of a scope; none if there is none of that name, or if it has parts.
+    pub fn get_in(&self, scope: Scope, name: &str) -> Option<Scalar<'e>> {
+        let index = self.scope(scope)?.0.index(name)?;
+        self.get_at(scope, index)
+    }
+
+    /// A field of a scope by its position: for those who look names up once per class.
+    pub fn get_at(&self, scope: Scope, index: usize) -> Option<Scalar<'e>> {
+        let (class, node, at) = self.scope(scope)?;
+        let field = class.fields.get(index)?;
+        let Kind::Struct { nodes, offsets } = &node.kind else {
+            return None;
+        };
+        let mut decoder = self.decoder(at);
+        decoder.align(node.align).ok()?;
+        let known = (0..=index).rev().find(|&i| offsets[i].is_some()).unwrap_or(0);
+        decoder.pos = decoder.pos.checked_add(offsets[known].unwrap_or(0))?;
+        for node in &nodes[known..index] {
+            decoder.skip(node).ok()?;
+        }
+        match field.class {
+            FieldClass::Struct(_) | FieldClass::Variant(_) => None,
+            _ => decoder.scalar(&field.class, &nodes[index]).ok()?,
+        }
+    }
+}

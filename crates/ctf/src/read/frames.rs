@@ -1,0 +1,198 @@
+//! A zstd-compressed stream file, decompressed as it is read.
+//!
+//! ```text
+//! file      | frame | frame | frame ...                 any partition of the plain
+//! plain     | packet | packet | packet ...              stream; hetrace writes one
+//! window             [ packet | rest of its frame )     frame per packet
+//! ```
+
+use std::fmt;
+
+use zstd::zstd_safe::{
+    DCtx, InBuffer, OutBuffer, ResetDirective, find_frame_compressed_size, get_error_name,
+    get_frame_content_size,
+};
+
+/// The longest packet of a compressed file, so that no file, however it claims
+/// to decompress, takes all memory.
+pub(super) const MAX_PACKET: usize = 256 << 20;
+
+/// What is decompressed at a time, except for frames that say their size.
+const CHUNK: usize = 128 << 10;
+
+/// Up to which size a frame that says its size is decompressed at a time.
+const MAX_FRAME: u64 = 4 << 20;
+
+/// The first bytes of a frame.
+const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+
+/// Why there are no more bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The file's end.
+    End,
+    /// The file's end, within a frame.
+    Cut,
+    /// A frame that cannot be decompressed.
+    Broken(&'static str),
+    /// The window would exceed [`MAX_PACKET`].
+    TooLong,
+}
+
+/// The window on a compressed file.
+pub(super) struct Frames<'t> {
+    file: &'t [u8],
+    /// The frame that is being decompressed, and how far it is.
+    frame: usize,
+    at: usize,
+    frame_end: usize,
+    /// Whether the file has the frame's end.
+    whole: bool,
+    /// Whether not all of the frame is decompressed.
+    open: bool,
+    context: DCtx<'static>,
+    buffer: Vec<u8>,
+    /// Where the window starts in `buffer`, and in the plain stream.
+    start: usize,
+    offset: u64,
+    stop: Option<Stop>,
+}
+
+impl<'t> Frames<'t> {
+    pub fn new(file: &'t [u8]) -> Self {
+        Self {
+            file,
+            frame: 0,
+            at: 0,
+            frame_end: 0,
+            whole: true,
+            open: false,
+            context: DCtx::create(),
+            buffer: Vec::new(),
+            start: 0,
+            offset: 0,
+            stop: None,
+        }
+    }
+
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        self.buffer.get(self.start..).unwrap_or(&[])
+    }
+
+    /// Where the window starts in the plain stream.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Where the last frame starts in the file.
+    pub fn frame(&self) -> u64 {
+        self.frame as u64
+    }
+
+    /// Whether the window ends where a frame ends.
+    pub fn between(&self) -> bool {
+        !self.open
+    }
+
+    /// Why the window cannot grow; none if it can.
+    pub fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+
+    /// Lets the window start at an offset inside it.
+    pub fn seek(&mut self, offset: u64) {
+        let forward = offset.saturating_sub(self.offset);
+        let forward = usize::try_from(forward).map_or(usize::MAX, |n| n.min(self.window().len()));
+        self.start += forward;
+        self.offset += forward as u64;
+    }
+
+    /// Decompresses until the window has `need` bytes, or cannot grow.
+    pub fn fill(&mut self, need: usize) {
+        if self.window().len() >= need {
+            return;
+        }
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        while self.stop.is_none() && self.buffer.len() < need {
+            if self.buffer.len() >= MAX_PACKET {
+                self.stop = Some(Stop::TooLong);
+            } else if !self.between() {
+                self.decompress(CHUNK);
+            } else if self.at == self.file.len() {
+                self.stop = Some(Stop::End);
+            } else {
+                self.begin();
+            }
+        }
+    }
+
+    /// Drops the window and goes on behind the frame that stopped it; gives the
+    /// byte of the file, or none at the end.
+    pub fn resume(&mut self) -> Option<u64> {
+        let on = matches!(self.stop, Some(Stop::Broken(_))) && self.frame_end < self.file.len();
+        self.at = if on { self.frame_end } else { self.file.len() };
+        self.open = false;
+        self.stop = (!on).then_some(Stop::End);
+        self.offset += self.window().len() as u64;
+        self.start = self.buffer.len();
+        on.then_some(self.at as u64)
+    }
+
+    /// Finds the end of the next frame and starts with it.
+    fn begin(&mut self) {
+        let rest = &self.file[self.at..];
+        self.frame = self.at;
+        let size = find_frame_compressed_size(rest).ok().filter(|&n| n > 0);
+        self.whole = size.is_some_and(|n| n <= rest.len());
+        self.frame_end = self.at + size.filter(|_| self.whole).unwrap_or(rest.len());
+        if !self.whole && !rest.iter().zip(MAGIC).all(|(&a, b)| a == b) {
+            return self.broken("no frame begins here");
+        }
+        if let Err(code) = self.context.reset(ResetDirective::SessionOnly) {
+            return self.broken(get_error_name(code));
+        }
+        self.open = true;
+        let content = get_frame_content_size(rest).ok().flatten();
+        // One byte at least, as without room nothing goes on.
+        let room = content.filter(|&n| self.whole && n <= MAX_FRAME);
+        self.decompress(room.map_or(CHUNK, |n| n as usize).max(1));
+    }
+
+    fn decompress(&mut self, room: usize) {
+        self.buffer.reserve(room);
+        let before = self.buffer.len();
+        let mut input = InBuffer::around(&self.file[self.at..self.frame_end]);
+        let mut output = OutBuffer::around_pos(&mut self.buffer, before);
+        let result = self.context.decompress_stream(&mut output, &mut input);
+        let stuck = input.pos() == 0 && output.pos() == before;
+        self.at += input.pos();
+        match result {
+            Err(code) => self.broken(get_error_name(code)),
+            // All of the frame is in the buffer.
+            Ok(0) => {
+                self.at = self.frame_end;
+                self.open = false;
+            }
+            Ok(_) if !stuck => {}
+            Ok(_) if self.whole => self.broken("the frame does not end"),
+            Ok(_) => self.stop = Some(Stop::Cut),
+        }
+    }
+
+    fn broken(&mut self, reason: &'static str) {
+        self.stop = Some(Stop::Broken(reason));
+    }
+}
+
+impl fmt::Debug for Frames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frames")
+            .field("frame", &self.frame)
+            .field("offset", &self.offset)
+            .field("window", &self.window().len())
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
+    }
+}

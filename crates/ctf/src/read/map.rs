@@ -1,0 +1,40 @@
+//! The bytes of a file: mapped, or owned. The only `unsafe` of the crate.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    /// Maps a file; none if it is empty, as an empty file cannot be mapped.
+    pub fn map(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(None);
+        }
+        // SAFETY: the mapping is private and only read, through `&[u8]`. Nothing
+        // in this crate depends on two reads of a byte being equal for its memory
+        // safety: each access is bounds-checked against the length fixed here. A
+        // file that somebody truncates meanwhile raises SIGBUS; as with every
+        // reader that maps, a trace that is still being written must not shrink.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(Some(Bytes::Mapped(map)))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+}

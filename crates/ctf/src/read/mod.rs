@@ -1,0 +1,35 @@
+//! The reader of data streams.
+//!
+//! A [`Trace`] is the metadata, compiled (`plan.rs`), and the bytes of the files.
+//! A [`StreamReader`] walks over one file, packet by packet and event by event;
+//! a [`Merge`] over all of them in the order of time. Finding the end of an
+//! event needs only its lengths and tags; fields are decoded when asked for. Most
+//! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
+//! Compressed files are decompressed on the way (`frames.rs`).
+
+mod clock;
+mod compile;
+mod decode;
+mod error;
+mod event;
+mod frames;
+mod map;
+mod merge;
+mod packet;
+mod plan;
+mod quick;
+mod resolve;
+mod scopes;
+mod source;
+mod steps;
+mod stream;
+mod trace;
+mod visit;
+
+pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
+pub use event::Event;
+pub use merge::Merge;
+pub use packet::PacketInfo;
+pub use stream::{Losses, StreamReader};
+pub use trace::Trace;
+pub use visit::{FieldRef, FieldVisitor};

@@ -1,0 +1,53 @@
+//! Classes compiled for decoding.
+//!
+//! A [`Node`] stands beside each field class: what is needed to find the end of
+//! the field without looking at names. Lengths and tags go through numbered
+//! slots: the field that holds one writes it, the one that needs it reads it.
+
+use crate::class::ByteOrder;
+
+/// How to pass over one field.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub align: u32,
+    /// The size in bits from an aligned start on, if it is always the same.
+    pub fixed: Option<u64>,
+    /// Whether decoding it leaves something behind: a slot, the clock, an id.
+    pub active: bool,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Int(Int),
+    Float { bits: u32, order: ByteOrder },
+    Str,
+    Struct { nodes: Vec<Node>, offsets: Vec<Option<u64>> },
+    Text { len: u64 },
+    TextSequence { slot: u32 },
+    Array { len: u64, element: Box<Node> },
+    Sequence { slot: u32, element: Box<Node> },
+    Variant(Variant),
+}
+
+/// An integer, also that of an enumeration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Int {
+    pub bits: u32,
+    pub signed: bool,
+    pub order: ByteOrder,
+    pub slot: Option<u32>,
+    pub clock: bool,
+    pub event_id: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Variant {
+    pub slot: u32,
+    pub tag_signed: bool,
+    /// First, last, option.
+    pub ranges: Vec<(i128, i128, usize)>,
+    pub options: Vec<Node>,
+    /// Slots written by the options: unset until one of them is chosen.
+    pub slots: Vec<u32>,
+}

@@ -1,0 +1,77 @@
+//! The bytes of a stream file from the current packet on.
+
+use super::frames::{Frames, Stop};
+
+/// A window that moves over a stream.
+#[derive(Debug)]
+pub(super) enum Source<'t> {
+    /// All of it is there.
+    Plain {
+        /// From the packet to the end.
+        window: &'t [u8],
+        /// Where it starts.
+        offset: u64,
+    },
+    /// It is decompressed as far as needed.
+    Frames(Box<Frames<'t>>),
+}
+
+impl<'t> Source<'t> {
+    pub fn plain(data: &'t [u8]) -> Self {
+        Source::Plain { window: data, offset: 0 }
+    }
+
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        match self {
+            Source::Plain { window, .. } => window,
+            Source::Frames(frames) => frames.window(),
+        }
+    }
+
+    /// Where the window starts in the stream.
+    pub fn offset(&self) -> u64 {
+        match self {
+            Source::Plain { offset, .. } => *offset,
+            Source::Frames(frames) => frames.offset(),
+        }
+    }
+
+    /// Lets the window start at an offset inside it.
+    pub fn seek(&mut self, to: u64) {
+        match self {
+            Source::Frames(frames) => frames.seek(to),
+            Source::Plain { window, offset } => {
+                let forward = usize::try_from(to.saturating_sub(*offset)).unwrap_or(usize::MAX);
+                let forward = forward.min(window.len());
+                *window = &window[forward..];
+                *offset += forward as u64;
+            }
+        }
+    }
+
+    /// Lets the window have `need` bytes, if there are so many.
+    pub fn fill(&mut self, need: usize) {
+        if let Source::Frames(frames) = self {
+            frames.fill(need);
+        }
+    }
+
+    /// Why the window cannot grow; none if it can.
+    pub fn stop(&self) -> Option<Stop> {
+        match self {
+            Source::Plain { .. } => Some(Stop::End),
+            Source::Frames(frames) => frames.stop(),
+        }
+    }
+
+    /// Where the window ends, if packets are likely to begin there too.
+    pub fn frame_border(&self) -> Option<u64> {
+        match self {
+            Source::Frames(frames) if frames.between() => {
+                Some(frames.offset() + frames.window().len() as u64)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Payloads of whole bytes as lists of steps: the short way past an event.
+//!
+//! A payload of fixed size needs none of this: it is passed over by adding its
+//! size. Where lengths and texts stand between, a [`Step`] goes from one of them
+//! to the next, and all that is fixed between is one number.
+
+use std::cell::Cell;
+
+use super::decode::State;
+use super::plan::{Kind, Node};
+use crate::bits::{find_nul, get};
+use crate::class::ByteOrder;
+
+/// Steps over a structure that starts at a byte.
+#[derive(Debug)]
+pub(super) struct Steps {
+    steps: Vec<Step>,
+    /// Bytes behind the last step.
+    tail: usize,
+}
+
+#[derive(Debug)]
+struct Step {
+    /// Bytes before it.
+    before: usize,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Action {
+    /// Reads a length into a slot.
+    Count { bytes: u32, order: ByteOrder, slot: u32 },
+    /// Passes over as many elements as a slot says.
+    Elements { slot: u32, size: u64 },
+    /// Passes over a text and its NUL.
+    Text,
+    /// Passes over as many texts as a slot says.
+    Texts { slot: u32 },
+}
+
+/// Takes steps together while they are made.
+#[derive(Default)]
+struct Builder {
+    steps: Vec<Step>,
+    before: usize,
+}
+
+impl Steps {
+    /// The steps over `node`; none if it has bits, variants or nested lengths.
+    pub fn of(node: &Node) -> Option<Self> {
+        let mut builder = Builder::default();
+        builder.node(node)?;
+        Some(Self { steps: builder.steps, tail: builder.before })
+    }
+
+    /// Goes from byte `at` to the end; none if that is beyond `data`. Lengths are
+    /// left in the slots, as the long way leaves them.
+    #[inline]
+    pub fn run(&self, data: &[u8], mut at: usize, state: &State) -> Option<usize> {
+        let slot = |slot: u32| state.slots.get(slot as usize);
+        for step in &self.steps {
+            at = at.checked_add(step.before)?;
+            match step.action {
+                Action::Count { bytes, order, slot: to } => {
+                    let value = get(data, at as u64 * 8, bytes * 8, order)?;
+                    slot(to)?.set(Some(value));
+                    at += bytes as usize;
+                }
+                Action::Elements { slot: from, size } => {
+                    let len = slot(from).and_then(Cell::get)?.checked_mul(size)?;
+                    at = at.checked_add(usize::try_from(len).ok()?)?;
+                }
+                Action::Text => at += find_nul(data.get(at..)?)? + 1,
+                Action::Texts { slot: from } => {
+                    for _ in 0..slot(from).and_then(Cell::get)? {
+                        at += find_nul(data.get(at..)?)? + 1;
+                    }
+                }
+            }
+        }
+        at.checked_add(self.tail).filter(|&end| end <= data.len())
+    }
+}
+
+impl Builder {
+    fn node(&mut self, node: &Node) -> Option<()> {
+        if node.align > 8 {
+            return None;
+        }
+        if let (Some(bits), false) = (node.fixed, node.active) {
+            self.before = self.before.checked_add(whole_bytes(bits)?)?;
+            return Some(());
+        }
+        match &node.kind {
+            Kind::Struct { nodes, .. } => nodes.iter().try_for_each(|n| self.node(n)),
+            Kind::Int(int) if !(int.signed || int.clock || int.event_id) => {
+                let bytes = whole_bytes(u64::from(int.bits))? as u32;
+                self.step(Action::Count { bytes, order: int.order, slot: int.slot? })
+            }
+            Kind::Str => self.step(Action::Text),
+            Kind::TextSequence { slot } => self.step(Action::Elements { slot: *slot, size: 1 }),
+            Kind::Sequence { slot, element } => self.elements(*slot, element),
+            _ => None,
+        }
+    }
+
+    fn elements(&mut self, slot: u32, element: &Node) -> Option<()> {
+        match (&element.kind, element.fixed) {
+            (Kind::Str, _) => self.step(Action::Texts { slot }),
+            (_, Some(bits)) if !element.active && element.align <= 8 => {
+                let size = whole_bytes(bits)? as u64;
+                self.step(Action::Elements { slot, size })
+            }
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, action: Action) -> Option<()> {
+        let before = std::mem::take(&mut self.before);
+        self.steps.push(Step { before, action });
+        Some(())
+    }
+}
+
+/// A number of bits in bytes.
+pub(super) fn whole_bytes(bits: u64) -> Option<usize> {
+    usize::try_from(bits / 8).ok().filter(|_| bits.is_multiple_of(8))
+}

@@ -1,0 +1,388 @@
+//! One data stream file, event by event.
+
+use super::decode::{Decoder, State};
+use super::error::{DecodeError, PacketDamage, StreamError};
+use super::event::{Event, Position};
+use super::frames::{MAX_PACKET, Stop};
+use super::packet::{BadHead, Head, PacketInfo, head};
+use super::source::Source;
+use super::trace::{DataFile, StreamPlan, Trace};
+use crate::bits::align_up;
+use crate::class::StreamClass;
+
+/// How much further than to a packet's start one has to look to know it as one.
+const GLANCE: usize = 4096;
+
+/// What a stream says it has lost, up to where it has been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Events that the tracer discarded.
+    pub events: u64,
+    /// Packets that are missing, by their numbers.
+    pub packets: u64,
+    /// Packets cut short or damaged here.
+    pub damaged: u64,
+}
+
+/// What the events of a packet are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kinds<'t> {
+    pub class: &'t StreamClass,
+    pub plan: &'t StreamPlan,
+}
+
+/// Reads one data stream file.
+///
+/// It holds the state of one packet, never more; and of a compressed file its
+/// bytes. After an error, the next call goes on with the next packet, if the file
+/// still shows where that is.
+#[derive(Debug)]
+pub struct StreamReader<'t> {
+    pub(super) trace: &'t Trace,
+    file: &'t DataFile,
+    source: Source<'t>,
+    /// Where the next packet starts.
+    next: u64,
+    pub(super) packet: Option<Head>,
+    /// Of the last packet.
+    kind: Option<Kinds<'t>>,
+    /// Where its content ends, in whole bytes.
+    end: usize,
+    pub(super) state: State,
+    /// In bits from the start of the packet.
+    pos: u64,
+    pub(super) event: Option<Position>,
+    losses: Losses,
+    /// Counters of the packet before.
+    before: Option<(Option<u64>, Option<u64>)>,
+}
+
+impl<'t> StreamReader<'t> {
+    pub(super) fn new(trace: &'t Trace, file: &'t DataFile) -> Self {
+        Self {
+            trace,
+            file,
+            source: file.source(),
+            next: 0,
+            packet: None,
+            kind: None,
+            end: 0,
+            state: State::default(),
+            pos: 0,
+            event: None,
+            losses: Losses::default(),
+            before: None,
+        }
+    }
+
+    /// The name of the file.
+    pub fn name(&self) -> &'t str {
+        &self.file.name
+    }
+
+    /// The packet that the last event is of; none before the first and after the last.
+    #[inline]
+    pub fn packet(&self) -> Option<&PacketInfo> {
+        self.packet.as_ref().map(|p| &p.info)
+    }
+
+    /// What is lost so far. Complete once the stream has been read to its end.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// The next event; none at the end.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<Result<Event<'_, 't>, StreamError>> {
+        match self.advance()? {
+            Ok(()) => self.current().map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The event that the last call of [`Self::next_event`] gave.
+    #[inline]
+    pub fn current(&self) -> Option<Event<'_, 't>> {
+        let at = self.event.as_ref()?;
+        Some(Event::new(self, self.kind?, at))
+    }
+
+    /// The bytes of the packet and behind it.
+    #[inline]
+    pub(super) fn data(&self) -> &[u8] {
+        self.source.window()
+    }
+
+    /// Goes to the next event.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Option<Result<(), StreamError>> {
+        match self.quick() {
+            Some(()) => Some(Ok(())),
+            None => self.advance_slowly(),
+        }
+    }
+
+    /// Goes to the next event of the packet; none, and nothing done, where that
+    /// takes the long way.
+    #[inline]
+    fn quick(&mut self) -> Option<()> {
+        self.packet.as_ref()?;
+        let plan = self.kind?.plan;
+        let header = plan.quick_header.as_ref()?;
+        let data = self.source.window().get(..self.end)?;
+        if !self.pos.is_multiple_of(8) {
+            return None;
+        }
+        let at = usize::try_from(self.pos / 8).ok()?;
+        let index = plan.by_id.get(header.id(data, at)?)?;
+        let body = plan.events.get(index)?.quick.as_ref()?;
+        let clock = header.clock(data, at, self.state.clock.get())?;
+        let common = at + header.bytes;
+        let fields = common + body.fields;
+        let end = body.end(data, fields, &self.state)?;
+        self.state.clock.set(clock);
+        self.pos = end as u64 * 8;
+        self.event = Some(Position {
+            index,
+            timestamp: plan.clock.map(|_| clock),
+            header_at: at as u64 * 8,
+            common_at: common as u64 * 8,
+            context_at: (common + body.context) as u64 * 8,
+            fields_at: fields as u64 * 8,
+            end: self.pos,
+        });
+        Some(())
+    }
+
+    /// Each turn of the loop consumes a packet or returns.
+    fn advance_slowly(&mut self) -> Option<Result<(), StreamError>> {
+        loop {
+            self.event = None;
+            let Some(packet) = &self.packet else {
+                if let Err(error) = self.open_packet()? {
+                    self.losses.damaged += 1;
+                    return Some(Err(error));
+                }
+                continue;
+            };
+            let (plan, end) = (self.kind?.plan, packet.end);
+            let align = plan.event_header.as_ref().map_or(1, |h| h.align);
+            if align_up(self.pos, align).is_none_or(|pos| pos >= end) {
+                let packet = self.packet.take()?;
+                if packet.cut {
+                    self.losses.damaged += 1;
+                    return Some(Err(self.cut_off(packet.info.size)));
+                }
+                continue;
+            }
+            match self.decode_event(plan, end) {
+                Ok(()) => return Some(Ok(())),
+                Err(source) => return self.lose_packet(source).map(Err),
+            }
+        }
+    }
+
+    /// Gives up the rest of the packet.
+    #[cold]
+    fn lose_packet(&mut self, source: DecodeError) -> Option<StreamError> {
+        let packet = self.packet.take()?;
+        self.losses.damaged += 1;
+        let ends = matches!(source, DecodeError::PastEnd { .. } | DecodeError::Unterminated { .. });
+        Some(if packet.cut && ends {
+            self.cut_off(packet.info.size)
+        } else {
+            StreamError::Event {
+                file: self.file.name.clone(),
+                packet: packet.info.offset,
+                offset: packet.info.offset + self.pos / 8,
+                source,
+            }
+        })
+    }
+
+    /// What ends the window too early. Drops it, and goes on behind if possible.
+    #[cold]
+    fn cut_off(&mut self, size: u64) -> StreamError {
+        let (file, have) = (self.file.name.clone(), self.data().len() as u64);
+        let offset = self.source.offset();
+        let error = match &mut self.source {
+            Source::Frames(frames) => {
+                let reason = match frames.stop() {
+                    Some(Stop::Broken(reason)) => Some(reason),
+                    Some(Stop::TooLong) => Some("a packet of more than 256 MiB"),
+                    Some(Stop::End | Stop::Cut) | None => None,
+                };
+                let (frame, resume) = (frames.frame(), frames.resume());
+                reason.map(|reason| StreamError::Frame { file: file.clone(), offset: frame, reason, resume })
+            }
+            Source::Plain { .. } => None,
+        };
+        self.skip_window();
+        error.unwrap_or(StreamError::Truncated { file, offset, have, size })
+    }
+
+    fn skip_window(&mut self) {
+        self.next = self.source.offset() + self.data().len() as u64;
+    }
+
+    /// Goes to the end; or as far as it is known what stops the window there,
+    /// which is still to be said.
+    fn skip_rest(&mut self) {
+        if let Source::Frames(frames) = &mut self.source
+            && frames.stop().is_none()
+        {
+            frames.resume();
+        }
+        self.skip_window();
+    }
+
+    /// Opens the next packet; none at the end.
+    fn open_packet(&mut self) -> Option<Result<(), StreamError>> {
+        self.source.seek(self.next);
+        self.source.fill(1);
+        if self.data().is_empty() {
+            return match self.source.stop() {
+                Some(Stop::End) | None => None,
+                Some(_) => Some(Err(self.cut_off(0))),
+            };
+        }
+        Some(self.read_head())
+    }
+
+    fn read_head(&mut self) -> Result<(), StreamError> {
+        let offset = self.next;
+        let packet = loop {
+            let (data, complete) = (self.source.window(), self.source.stop().is_some());
+            let more = data.len().saturating_mul(2);
+            let need = match head(self.trace, data, offset, complete, &mut self.state) {
+                Ok(packet) if packet.cut && !complete => {
+                    usize::try_from(packet.info.size).unwrap_or(usize::MAX)
+                }
+                Err(bad) if bad.cut && !complete => more,
+                packet => break packet,
+            };
+            self.source.fill(need);
+        };
+        if self.source.stop() == Some(Stop::TooLong) {
+            return Err(self.cut_off(0));
+        }
+        let mut packet = packet.map_err(|bad| self.bad_head(offset, bad))?;
+        let size = packet.info.size.min(self.data().len() as u64);
+        self.next = offset + size;
+        self.count_losses(&mut packet);
+        self.pos = packet.events_at;
+        self.end = usize::try_from(packet.end / 8).unwrap_or(usize::MAX);
+        self.kind = Some(Kinds {
+            class: &self.trace.class().streams[packet.stream],
+            plan: &self.trace.plans[packet.stream],
+        });
+        self.packet = Some(packet);
+        Ok(())
+    }
+
+    #[cold]
+    fn bad_head(&mut self, offset: u64, bad: BadHead) -> StreamError {
+        if bad.cut {
+            return self.cut_off(0);
+        }
+        // A damaged head may have a damaged size too: trust it only where it
+        // leads to the end of the file or to a packet.
+        let border = self.source.frame_border();
+        let claimed = bad.size.and_then(|size| offset.checked_add(size));
+        let next = [claimed, border].into_iter().flatten().find(|&next| self.leads_on(next));
+        match next {
+            Some(next) => self.next = next,
+            None => self.skip_rest(),
+        }
+        let on = |next: &u64| *next < self.source.offset() + self.data().len() as u64;
+        StreamError::Packet {
+            file: self.file.name.clone(),
+            offset,
+            damage: bad.damage,
+            resume: next.filter(on),
+        }
+    }
+
+    /// Whether at an offset there is a packet, or the end.
+    fn leads_on(&mut self, offset: u64) -> bool {
+        let forward = offset - self.source.offset();
+        let Some(at) = usize::try_from(forward).ok().filter(|&at| at > 0) else {
+            return false;
+        };
+        if at < MAX_PACKET - GLANCE {
+            self.source.fill(at + GLANCE);
+        }
+        let Some(data) = self.data().get(at..) else {
+            return false;
+        };
+        let stop = self.source.stop();
+        if data.is_empty() {
+            return stop.is_some();
+        }
+        let mut state = State::default();
+        match head(self.trace, data, offset, stop.is_some(), &mut state) {
+            Ok(_) => true,
+            Err(bad) => !matches!(
+                bad.damage,
+                PacketDamage::Magic { .. } | PacketDamage::Decode(_) | PacketDamage::UnknownStream { .. }
+            ),
+        }
+    }
+
+    fn count_losses(&mut self, packet: &mut Head) {
+        let info = &mut packet.info;
+        let (discarded, seq) = self.before.unwrap_or((None, None));
+        if let Some(now) = info.events_discarded {
+            // The counter starts at 0 with the stream; below its last value, anew.
+            info.discarded_before = now.checked_sub(discarded.unwrap_or(0)).unwrap_or(now);
+            self.losses.events = self.losses.events.saturating_add(info.discarded_before);
+        }
+        if let (Some(now), Some(last)) = (info.seq_num, seq) {
+            info.missing_before = now.saturating_sub(last).saturating_sub(1);
+            self.losses.packets = self.losses.packets.saturating_add(info.missing_before);
+        }
+        self.before = Some((info.events_discarded, info.seq_num));
+    }
+
+    fn decode_event(&mut self, plan: &StreamPlan, end: u64) -> Result<(), DecodeError> {
+        let start = self.pos;
+        let mut decoder =
+            Decoder { data: self.source.window(), pos: start, end, state: &self.state, live: true, empty: 0 };
+        self.state.event_id.set(None);
+        if let Some(header) = &plan.event_header {
+            decoder.skip(header)?;
+        }
+        let timestamp = plan.clock.map(|_| self.state.clock.get());
+        let index = match self.state.event_id.get() {
+            Some(id) => plan.by_id.get(id).ok_or(DecodeError::UnknownEvent { id })?,
+            // Without ids there is one kind of event.
+            None if plan.events.len() == 1 => 0,
+            None => return Err(DecodeError::UnknownEvent { id: 0 }),
+        };
+        let event = &plan.events[index];
+        let common_at = decoder.pos;
+        if let Some(node) = &plan.event_context {
+            decoder.skip(node)?;
+        }
+        let context_at = decoder.pos;
+        if let Some(node) = &event.context {
+            decoder.skip(node)?;
+        }
+        let fields_at = decoder.pos;
+        decoder.skip(&event.fields)?;
+        if decoder.pos == start {
+            return Err(DecodeError::EmptyEvent { at: start });
+        }
+        self.pos = decoder.pos;
+        self.event = Some(Position {
+            index,
+            timestamp,
+            header_at: start,
+            common_at,
+            context_at,
+            fields_at,
+            end: self.pos,
+        });
+        Ok(())
+    }
+}

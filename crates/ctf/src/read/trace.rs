@@ -1,0 +1,252 @@
+//! A trace: its classes, compiled, and its files.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use super::compile::{Compiler, Slots};
+use super::error::{OpenError, PlanError};
+use super::frames::Frames;
+use super::map::Bytes;
+use super::plan::Node;
+use super::quick::{QuickBody, QuickHeader};
+use super::scopes::Scopes;
+use super::source::Source;
+use super::stream::StreamReader;
+use crate::class::{FieldClass, Scope, StreamClass, StructClass, TraceClass};
+use crate::tsdl;
+
+/// An open trace.
+#[derive(Debug)]
+pub struct Trace {
+    class: TraceClass,
+    pub(super) plans: Vec<StreamPlan>,
+    /// The packet header, before it is known of which stream the packet is.
+    pub(super) header: Option<Node>,
+    pub(super) files: Vec<DataFile>,
+}
+
+/// One data stream file.
+#[derive(Debug)]
+pub(super) struct DataFile {
+    pub name: String,
+    data: Bytes,
+}
+
+impl DataFile {
+    /// A view from its first byte on.
+    pub fn source(&self) -> Source<'_> {
+        if self.name.ends_with(".zst") {
+            Source::Frames(Box::new(Frames::new(&self.data)))
+        } else {
+            Source::plain(&self.data)
+        }
+    }
+}
+
+/// A stream class, compiled.
+#[derive(Debug)]
+pub(super) struct StreamPlan {
+    pub header: Option<Node>,
+    pub context: Option<Node>,
+    pub event_header: Option<Node>,
+    pub quick_header: Option<QuickHeader>,
+    pub event_context: Option<Node>,
+    pub events: Vec<EventPlan>,
+    /// Position in `events` by event id.
+    pub by_id: EventIndex,
+    /// Position of the clock in the trace class.
+    pub clock: Option<usize>,
+    pub slots: usize,
+}
+
+/// An event class, compiled.
+#[derive(Debug)]
+pub(super) struct EventPlan {
+    pub context: Option<Node>,
+    pub fields: Node,
+    /// The quick way past all of it.
+    pub quick: Option<QuickBody>,
+}
+
+/// Ids are mostly small and dense; LTTng's and ours are.
+#[derive(Debug)]
+pub(super) enum EventIndex {
+    Dense(Vec<Option<u32>>),
+    Sparse(HashMap<u64, u32>),
+}
+
+impl EventIndex {
+    fn new(stream: &StreamClass) -> Self {
+        let ids = || stream.events.iter().zip(0u32..).map(|(e, i)| (e.id, i));
+        let top = stream.events.iter().map(|e| e.id).max().unwrap_or(0);
+        if top > 4 * stream.events.len() as u64 + 1024 {
+            return EventIndex::Sparse(ids().collect());
+        }
+        let mut dense = vec![None; top as usize + 1];
+        for (id, index) in ids() {
+            dense[id as usize] = Some(index);
+        }
+        EventIndex::Dense(dense)
+    }
+
+    #[inline]
+    pub fn get(&self, id: u64) -> Option<usize> {
+        let index = match self {
+            EventIndex::Dense(dense) => *dense.get(usize::try_from(id).ok()?)?,
+            EventIndex::Sparse(map) => map.get(&id).copied(),
+        };
+        index.map(|i| i as usize)
+    }
+}
+
+impl Trace {
+    /// Opens a folder: `metadata`, and every other file in it as a data stream.
+    ///
+    /// As with babeltrace2, subfolders, hidden files and empty files are passed
+    /// over. Streams are in the order of their names. Those whose name ends in
+    /// `.zst` are zstd frames, which are decompressed one after the other as they
+    /// are read: a packet of such a file has at most 256 MiB.
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        let io = |path: &Path, source| OpenError::Io { path: path.into(), source };
+        let path = dir.join("metadata");
+        let metadata = fs::read(&path).map_err(|e| io(&path, e))?;
+        let mut files = Vec::new();
+        for entry in fs::read_dir(dir).map_err(|e| io(dir, e))? {
+            let path = entry.map_err(|e| io(dir, e))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name == "metadata" || name.starts_with('.') || !path.is_file() {
+                continue;
+            }
+            if let Some(data) = Bytes::map(&path).map_err(|e| io(&path, e))? {
+                files.push(DataFile { name, data });
+            }
+        }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Self::new(tsdl::parse(&metadata)?, files)
+    }
+
+    /// A trace from bytes in memory: the metadata, and streams by name, where
+    /// `.zst` means what it means in [`Self::open`].
+    pub fn from_parts(metadata: &[u8], streams: Vec<(String, Vec<u8>)>) -> Result<Self, OpenError> {
+        Self::from_class(tsdl::parse(metadata)?, streams)
+    }
+
+    /// The same with metadata that is already understood.
+    pub fn from_class(class: TraceClass, streams: Vec<(String, Vec<u8>)>) -> Result<Self, OpenError> {
+        let file = |(name, data)| DataFile { name, data: Bytes::Owned(data) };
+        Self::new(class, streams.into_iter().map(file).collect())
+    }
+
+    fn new(class: TraceClass, files: Vec<DataFile>) -> Result<Self, OpenError> {
+        if (class.major, class.minor) != (1, 8) {
+            return Err(OpenError::Version { major: class.major, minor: class.minor });
+        }
+        let scopes = Scopes { trace: &class, stream: None, event: None };
+        let mut slots = Slots::default();
+        let mut compiler = Compiler { scopes, clock: None, slots: &mut slots };
+        compiler.collect(Scope::PacketHeader, Scope::PacketHeader)?;
+        let header = compiler.scope(Scope::PacketHeader)?;
+        let plans: Result<_, _> = class.streams.iter().map(|s| StreamPlan::new(&class, s)).collect();
+        Ok(Self { plans: plans?, header, files, class })
+    }
+
+    /// What the metadata says.
+    pub fn class(&self) -> &TraceClass {
+        &self.class
+    }
+
+    /// How many data stream files there are.
+    pub fn stream_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// A reader of one data stream file; none beyond the last.
+    pub fn stream(&self, index: usize) -> Option<StreamReader<'_>> {
+        self.files.get(index).map(|file| StreamReader::new(self, file))
+    }
+
+    /// Readers of all data stream files.
+    pub fn streams(&self) -> impl Iterator<Item = StreamReader<'_>> {
+        self.files.iter().map(|file| StreamReader::new(self, file))
+    }
+}
+
+impl StreamPlan {
+    fn new(trace: &TraceClass, stream: &StreamClass) -> Result<Self, PlanError> {
+        use Scope::{
+            EventContext, EventFields, EventHeader, PacketContext, PacketHeader, StreamEventContext,
+        };
+        const SHARED: [Scope; 4] = [PacketHeader, PacketContext, EventHeader, StreamEventContext];
+
+        let clock = clock_of(stream);
+        let scopes = Scopes { trace, stream: Some(stream), event: None };
+        let mut shared = Slots::default();
+        let mut compiler = Compiler { scopes, clock, slots: &mut shared };
+        for scope in SHARED {
+            compiler.collect(scope, StreamEventContext)?;
+        }
+        // Events may refer to what stands before them, which then needs a slot too.
+        for event in &stream.events {
+            compiler.scopes.event = Some(event);
+            compiler.collect(EventContext, StreamEventContext)?;
+            compiler.collect(EventFields, StreamEventContext)?;
+        }
+        compiler.scopes.event = None;
+        let header = compiler.scope(PacketHeader)?;
+        let context = compiler.scope(PacketContext)?;
+        let event_header = compiler.scope(EventHeader)?;
+        let event_context = compiler.scope(StreamEventContext)?;
+
+        let mut most = shared.len();
+        let mut events = Vec::with_capacity(stream.events.len());
+        for event in &stream.events {
+            let mut own = shared.clone();
+            let scopes = Scopes { trace, stream: Some(stream), event: Some(event) };
+            let mut compiler = Compiler { scopes, clock, slots: &mut own };
+            compiler.collect(EventContext, EventFields)?;
+            compiler.collect(EventFields, EventFields)?;
+            let context = compiler.scope(EventContext)?;
+            let fields = compiler.scope(EventFields)?;
+            let fields = fields.expect("an event class has a payload, however empty");
+            most = most.max(own.len());
+            events.push(EventPlan {
+                quick: QuickBody::of(event_context.as_ref(), context.as_ref(), &fields),
+                context,
+                fields,
+            });
+        }
+        Ok(Self {
+            quick_header: event_header.as_ref().and_then(QuickHeader::of),
+            header,
+            context,
+            event_header,
+            event_context,
+            events,
+            by_id: EventIndex::new(stream),
+            clock: clock.and_then(|name| trace.clocks.iter().position(|c| c.name == name)),
+            slots: most,
+        })
+    }
+}
+
+/// The clock of a stream: that of its event header, or of its packet context.
+fn clock_of(stream: &StreamClass) -> Option<&str> {
+    let scopes = [&stream.event_header, &stream.packet_context];
+    scopes.into_iter().flatten().find_map(clock_in)
+}
+
+fn clock_in(class: &StructClass) -> Option<&str> {
+    fn of(class: &FieldClass) -> Option<&str> {
+        match class {
+            FieldClass::Integer(c) => c.clock.as_deref(),
+            FieldClass::Enum(c) => c.container.clock.as_deref(),
+            FieldClass::Struct(c) => clock_in(c),
+            FieldClass::Array(c) => of(&c.element),
+            FieldClass::Sequence(c) => of(&c.element),
+            FieldClass::Variant(c) => c.options.iter().find_map(|o| of(&o.class)),
+            FieldClass::Float(_) | FieldClass::String(_) => None,
+        }
+    }
+    class.fields.iter().find_map(|f| of(&f.class))
+}

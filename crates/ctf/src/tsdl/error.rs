@@ -1,0 +1,135 @@
+//! What can be wrong with metadata.
+
+use thiserror::Error;
+
+/// Metadata that cannot be understood.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetadataError {
+    /// The text is not UTF-8.
+    #[error("metadata is not UTF-8 at byte {offset}")]
+    NotUtf8 {
+        /// The first wrong byte of the text.
+        offset: usize,
+    },
+    /// A metadata packet's header is cut off, or its sizes contradict each other.
+    #[error(
+        "metadata packet at byte {offset}: content {content_bits} bits, packet {packet_bits} bits, {available} bytes left"
+    )]
+    BadPacket {
+        /// Where the packet starts.
+        offset: usize,
+        /// Its content size.
+        content_bits: u32,
+        /// Its packet size.
+        packet_bits: u32,
+        /// What is left of the file from there.
+        available: usize,
+    },
+    /// A metadata packet without the magic number.
+    #[error("metadata packet at byte {offset} starts with {found:#010x} instead of 0x75d11d57")]
+    BadMagic {
+        /// Where the packet starts.
+        offset: usize,
+        /// What is there.
+        found: u32,
+    },
+    /// A metadata packet that is compressed, encrypted or checksummed.
+    #[error("metadata packet at byte {offset} is compressed ({compression}) or encrypted ({encryption})")]
+    Encoded {
+        /// Where the packet starts.
+        offset: usize,
+        /// Its compression scheme.
+        compression: u8,
+        /// Its encryption scheme.
+        encryption: u8,
+    },
+    /// The text is not valid TSDL.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+}
+
+/// A mistake in TSDL text.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("metadata line {line}: {kind}")]
+pub struct ParseError {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// What is wrong.
+    pub kind: ParseErrorKind,
+}
+
+impl ParseError {
+    pub(super) fn new(line: u32, kind: ParseErrorKind) -> Self {
+        Self { line, kind }
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// A character that begins no token.
+    #[error("unexpected character {0:?}")]
+    Character(char),
+    /// A comment or literal without an end.
+    #[error("unterminated {0}")]
+    Unterminated(&'static str),
+    /// A number that does not fit in 64 bits, or a malformed one.
+    #[error("bad number {0:?}")]
+    Number(String),
+    /// An escape sequence that C does not know.
+    #[error("bad escape sequence")]
+    Escape,
+    /// Another token than the grammar wants.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What the grammar wants.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// Types nested deeper than this reader follows.
+    #[error("types nested more than {0} deep")]
+    TooDeep(u32),
+    /// Types that unfold into more fields than the text could mean.
+    #[error("types unfold into more than {0} fields")]
+    TooLarge(usize),
+    /// A type that is not defined.
+    #[error("unknown type {0:?}")]
+    UnknownType(String),
+    /// A type that was defined before in the same scope.
+    #[error("{0:?} is defined twice")]
+    Redefined(String),
+    /// A stream that is not defined.
+    #[error("unknown stream {0}")]
+    UnknownStream(u64),
+    /// A clock that is not defined.
+    #[error("unknown clock {0:?}")]
+    UnknownClock(String),
+    /// Two things with one id.
+    #[error("{what} {id} is defined twice")]
+    DuplicateId {
+        /// Which kind of thing.
+        what: &'static str,
+        /// The id.
+        id: u64,
+    },
+    /// An attribute without which nothing can be made.
+    #[error("missing attribute {0:?}")]
+    Missing(&'static str),
+    /// An attribute with a value it cannot have.
+    #[error("bad value of attribute {attribute:?}: {value}")]
+    BadValue {
+        /// The attribute.
+        attribute: String,
+        /// The value.
+        value: String,
+    },
+    /// Some other class than the place needs.
+    #[error("expected {expected} here")]
+    WrongClass {
+        /// What is needed.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,221 @@
+//! Text to tokens.
+
+use super::{ParseError, ParseErrorKind};
+
+/// A token and the line it is on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token<'s> {
+    pub line: u32,
+    pub kind: Kind<'s>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind<'s> {
+    Ident(&'s str),
+    Str(String),
+    Int(u64),
+    /// One of `{ } [ ] < > ( ) ; : , = . * + -`, or `:=`, `...`, `->`.
+    Punct(&'static str),
+}
+
+impl std::fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Kind::Ident(name) => write!(f, "`{name}`"),
+            Kind::Str(text) => write!(f, "{text:?}"),
+            Kind::Int(value) => write!(f, "{value}"),
+            Kind::Punct(punct) => write!(f, "`{punct}`"),
+        }
+    }
+}
+
+/// Longer ones first, for the first match is taken.
+const PUNCTS: [&str; 19] =
+    [":=", "...", "->", "{", "}", "[", "]", "<", ">", "(", ")", ";", ":", ",", "=", ".", "*", "+", "-"];
+
+/// All tokens of a text.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
+    let mut lexer = Lexer { rest: text, line: 1 };
+    let mut tokens = Vec::with_capacity(text.len() / 5);
+    loop {
+        lexer.skip_blank()?;
+        let line = lexer.line;
+        match lexer.token() {
+            Ok(Some(kind)) => tokens.push(Token { line, kind }),
+            Ok(None) => return Ok(tokens),
+            Err(kind) => return Err(ParseError::new(line, kind)),
+        }
+    }
+}
+
+struct Lexer<'s> {
+    rest: &'s str,
+    line: u32,
+}
+
+impl<'s> Lexer<'s> {
+    /// Takes `len` bytes, which must end between characters.
+    fn take(&mut self, len: usize) -> &'s str {
+        let (taken, rest) = self.rest.split_at(len);
+        self.line = self.line.saturating_add(taken.matches('\n').count() as u32);
+        self.rest = rest;
+        taken
+    }
+
+    fn skip_blank(&mut self) -> Result<(), ParseError> {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            self.take(blank);
+            if self.rest.starts_with("//") {
+                let end = self.rest.find('\n').unwrap_or(self.rest.len());
+                self.take(end);
+            } else if self.rest.starts_with("/*") {
+                let Some(end) = self.rest[2..].find("*/") else {
+                    let kind = ParseErrorKind::Unterminated("comment");
+                    return Err(ParseError::new(self.line, kind));
+                };
+                self.take(end + 4);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn token(&mut self) -> Result<Option<Kind<'s>>, ParseErrorKind> {
+        let Some(first) = self.rest.chars().next() else {
+            return Ok(None);
+        };
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if first.is_ascii_digit() {
+            let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
+            return number(self.take(end)).map(|n| Some(Kind::Int(n)));
+        }
+        if word(first) {
+            let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
+            let ident = self.take(end);
+            if ident == "L" && self.rest.starts_with(['"', '\'']) {
+                return self.token();
+            }
+            return Ok(Some(Kind::Ident(ident)));
+        }
+        if first == '"' {
+            return self.quoted('"').map(|s| Some(Kind::Str(s)));
+        }
+        if first == '\'' {
+            let text = self.quoted('\'')?;
+            let mut chars = text.chars();
+            return match (chars.next(), chars.next()) {
+                (Some(c), None) => Ok(Some(Kind::Int(u64::from(u32::from(c))))),
+                _ => Err(ParseErrorKind::Unterminated("character")),
+            };
+        }
+        for punct in PUNCTS {
+            if self.rest.starts_with(punct) {
+                self.take(punct.len());
+                return Ok(Some(Kind::Punct(punct)));
+            }
+        }
+        Err(ParseErrorKind::Character(first))
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, ParseErrorKind> {
+        let mut text = String::new();
+        let mut chars = self.rest.char_indices().skip(1);
+        loop {
+            let Some((at, c)) = chars.next() else {
+                return Err(ParseErrorKind::Unterminated("literal"));
+            };
+            if c == quote {
+                self.take(at + 1);
+                return Ok(text);
+            }
+            if c != '\\' {
+                text.push(c);
+                continue;
+            }
+            let Some((at, escape)) = chars.next() else {
+                return Err(ParseErrorKind::Unterminated("literal"));
+            };
+            let (plain, radix, start, most) = match escape {
+                'n' => ('\n', 0, 0, 0),
+                't' => ('\t', 0, 0, 0),
+                'r' => ('\r', 0, 0, 0),
+                'a' => ('\x07', 0, 0, 0),
+                'b' => ('\x08', 0, 0, 0),
+                'f' => ('\x0c', 0, 0, 0),
+                'v' => ('\x0b', 0, 0, 0),
+                '\\' | '\'' | '"' | '?' => (escape, 0, 0, 0),
+                'x' => (' ', 16, at + 1, 2),
+                '0'..='7' => (' ', 8, at, 3),
+                _ => return Err(ParseErrorKind::Escape),
+            };
+            if radix == 0 {
+                text.push(plain);
+                continue;
+            }
+            let digits = self.rest[start..].chars().take(most);
+            let len = digits.take_while(|c| c.is_digit(radix)).count();
+            let code = u32::from_str_radix(&self.rest[start..start + len], radix);
+            let code = code.ok().and_then(char::from_u32).ok_or(ParseErrorKind::Escape)?;
+            text.push(code);
+            // The octal form's first digit has been taken as the escape itself.
+            for _ in 0..len - usize::from(radix == 8) {
+                chars.next();
+            }
+        }
+    }
+}
+
+fn number(word: &str) -> Result<u64, ParseErrorKind> {
+    let bad = || ParseErrorKind::Number(word.into());
+    let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+    let parsed = if let Some(hex) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        u64::from_str_radix(hex, 16)
+    } else if let Some(bin) = digits.strip_prefix("0b").or(digits.strip_prefix("0B")) {
+        u64::from_str_radix(bin, 2)
+    } else if digits.len() > 1 && digits.starts_with('0') {
+        u64::from_str_radix(&digits[1..], 8)
+    } else {
+        digits.parse()
+    };
+    parsed.map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds() {
+        let kinds: Vec<_> =
+            tokens("a_1 /* x\n */ 0x10UL 010 7 'A' \"q\\\"\\x41\\102c\\n\" := ... -> . // end")
+                .unwrap()
+                .into_iter()
+                .map(|t| (t.line, t.kind))
+                .collect();
+        assert_eq!(
+            kinds,
+            [
+                (1, Kind::Ident("a_1")),
+                (2, Kind::Int(16)),
+                (2, Kind::Int(8)),
+                (2, Kind::Int(7)),
+                (2, Kind::Int(65)),
+                (2, Kind::Str("q\"ABc\n".into())),
+                (2, Kind::Punct(":=")),
+                (2, Kind::Punct("...")),
+                (2, Kind::Punct("->")),
+                (2, Kind::Punct(".")),
+            ]
+        );
+    }
+
+    #[test]
+    fn mistakes_have_lines() {
+        assert_eq!(tokens("\n\n @").unwrap_err(), ParseError::new(3, ParseErrorKind::Character('@')));
+        assert!(tokens("\"abc").is_err());
+        assert!(tokens("/* abc").is_err());
+        assert!(tokens("99999999999999999999999").is_err());
+        assert!(tokens("\"\\xé\"").is_err());
+    }
+}

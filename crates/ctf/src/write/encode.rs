@@ -1,0 +1,205 @@
+//! Values of any class to bits: the mirror of `read/visit.rs`.
+
+use thiserror::Error;
+
+use crate::bits::{align_up, mask, put, sign_extend};
+use crate::class::{ByteOrder, Field, FieldClass, IntegerClass, StructClass};
+use crate::value::Value;
+
+/// A value that its class cannot hold.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A value of another kind than the class.
+    #[error("{value:?} does not fit the class of field {field:?}")]
+    WrongKind {
+        /// The field.
+        field: String,
+        /// The value.
+        value: Value,
+    },
+    /// A number outside of what the integer can hold.
+    #[error("{value} does not fit in the {bits} bits of field {field:?}")]
+    Range {
+        /// The field.
+        field: String,
+        /// The number.
+        value: i128,
+        /// The integer's size.
+        bits: u32,
+    },
+    /// Another number of elements or fields than the class has.
+    #[error("field {field:?} has {found} parts instead of {expected}")]
+    Length {
+        /// The field.
+        field: String,
+        /// What the class has.
+        expected: u64,
+        /// What the value has.
+        found: u64,
+    },
+    /// An option that the variant does not have.
+    #[error("field {field:?} has no option {option:?}")]
+    NoOption {
+        /// The field.
+        field: String,
+        /// The option.
+        option: String,
+    },
+}
+
+/// Appends values to bytes. Lengths of sequences and tags of variants are
+/// fields of their own and have to be in the value, as the reader gives them.
+#[derive(Clone, Debug, Default)]
+pub struct Encoder {
+    bytes: Vec<u8>,
+    pos: u64,
+}
+
+impl Encoder {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bits so far.
+    pub fn position(&self) -> u64 {
+        self.pos
+    }
+
+    /// The bytes; unused bits of the last one are 0.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn align(&mut self, align: u32) {
+        self.pos = align_up(self.pos, align).unwrap_or(self.pos);
+        self.grow();
+    }
+
+    fn grow(&mut self) {
+        self.bytes.resize(self.pos.div_ceil(8) as usize, 0);
+    }
+
+    fn bits(&mut self, value: u64, bits: u32, order: ByteOrder) {
+        let at = self.pos;
+        self.pos += u64::from(bits);
+        self.grow();
+        put(&mut self.bytes, at, bits, order, value);
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.align(8);
+        self.bytes.extend_from_slice(bytes);
+        self.pos += bytes.len() as u64 * 8;
+    }
+
+    /// Appends a structure.
+    pub fn structure(&mut self, class: &StructClass, value: &Value) -> Result<(), EncodeError> {
+        self.fields("", class, value)
+    }
+
+    fn fields(&mut self, name: &str, class: &StructClass, value: &Value) -> Result<(), EncodeError> {
+        let Value::Struct(values) = value else {
+            return Err(wrong(name, value));
+        };
+        let (expected, found) = (class.fields.len() as u64, values.len() as u64);
+        if expected != found {
+            return Err(EncodeError::Length { field: name.into(), expected, found });
+        }
+        self.align(class.align());
+        for (Field { name, class }, (_, value)) in class.fields.iter().zip(values) {
+            self.field(name, class, value)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a field; `name` is for errors.
+    pub fn field(&mut self, name: &str, class: &FieldClass, value: &Value) -> Result<(), EncodeError> {
+        match (class, value) {
+            (FieldClass::Integer(c), _) => self.integer(name, c, value),
+            (FieldClass::Enum(c), _) => self.integer(name, &c.container, value),
+            (FieldClass::Float(c), Value::Float(v)) => {
+                self.align(c.align);
+                match c.size() {
+                    32 => self.bits(u64::from((*v as f32).to_bits()), 32, c.byte_order),
+                    _ => self.bits(v.to_bits(), 64, c.byte_order),
+                }
+                Ok(())
+            }
+            (FieldClass::String(_), _) => {
+                let text = text(name, value)?;
+                // A NUL inside would end it for the reader.
+                self.raw(text.split(|&b| b == 0).next().unwrap_or(&[]));
+                self.raw(&[0]);
+                Ok(())
+            }
+            (FieldClass::Struct(c), _) => self.fields(name, c, value),
+            (FieldClass::Array(c), _) if c.element.is_character() => {
+                let text = text(name, value)?;
+                let found = text.len() as u64;
+                if found > c.len {
+                    return Err(EncodeError::Length { field: name.into(), expected: c.len, found });
+                }
+                self.raw(text);
+                self.pos += (c.len - found) * 8;
+                self.grow();
+                Ok(())
+            }
+            (FieldClass::Sequence(c), _) if c.element.is_character() => {
+                self.raw(text(name, value)?);
+                Ok(())
+            }
+            (FieldClass::Array(c), Value::Array(items)) => {
+                let found = items.len() as u64;
+                if found != c.len {
+                    return Err(EncodeError::Length { field: name.into(), expected: c.len, found });
+                }
+                self.elements(name, &c.element, items)
+            }
+            (FieldClass::Sequence(c), Value::Array(items)) => self.elements(name, &c.element, items),
+            (FieldClass::Variant(c), Value::Variant { option, value }) => {
+                match c.options.iter().find(|o| &o.name == option) {
+                    Some(chosen) => self.field(name, &chosen.class, value),
+                    None => Err(EncodeError::NoOption { field: name.into(), option: option.clone() }),
+                }
+            }
+            _ => Err(wrong(name, value)),
+        }
+    }
+
+    fn elements(&mut self, name: &str, class: &FieldClass, items: &[Value]) -> Result<(), EncodeError> {
+        // An array is aligned even without an element.
+        self.align(class.align());
+        items.iter().try_for_each(|item| self.field(name, class, item))
+    }
+
+    fn integer(&mut self, name: &str, c: &IntegerClass, value: &Value) -> Result<(), EncodeError> {
+        let number = match value {
+            Value::Unsigned(v) => i128::from(*v),
+            Value::Signed(v) => i128::from(*v),
+            Value::Enum { value, .. } => *value,
+            _ => return Err(wrong(name, value)),
+        };
+        let raw = number as u64 & mask(c.size);
+        let back = if c.signed { i128::from(sign_extend(raw, c.size)) } else { i128::from(raw) };
+        if back != number {
+            return Err(EncodeError::Range { field: name.into(), value: number, bits: c.size });
+        }
+        self.align(c.align);
+        self.bits(raw, c.size, c.byte_order);
+        Ok(())
+    }
+}
+
+fn text<'v>(name: &str, value: &'v Value) -> Result<&'v [u8], EncodeError> {
+    match value {
+        Value::Str(text) => Ok(text.as_bytes()),
+        Value::Bytes(bytes) => Ok(bytes),
+        _ => Err(wrong(name, value)),
+    }
+}
+
+fn wrong(field: &str, value: &Value) -> EncodeError {
+    EncodeError::WrongKind { field: field.into(), value: value.clone() }
+}

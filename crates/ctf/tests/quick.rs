@@ -1,0 +1,123 @@
+//! The quick way past an event comes to the same as the long one.
+
+mod common;
+
+use hetrace_ctf::Value;
+use hetrace_ctf::class::{
+    ByteOrder, EventClass, FieldClass, FieldPath, IntegerClass, Scope, StructClass, TraceClass,
+};
+use hetrace_ctf::read::{StreamError, Trace};
+use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
+use proptest::prelude::*;
+
+fn byte() -> IntegerClass {
+    IntegerClass::unsigned(8)
+}
+
+fn counted(fields: StructClass, name: &str, length: IntegerClass, of: impl Into<FieldClass>) -> StructClass {
+    let count = format!("{name}_length");
+    fields.field(count.clone(), length).field(name, FieldClass::sequence(FieldPath::relative(count), of))
+}
+
+/// Payloads for which there are steps, of every kind.
+fn payloads() -> Vec<StructClass> {
+    let new = StructClass::default;
+    let big = byte().order(ByteOrder::Big);
+    let inner = counted(new().field("a", byte()), "inner", byte(), byte());
+    vec![
+        new(),
+        new().field("a", IntegerClass::unsigned(64)),
+        new().field("bits", FieldClass::array(2, IntegerClass::unsigned(4))),
+        new().field("text", FieldClass::string()).field("b", byte()),
+        counted(new(), "text", byte(), IntegerClass::character()),
+        counted(
+            counted(new().field("a", byte()), "odd", big.clone(), IntegerClass::unsigned(24)),
+            "texts",
+            byte(),
+            FieldClass::string(),
+        )
+        .field("end", IntegerClass::signed(16)),
+        new().field("s", inner).field("t", FieldClass::array(3, byte())),
+        // Two of one length, and a thing between.
+        counted(new(), "one", byte(), FieldClass::array(2, byte()))
+            .field("text", FieldClass::string())
+            .field(
+                "two",
+                FieldClass::sequence(FieldPath::absolute(Scope::EventFields, ["one_length"]), byte()),
+            ),
+    ]
+}
+
+fn class(quick: bool) -> TraceClass {
+    let mut trace = form::trace_class(common::UUID, common::clock());
+    let mut stream = form::stream_class(0);
+    for (id, fields) in (0..).zip(payloads()) {
+        let context = (id % 2 == 1).then(|| StructClass::default().field("c", byte()));
+        stream.events.push(EventClass {
+            id,
+            name: format!("e{id}"),
+            context,
+            fields,
+            ..EventClass::default()
+        });
+    }
+    stream.event_context = Some(StructClass::default().field("common", IntegerClass::signed(16)));
+    if !quick {
+        // The same bytes, but no plain header.
+        let header = stream.event_header.take().unwrap();
+        stream.event_header = Some(StructClass::default().field("inner", header));
+    }
+    trace.streams.push(stream);
+    trace
+}
+
+type Seen = (usize, Option<u64>, u64, u64, [Value; 3]);
+
+fn read(class: TraceClass, bytes: &[u8]) -> (Vec<Seen>, Vec<StreamError>) {
+    let trace = Trace::from_class(class, vec![("s".into(), bytes.to_vec())]).unwrap();
+    let mut reader = trace.stream(0).unwrap();
+    let (mut events, mut errors) = (Vec::new(), Vec::new());
+    while let Some(event) = reader.next_event() {
+        match event {
+            Ok(event) => {
+                for (index, field) in event.class().fields.fields.iter().enumerate() {
+                    assert_eq!(event.get_at(Scope::EventFields, index), event.get(&field.name));
+                }
+                let scopes = [Scope::StreamEventContext, Scope::EventContext, Scope::EventFields];
+                events.push((
+                    event.class_index(),
+                    event.timestamp(),
+                    event.offset(),
+                    event.size_bits(),
+                    scopes.map(|scope| event.value(scope).unwrap()),
+                ));
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    (events, errors)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Bytes with few and small numbers are often events, and often not.
+    #[test]
+    fn quick_and_long_agree(
+        events in prop::collection::vec(
+            (0u16..9, 0u64..1 << 31, prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..24)),
+            1..12,
+        ),
+        cut in 0usize..16,
+    ) {
+        let mut writer = PacketWriter::new(StreamIdentity { uuid: common::UUID, ..StreamIdentity::default() });
+        let mut now = common::START;
+        for (id, gap, payload) in &events {
+            now += gap;
+            writer.event(*id, now, payload).unwrap();
+        }
+        let mut bytes = writer.finish(1).to_vec();
+        bytes.truncate(bytes.len() - cut.min(bytes.len() - 104));
+        prop_assert_eq!(read(class(true), &bytes), read(class(false), &bytes));
+    }
+}

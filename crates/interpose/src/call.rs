@@ -1,0 +1,226 @@
+//! The recording of one call.
+
+use hetrace_ring::abi::flag;
+use hetrace_ring::clock;
+use hetrace_ring::record::{HEAD, MAX_RECORD};
+use hetrace_ring::writer::{FOLD_WORDS, Writer};
+
+use crate::attach::attach;
+use crate::put::Put;
+use crate::tls;
+
+/// This thread's writer, made if need be.
+#[inline(always)]
+fn writer() -> Option<&'static mut Writer> {
+    // SAFETY: null, or this thread's own writer, which lives until its end.
+    // References to it never overlap: a signal handler that interrupts one
+    // finds it busy and leaves it alone.
+    match unsafe { tls::get().as_mut() } {
+        Some(writer) => Some(writer),
+        None => attach(),
+    }
+}
+
+/// Records one part of a call; tries again once after attaching to a ring.
+///
+/// # Safety
+/// As [`Put::put`] for `fields`.
+#[inline(always)]
+unsafe fn put(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
+    let length = HEAD + fields.size();
+    if length > MAX_RECORD {
+        writer.lose_call();
+        return None;
+    }
+    let body = |at: *mut u8| {
+        // SAFETY: `length` was made from the fields' size.
+        unsafe { fields.put(at) };
+    };
+    // SAFETY: `body` writes what `length` says.
+    match unsafe { writer.record(id, length, body) } {
+        Some(time) => Some(time),
+        // SAFETY: as above.
+        None => unsafe { put_again(writer, id, fields) },
+    }
+}
+
+/// # Safety
+/// As [`put`].
+#[cold]
+#[inline(never)]
+unsafe fn put_again(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
+    if writer.attached() {
+        writer.lose_call();
+        return None;
+    }
+    // A process that was forked: its writer is empty, and gets a ring now.
+    let writer = attach()?;
+    let length = HEAD + fields.size();
+    // SAFETY: as in `put`.
+    unsafe {
+        writer.record(id, length, |at| {
+            fields.put(at);
+        })
+    }
+}
+
+/// Records a call: its entry, the real function, its exit.
+///
+/// `real` gets the entry's time, by which a command on a device names the call
+/// that caused it. `after` runs when the exit is recorded, for work that must
+/// not be counted as the call's time.
+///
+/// # Safety
+/// What `entry` and `exit` answer may be read as [`Put::put`] says.
+#[inline(always)]
+pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
+    flags: u8,
+    id: u16,
+    entry: impl FnOnce() -> E,
+    real: impl FnOnce(u64) -> R,
+    exit: impl FnOnce(R) -> X,
+    after: impl FnOnce(),
+) -> R {
+    if flags & flag::RECORD == 0 {
+        let result = real(clock::ticks());
+        after();
+        return result;
+    }
+    let Some(writer) = writer() else { return real(clock::ticks()) };
+    if writer.inside != 0 {
+        return real(clock::ticks());
+    }
+    // SAFETY: promised by the caller.
+    let time = unsafe { put(writer, id, entry()) };
+    let result = real(time.unwrap_or_else(clock::ticks));
+    if time.is_some() {
+        // A real function may have forked or ended this thread's ring: look again.
+        // SAFETY: as in `writer`.
+        if let Some(writer) = unsafe { tls::get().as_mut() }
+            && writer.attached()
+        {
+            // SAFETY: promised by the caller.
+            unsafe { put(writer, id + 1, exit(result)) };
+        }
+    }
+    after();
+    result
+}
+
+/// As [`call()`], for a function that programs ask again and again: equal
+/// questions with equal answers, and nothing recorded in between, become one
+/// record. `key` is filled with the arguments before and the answer after;
+/// `arguments` of its words are known before.
+///
+/// # Safety
+/// As [`call()`].
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
+    flags: u8,
+    id: u16,
+    arguments: usize,
+    mut key: [u64; FOLD_WORDS],
+    entry: impl FnOnce() -> E,
+    real: impl FnOnce(u64) -> R,
+    answer: impl FnOnce(R, &mut [u64; FOLD_WORDS]),
+    exit: impl FnOnce(R) -> X,
+    after: impl FnOnce(),
+) -> R {
+    if flags & flag::RECORD == 0 {
+        let result = real(clock::ticks());
+        after();
+        return result;
+    }
+    let Some(writer) = writer() else { return real(clock::ticks()) };
+    if writer.inside != 0 {
+        return real(clock::ticks());
+    }
+    if writer.continues_poll(id + 2, &key, arguments) {
+        let before = clock::ticks();
+        let result = real(before);
+        let after_call = clock::ticks();
+        answer(result, &mut key);
+        if writer.fold(&key, before, after_call) {
+            after();
+            return result;
+        }
+        // Another answer: the run ends, and this call is recorded in full.
+        let entry = entry();
+        // SAFETY: promised by the caller.
+        let recorded = unsafe {
+            writer.record_at(id, HEAD + entry.size(), before, |at| {
+                entry.put(at);
+            })
+        };
+        if recorded.is_some() {
+            let exit = exit(result);
+            // SAFETY: promised by the caller.
+            unsafe {
+                writer.record_at(id + 1, HEAD + exit.size(), after_call, |at| {
+                    exit.put(at);
+                })
+            };
+            remember(writer, id, &key);
+        }
+        after();
+        return result;
+    }
+    // SAFETY: promised by the caller.
+    let time = unsafe { put(writer, id, entry()) };
+    let result = real(time.unwrap_or_else(clock::ticks));
+    answer(result, &mut key);
+    if time.is_some() {
+        // SAFETY: promised by the caller.
+        unsafe { put(writer, id + 1, exit(result)) };
+        remember(writer, id, &key);
+    }
+    after();
+    result
+}
+
+#[inline(always)]
+fn remember(writer: &mut Writer, id: u16, key: &[u64; FOLD_WORDS]) {
+    if crate::session().is_some_and(|s| s.option(hetrace_ring::abi::option::FOLD)) {
+        writer.remember_poll(id + 2, key);
+    }
+}
+
+/// Records something that is not a call: what is known of a device. Answers
+/// whether there was room.
+///
+/// # Safety
+/// As [`Put::put`] for `fields`.
+pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
+    let Some(writer) = writer() else { return false };
+    // SAFETY: promised by the caller.
+    unsafe { put(writer, id, fields) }.is_some()
+}
+
+/// Runs `work`, during which this thread's calls are the tracer's own.
+pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
+    let Some(writer) = writer() else { return work() };
+    writer.inside += 1;
+    let result = work();
+    // SAFETY: as in `writer`; the thread's writer may have changed meanwhile.
+    if let Some(writer) = unsafe { tls::get().as_mut() } {
+        writer.inside = writer.inside.saturating_sub(1);
+    }
+    result
+}
+
+/// This thread's word for the API's own use. `None` before the first recorded
+/// call; NULL at first, and again in a forked child.
+pub fn thread_extra() -> Option<&'static mut *mut libc::c_void> {
+    // SAFETY: as in `writer`.
+    let writer = unsafe { tls::get().as_mut() }?;
+    writer.attached().then_some(&mut writer.extra)
+}
+
+/// This thread's id, as its ring has it; 0 before the first recorded call.
+pub fn thread_id() -> u32 {
+    // SAFETY: as in `writer`.
+    let writer = unsafe { tls::get().as_ref() };
+    let header = writer.and_then(|w| w.header());
+    header.map_or(0, |h| h.tid.load(std::sync::atomic::Ordering::Relaxed))
+}

@@ -1,0 +1,72 @@
+//! What every interposer needs, whatever its API: finding the session and the
+//! real functions, recording a call, and never being noticed.
+//!
+//! An API's library (`apis/NAME`) is made of generated wrappers that call
+//! [`call()`], and of a little hand-written knowledge. This crate is linked into
+//! each of them, so everything `static` here exists once per API library.
+//!
+//! What binds it:
+//! * no panic, no unwinding, no abort, no output, no change of `errno`;
+//! * no allocation, lock or system call on the path of a recorded call, except
+//!   the first of each thread and when a ring is full;
+//! * anything not understood is passed through.
+
+mod attach;
+mod call;
+mod errno;
+mod flags;
+mod process;
+pub mod put;
+mod real;
+pub mod table;
+mod tls;
+
+pub use call::{call, poll, record_extra, thread_extra, thread_id, with_guard};
+pub use errno::ErrnoGuard;
+pub use flags::{FLAGS, Flags, flags};
+pub use hetrace_ring as ring;
+pub use process::{Session, note, session, start, store_blob};
+pub use real::{Real, look_up_next};
+
+/// Makes the wrapper of one function: the symbol that programs call, which
+/// jumps to the real function when nothing is to be recorded, and the part
+/// that records, kept apart so that the first needs no stack.
+#[macro_export]
+macro_rules! wrapper {
+    ($(#[$meta:meta])* $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        $(#[$meta])*
+        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[inline(never)]
+            unsafe extern "C" fn recorded($($arg: $ty),*) $(-> $ret)? {
+                let $on = $crate::flags($index);
+                // SAFETY: the arguments are the program's own.
+                unsafe { $body }
+            }
+            if $crate::flags($index) == 0
+                && let Some(known) = real::known::$name()
+            {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { known($($arg),*) };
+            }
+            // SAFETY: as above.
+            unsafe { recorded($($arg),*) }
+        }
+    };
+}
+
+/// As [`wrapper!`], for a function that is handed out by address: `I` tells
+/// which of several real functions with this name is meant.
+#[macro_export]
+macro_rules! extension {
+    ($index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        pub unsafe extern "C" fn $name<const I: usize>($($arg: $ty),*) $(-> $ret)? {
+            let $on = $crate::flags($index);
+            if $on == 0 {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { real::$name::<I>($($arg),*) };
+            }
+            // SAFETY: as above.
+            unsafe { $body }
+        }
+    };
+}

@@ -1,0 +1,204 @@
+//! The process's part in a session: found once, when the library is loaded.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use hetrace_ring::abi::{
+    ABI_VERSION, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE,
+    flags_offset,
+};
+use hetrace_ring::map_file;
+
+use crate::errno::ErrnoGuard;
+use crate::flags;
+use crate::put::Caps;
+
+/// Longest path of a session's folder.
+pub(crate) const PATH: usize = 200;
+
+/// A session this process records into.
+#[derive(Debug)]
+pub struct Session {
+    folder: [u8; PATH],
+    folder_length: usize,
+    /// Number of this API in the session.
+    pub api: u32,
+    /// How much is recorded of what pointers point at.
+    pub caps: Caps,
+    control: *const Control,
+}
+
+static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
+/// Key whose destructor tells that a thread ended; `u32::MAX` if there is none.
+pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// The session, if the process is in one.
+#[inline]
+pub fn session() -> Option<&'static Session> {
+    // SAFETY: set once, to memory that is never freed.
+    unsafe { SESSION.load(Ordering::Acquire).as_ref() }
+}
+
+impl Session {
+    /// The control file.
+    pub fn control(&self) -> &'static Control {
+        // SAFETY: mapped for ever, and checked by `start`.
+        unsafe { &*self.control }
+    }
+
+    pub(crate) fn control_pointer(&self) -> *const Control {
+        self.control
+    }
+
+    /// Whether an option of [`hetrace_ring::abi::option`] is on.
+    pub fn option(&self, bit: u32) -> bool {
+        self.control().options.load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// Writes the path of a file of the session into `buffer`, with a NUL.
+    pub(crate) fn path<'b>(&self, buffer: &'b mut [u8; PATH + 64], name: &[u8]) -> Option<&'b CStr> {
+        let folder = self.folder.get(..self.folder_length)?;
+        let end = folder.len() + 1 + name.len();
+        buffer.get_mut(..folder.len())?.copy_from_slice(folder);
+        *buffer.get_mut(folder.len())? = b'/';
+        buffer.get_mut(folder.len() + 1..end)?.copy_from_slice(name);
+        *buffer.get_mut(end)? = 0;
+        CStr::from_bytes_with_nul(buffer.get(..=end)?).ok()
+    }
+}
+
+/// Joins the session that the environment names, if there is one that can be
+/// trusted. Called when the library is loaded; without a session the library
+/// stays dormant.
+pub fn start(api: &str) {
+    let _errno = ErrnoGuard::new();
+    // A setuid program must not trust its caller's environment.
+    // SAFETY: no preconditions.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 || session().is_some() {
+        return;
+    }
+    let mut name = [0u8; 32];
+    let variable = SESSION_VARIABLE.as_bytes();
+    name[..variable.len()].copy_from_slice(variable);
+    // SAFETY: a NUL-terminated name; the library loader runs us before other
+    // threads can change the environment, or under its lock.
+    let value = unsafe { libc::getenv(name.as_ptr().cast()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: getenv answers a NUL-terminated text.
+    let folder = unsafe { CStr::from_ptr(value) }.to_bytes();
+    join(folder, api);
+}
+
+fn join(folder: &[u8], api: &str) -> Option<()> {
+    let mut session = Session {
+        folder: [0; PATH],
+        folder_length: folder.len(),
+        api: 0,
+        caps: Caps { seq: 0, bytes: 0, text: 0 },
+        control: std::ptr::null(),
+    };
+    session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
+    let mut buffer = [0; PATH + 64];
+    let path = session.path(&mut buffer, CONTROL_FILE.as_bytes())?;
+    // SAFETY: a NUL-terminated path.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: just opened, and owned by nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    // SAFETY: all bit patterns of a stat are valid.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a valid place.
+    let ours = unsafe { libc::fstat(fd, &mut stat) == 0 && stat.st_uid == libc::geteuid() };
+    if !ours {
+        return None;
+    }
+    let base = map_file(&file, CONTROL_BYTES, true).ok()?.leak();
+    session.control = base.cast();
+    let control = session.control();
+    if control.magic.load(Ordering::Acquire) != CONTROL_MAGIC || control.version != ABI_VERSION {
+        return None;
+    }
+    session.caps = Caps {
+        seq: (control.seq_cap as usize).min(Caps::MOST.seq),
+        bytes: (control.bytes_cap as usize).min(Caps::MOST.bytes),
+        text: (control.text_cap as usize).min(Caps::MOST.text),
+    };
+    let named = |n: &&[u8; 32]| n.split(|b| *b == 0).next() == Some(api.as_bytes());
+    session.api = control.apis.iter().position(|n| named(&n))? as u32;
+    let mut key: libc::pthread_key_t = 0;
+    // SAFETY: a valid place and a destructor that takes what `attach` stores.
+    if unsafe { libc::pthread_key_create(&mut key, Some(crate::attach::thread_ended)) } == 0 {
+        KEY.store(key, Ordering::Relaxed);
+    }
+    let offset = flags_offset(session.api as usize);
+    // Allocated once, at load time, outside any call; lives for ever.
+    let session = Box::into_raw(Box::new(session));
+    SESSION.store(session, Ordering::Release);
+    // The flags come last: from now on wrappers record.
+    if !flags::join(file.as_raw_fd(), offset) {
+        SESSION.store(std::ptr::null_mut(), Ordering::Release);
+    }
+    Some(())
+}
+
+/// Leaves a line for the report.
+pub fn note(text: &[u8]) {
+    if let Some(session) = session() {
+        // SAFETY: the control file stays mapped.
+        unsafe { hetrace_ring::writer::note(session.control, text) };
+    }
+}
+
+/// Stores bytes once in a file named by their hash. Answers the hash. Makes
+/// system calls: only for what the user asked for.
+///
+/// # Safety
+/// `parts` point at readable memory.
+pub unsafe fn store_blob(parts: &[(*const u8, usize)]) -> u64 {
+    // FNV-1a: few lines, no tables, and good enough to tell sources apart.
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for &(at, length) in parts {
+        for i in 0..length {
+            // SAFETY: promised by the caller.
+            hash = (hash ^ u64::from(unsafe { *at.add(i) })).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    let Some(session) = session() else { return hash };
+    let _errno = ErrnoGuard::new();
+    let mut name = [0u8; 32];
+    let prefix = BLOB_PREFIX.len();
+    name[..prefix].copy_from_slice(BLOB_PREFIX.as_bytes());
+    for i in 0..16 {
+        name[prefix + i] = b"0123456789abcdef"[(hash >> (60 - 4 * i) & 15) as usize];
+    }
+    let mut buffer = [0; PATH + 64];
+    let Some(path) = session.path(&mut buffer, &name[..prefix + 16]) else { return hash };
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a NUL-terminated path.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+    if fd < 0 {
+        return hash; // Stored before, or no room: the launcher names what is missing.
+    }
+    for &(mut at, mut length) in parts {
+        while length > 0 {
+            // SAFETY: promised by the caller.
+            let wrote = unsafe { libc::write(fd, at.cast(), length) };
+            if wrote <= 0 {
+                note(b"a stored text is incomplete: no room in the session's folder");
+                break;
+            }
+            // SAFETY: `wrote` is at most `length`.
+            at = unsafe { at.add(wrote as usize) };
+            length -= wrote as usize;
+        }
+    }
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) };
+    hash
+}

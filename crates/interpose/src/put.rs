@@ -1,0 +1,377 @@
+//! How values become the bytes of a record: little-endian, packed.
+//!
+//! `hetrace_model::layout` says which shape each field has; the generated
+//! wrappers choose the type from here that makes it. A tuple is its elements
+//! one after the other.
+
+/// Something with bytes in a record.
+pub trait Put {
+    /// How many.
+    fn size(&self) -> usize;
+
+    /// Writes them, and answers the place behind.
+    ///
+    /// # Safety
+    /// `at` has room for [`Put::size`] bytes, and pointers inside `self` are
+    /// readable for the lengths they came with.
+    unsafe fn put(&self, at: *mut u8) -> *mut u8;
+}
+
+macro_rules! put_number {
+    ($($ty:ty),*) => { $(
+        impl Put for $ty {
+            #[inline(always)]
+            fn size(&self) -> usize {
+                size_of::<$ty>()
+            }
+
+            #[inline(always)]
+            unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+                // SAFETY: promised by the caller; records are packed.
+                unsafe {
+                    at.cast::<$ty>().write_unaligned(*self);
+                    at.add(size_of::<$ty>())
+                }
+            }
+        }
+    )* };
+}
+
+put_number!(u8, u16, u32, u64, i8, i16, i32, i64, usize, isize, f32, f64);
+
+impl<T> Put for *const T {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        8
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        unsafe { (*self as u64).put(at) }
+    }
+}
+
+impl<T> Put for *mut T {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        8
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        unsafe { (*self as u64).put(at) }
+    }
+}
+
+macro_rules! put_tuple {
+    ($($name:ident)*) => {
+        impl<$($name: Put),*> Put for ($($name,)*) {
+            #[inline(always)]
+            fn size(&self) -> usize {
+                #[allow(non_snake_case)]
+                let ($($name,)*) = self;
+                0 $(+ $name.size())*
+            }
+
+            #[inline(always)]
+            #[allow(unused_mut, unused_unsafe, non_snake_case)]
+            unsafe fn put(&self, mut at: *mut u8) -> *mut u8 {
+                let ($($name,)*) = self;
+                // SAFETY: the sizes add up to what the caller promised.
+                $( at = unsafe { $name.put(at) }; )*
+                at
+            }
+        }
+    };
+}
+
+put_tuple!();
+put_tuple!(A);
+put_tuple!(A B);
+put_tuple!(A B C);
+put_tuple!(A B C D);
+put_tuple!(A B C D E);
+put_tuple!(A B C D E F);
+put_tuple!(A B C D E F G);
+put_tuple!(A B C D E F G H);
+put_tuple!(A B C D E F G H I);
+put_tuple!(A B C D E F G H I J);
+put_tuple!(A B C D E F G H I J K);
+put_tuple!(A B C D E F G H I J K L);
+put_tuple!(A B C D E F G H I J K L M);
+put_tuple!(A B C D E F G H I J K L M N);
+put_tuple!(A B C D E F G H I J K L M N O);
+put_tuple!(A B C D E F G H I J K L M N O P);
+
+/// A copy without a call for the short lengths that records have.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `length` bytes.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    if length > 64 {
+        // SAFETY: promised by the caller.
+        unsafe { to.copy_from_nonoverlapping(from, length) };
+        return;
+    }
+    let mut done = 0;
+    while done + 8 <= length {
+        // SAFETY: as above.
+        unsafe { to.add(done).cast::<u64>().write_unaligned(from.add(done).cast::<u64>().read_unaligned()) };
+        done += 8;
+    }
+    while done < length {
+        // SAFETY: as above.
+        unsafe { *to.add(done) = *from.add(done) };
+        done += 1;
+    }
+}
+
+/// An 8-bit count and that many elements.
+#[derive(Debug, Clone, Copy)]
+pub struct Seq<T> {
+    at: *const T,
+    length: usize,
+}
+
+/// At most [`Caps::seq`] elements behind `at`; none if it is NULL.
+#[inline(always)]
+pub fn seq<T>(at: *const T, length: usize, caps: Caps) -> Seq<T> {
+    Seq { at, length: if at.is_null() { 0 } else { length.min(caps.seq) } }
+}
+
+/// The one element behind `at`, or none if it is NULL or must not be read.
+#[inline(always)]
+pub fn one<T>(at: *const T, readable: bool) -> Seq<T> {
+    Seq { at, length: usize::from(readable && !at.is_null()) }
+}
+
+/// Elements up to a 0, the 0 included: a list of properties. `step` is 2 for
+/// pairs of a name and a value.
+///
+/// # Safety
+/// `at` is NULL or the list ends with a 0.
+#[inline]
+pub unsafe fn list(at: *const u64, step: usize, caps: Caps) -> Seq<u64> {
+    let mut length = 0;
+    if !at.is_null() {
+        // SAFETY: stops at the 0 that the caller promised.
+        while length + step <= caps.seq && unsafe { *at.add(length) } != 0 {
+            length += step;
+        }
+    }
+    Seq { at, length }
+}
+
+impl<T> Put for Seq<T> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        1 + self.length * size_of::<T>()
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for the count and the elements, which are readable.
+        unsafe {
+            *at = self.length as u8;
+            copy(self.at.cast(), at.add(1), self.length * size_of::<T>());
+            at.add(1 + self.length * size_of::<T>())
+        }
+    }
+}
+
+/// A 16-bit count and that many bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes {
+    at: *const u8,
+    length: usize,
+}
+
+/// At most [`Caps::bytes`] bytes behind `at`; none if it is NULL.
+#[inline(always)]
+pub fn bytes<T>(at: *const T, length: usize, caps: Caps) -> Bytes {
+    Bytes { at: at.cast(), length: if at.is_null() { 0 } else { length.min(caps.bytes) } }
+}
+
+impl Put for Bytes {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        2 + self.length
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for the count and the bytes, which are readable.
+        unsafe {
+            at.cast::<u16>().write_unaligned((self.length as u16).to_le());
+            copy(self.at, at.add(2), self.length);
+            at.add(2 + self.length)
+        }
+    }
+}
+
+/// Text and a NUL.
+#[derive(Debug, Clone, Copy)]
+pub struct Text {
+    at: *const u8,
+    length: usize,
+}
+
+/// The text behind `at`: `length` bytes of it, or up to the NUL if that is 0,
+/// and in no case more than [`Caps::text`].
+///
+/// # Safety
+/// `at` is NULL, or readable for `length` bytes or up to a NUL.
+#[inline]
+pub unsafe fn text<T>(at: *const T, length: usize, caps: Caps) -> Text {
+    let at: *const u8 = at.cast();
+    let most = if length == 0 { caps.text } else { length.min(caps.text) };
+    let mut length = 0;
+    if !at.is_null() {
+        // SAFETY: stops at the NUL or the length that the caller promised. A
+        // NUL inside would end the text in the trace, too.
+        while length < most && unsafe { *at.add(length) } != 0 {
+            length += 1;
+        }
+    }
+    Text { at, length }
+}
+
+impl Put for Text {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.length + 1
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for the text and its NUL; the text is readable.
+        unsafe {
+            copy(self.at, at, self.length);
+            *at.add(self.length) = 0;
+            at.add(self.length + 1)
+        }
+    }
+}
+
+/// An 8-bit count and that many texts, together not longer than the cap.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts {
+    at: *const *const u8,
+    lengths: *const usize,
+    count: usize,
+    caps: Caps,
+}
+
+/// Texts behind `at`; `lengths` may be NULL, as may single lengths be 0.
+#[inline]
+pub fn texts<T>(at: *const *const T, count: usize, lengths: *const usize, caps: Caps) -> Texts {
+    let count = if at.is_null() { 0 } else { count.min(8) };
+    // All of them must fit into one record.
+    let caps = Caps { text: caps.text.min(128), ..caps };
+    Texts { at: at.cast(), lengths, count, caps }
+}
+
+impl Texts {
+    /// # Safety
+    /// The texts are readable, and `index` is less than the count.
+    unsafe fn get(&self, index: usize) -> Text {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let length = if self.lengths.is_null() { 0 } else { *self.lengths.add(index) };
+            text(*self.at.add(index), length, self.caps)
+        }
+    }
+}
+
+impl Put for Texts {
+    fn size(&self) -> usize {
+        // SAFETY: made from pointers that the program passes to be read.
+        1 + (0..self.count).map(|i| unsafe { self.get(i) }.size()).sum::<usize>()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for `size` bytes.
+        unsafe {
+            *at = self.count as u8;
+            (0..self.count).fold(at.add(1), |at, i| self.get(i).put(at))
+        }
+    }
+}
+
+/// How much is recorded of what a pointer points at.
+#[derive(Debug, Clone, Copy)]
+pub struct Caps {
+    /// Elements of an array; at most 255.
+    pub seq: usize,
+    /// Bytes of a value.
+    pub bytes: usize,
+    /// Bytes of a text, without its NUL.
+    pub text: usize,
+}
+
+impl Caps {
+    /// What a session may ask for at most, so that every record fits.
+    pub const MOST: Caps = Caps { seq: 64, bytes: 1000, text: 1000 };
+
+    /// The session's caps; without a session nothing is followed.
+    #[inline(always)]
+    pub fn current() -> Caps {
+        match crate::session() {
+            Some(session) => session.caps,
+            None => Caps { seq: 0, bytes: 0, text: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(value: &impl Put) -> Vec<u8> {
+        let mut out = vec![0xee; value.size() + 1];
+        // SAFETY: room for the value, whose pointers are to live test data.
+        let end = unsafe { value.put(out.as_mut_ptr()) };
+        assert_eq!(end as usize - out.as_ptr() as usize, value.size());
+        assert_eq!(out.pop(), Some(0xee), "not a byte more");
+        out
+    }
+
+    const CAPS: Caps = Caps { seq: 3, bytes: 4, text: 5 };
+
+    #[test]
+    fn shapes_are_those_of_the_layout() {
+        assert_eq!(written(&(1u8, 0x0302u16, -1i32)), [1, 2, 3, 255, 255, 255, 255]);
+        assert_eq!(written(&seq([7u16, 8, 9, 10].as_ptr(), 4, CAPS)), [3, 7, 0, 8, 0, 9, 0]);
+        assert_eq!(written(&bytes([1u8, 2, 3, 4, 5].as_ptr(), 5, CAPS)), [4, 0, 1, 2, 3, 4]);
+        // SAFETY: texts with a NUL.
+        unsafe {
+            assert_eq!(written(&text(c"abc".as_ptr(), 0, CAPS)), b"abc\0");
+            assert_eq!(written(&text(c"abcdefgh".as_ptr(), 0, CAPS)), b"abcde\0");
+            assert_eq!(written(&text(c"abcdefgh".as_ptr(), 2, CAPS)), b"ab\0");
+        }
+        let list_of = [5u64, 6, 7, 8, 0];
+        // SAFETY: ends with a 0.
+        unsafe {
+            assert_eq!(list(list_of.as_ptr(), 1, CAPS).length, 3);
+            assert_eq!(list(list_of.as_ptr(), 2, CAPS).length, 2, "whole pairs only");
+        }
+        let strings = [c"one".as_ptr(), c"two".as_ptr()];
+        assert_eq!(written(&texts(strings.as_ptr(), 2, [2, 0].as_ptr(), CAPS)), b"\x02on\0two\0");
+    }
+
+    #[test]
+    fn null_is_nothing() {
+        let null = std::ptr::null::<u64>();
+        assert_eq!(written(&seq(null, 9, CAPS)), [0]);
+        assert_eq!(written(&one(null, true)), [0]);
+        assert_eq!(written(&bytes(null, 9, CAPS)), [0, 0]);
+        // SAFETY: NULL is allowed.
+        unsafe {
+            assert_eq!(written(&text(null, 9, CAPS)), [0]);
+            assert_eq!(written(&list(null, 2, CAPS)), [0]);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A table from handle to a word or two, for what is known of an object.
+//!
+//! Open addressing in a fixed array: lookups take no lock, inserts take a slot
+//! with one atomic exchange, nothing is allocated. When the table is full, new
+//! objects are simply not known, and the caller asks the API instead.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One object: its handle and a value.
+#[derive(Debug)]
+struct Slot {
+    key: AtomicU64,
+    value: AtomicU64,
+}
+
+/// A table of `N` slots; `N` is a power of two.
+#[derive(Debug)]
+pub struct Table<const N: usize> {
+    slots: [Slot; N],
+}
+
+/// How far a key may stand from its place.
+const REACH: usize = 64;
+/// A slot whose object was removed.
+const GONE: u64 = u64::MAX;
+
+impl<const N: usize> Table<N> {
+    /// An empty table.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Table { slots: [const { Slot { key: AtomicU64::new(0), value: AtomicU64::new(0) } }; N] }
+    }
+
+    fn places(&self, key: u64) -> impl Iterator<Item = &Slot> {
+        // Handles are addresses: their low bits are equal, so multiply them up.
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        (0..REACH.min(N)).filter_map(move |i| self.slots.get((hash as usize).wrapping_add(i) & (N - 1)))
+    }
+
+    /// The value of a handle.
+    #[inline]
+    pub fn get(&self, key: u64) -> Option<u64> {
+        for slot in self.places(key) {
+            match slot.key.load(Ordering::Acquire) {
+                k if k == key => return Some(slot.value.load(Ordering::Acquire)),
+                0 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Sets the value of a handle. Answers false if there is no room.
+    pub fn set(&self, key: u64, value: u64) -> bool {
+        if key == 0 || key == GONE {
+            return false;
+        }
+        for slot in self.places(key) {
+            if slot.key.load(Ordering::Acquire) == key {
+                slot.value.store(value, Ordering::Release);
+                return true;
+            }
+            if slot.key.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+        }
+        for slot in self.places(key) {
+            for free in [0, GONE] {
+                // A reader that finds the key before the value sees the old
+                // value of a removed object for an instant: the API never
+                // uses a handle while it is still being created.
+                if slot.key.compare_exchange(free, key, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    slot.value.store(value, Ordering::Release);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Forgets a handle, and answers its value.
+    pub fn remove(&self, key: u64) -> Option<u64> {
+        for slot in self.places(key) {
+            let there = slot.key.load(Ordering::Acquire);
+            if there == key {
+                let value = slot.value.load(Ordering::Acquire);
+                let taken = slot.key.compare_exchange(key, GONE, Ordering::AcqRel, Ordering::Relaxed);
+                return taken.ok().map(|_| value);
+            }
+            if there == 0 {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_replaces_and_forgets() {
+        let table = Table::<256>::new();
+        for i in 1..=150u64 {
+            assert!(table.set(i * 4096, i));
+        }
+        assert!(table.set(4096, 77));
+        assert_eq!(table.get(4096), Some(77));
+        assert_eq!(table.remove(8192), Some(2));
+        assert_eq!(table.get(8192), None);
+        assert!((3..=150u64).all(|i| table.get(i * 4096) == Some(i)));
+        assert!(!table.set(0, 1));
+    }
+
+    #[test]
+    fn a_full_table_says_so() {
+        let table = Table::<64>::new();
+        assert_eq!((1..=100u64).filter(|i| table.set(i * 16, 1)).count(), 64);
+    }
+}

@@ -1,0 +1,244 @@
+//! Lengths and sizes as expressions over a function's parameters.
+//!
+//! ```text
+//! expr   = term { ("+" | "-") term }
+//! term   = factor { ("*" | "/") factor }
+//! factor = number | "*" name | name | name "[" number "]"
+//!        | name "(" expr { "," expr } ")" | "(" expr ")"
+//! ```
+//! `*name` is what a pointer parameter points at, `name[i]` its i-th element.
+//! `min` and `max` are built in; any other call names a hand-written function
+//! of the API's own folder.
+
+use std::fmt;
+
+/// A parsed expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expr {
+    /// A literal.
+    Number(u64),
+    /// A parameter's value.
+    Name(String),
+    /// What a pointer parameter points at.
+    Deref(String),
+    /// An element of what a pointer parameter points at.
+    Index(String, u64),
+    /// Two operands and one of `+ - * /`.
+    Binary(Box<Expr>, char, Box<Expr>),
+    /// A function and its arguments.
+    Call(String, Vec<Expr>),
+}
+
+/// Why an expression could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expression `{text}`: {what} at byte {at}")]
+pub struct ExprError {
+    /// The whole expression.
+    pub text: String,
+    /// What was expected or wrong.
+    pub what: &'static str,
+    /// Where.
+    pub at: usize,
+}
+
+/// Deep nesting is a mistake, and would overflow the stack.
+const MAX_DEPTH: usize = 16;
+
+impl Expr {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// When the text does not follow the grammar above.
+    pub fn parse(text: &str) -> Result<Expr, ExprError> {
+        let mut parser = Parser { text, at: 0 };
+        let expr = parser.sum(0)?;
+        parser.space();
+        if parser.at < text.len() {
+            return Err(parser.error("end of text expected"));
+        }
+        Ok(expr)
+    }
+
+    /// Every parameter the expression mentions.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Expr::Number(_) => vec![],
+            Expr::Name(n) | Expr::Deref(n) | Expr::Index(n, _) => vec![n],
+            Expr::Binary(a, _, b) => [a.names(), b.names()].concat(),
+            Expr::Call(_, args) => args.iter().flat_map(Expr::names).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Number(n) => write!(f, "{n}"),
+            Expr::Name(n) => f.write_str(n),
+            Expr::Deref(n) => write!(f, "*{n}"),
+            Expr::Index(n, i) => write!(f, "{n}[{i}]"),
+            Expr::Binary(a, op, b) => {
+                let side = |e: &Expr| match e {
+                    Expr::Binary(..) if matches!(op, '*' | '/' | '-') => format!("({e})"),
+                    _ => e.to_string(),
+                };
+                write!(f, "{} {op} {}", side(a), side(b))
+            }
+            Expr::Call(name, args) => {
+                let args: Vec<String> = args.iter().map(Expr::to_string).collect();
+                write!(f, "{name}({})", args.join(", "))
+            }
+        }
+    }
+}
+
+impl serde::Serialize for Expr {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Expr {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'_, str> as serde::Deserialize>::deserialize(d)?;
+        Expr::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, what: &'static str) -> ExprError {
+        ExprError { text: self.text.to_owned(), what, at: self.at }
+    }
+
+    fn peek(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    fn space(&mut self) {
+        while self.peek() == b' ' {
+            self.at += 1;
+        }
+    }
+
+    fn eat(&mut self, c: u8) -> bool {
+        self.space();
+        let found = self.peek() == c;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, c: u8, what: &'static str) -> Result<(), ExprError> {
+        if self.eat(c) { Ok(()) } else { Err(self.error(what)) }
+    }
+
+    fn word(&mut self) -> &str {
+        self.space();
+        let start = self.at;
+        while self.peek().is_ascii_alphanumeric() || self.peek() == b'_' {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    fn sum(&mut self, depth: usize) -> Result<Expr, ExprError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("nested too deeply"));
+        }
+        let mut left = self.product(depth)?;
+        loop {
+            let op = if self.eat(b'+') {
+                '+'
+            } else if self.eat(b'-') {
+                '-'
+            } else {
+                return Ok(left);
+            };
+            left = Expr::Binary(Box::new(left), op, Box::new(self.product(depth)?));
+        }
+    }
+
+    fn product(&mut self, depth: usize) -> Result<Expr, ExprError> {
+        let mut left = self.factor(depth)?;
+        loop {
+            let op = if self.eat(b'*') {
+                '*'
+            } else if self.eat(b'/') {
+                '/'
+            } else {
+                return Ok(left);
+            };
+            left = Expr::Binary(Box::new(left), op, Box::new(self.factor(depth)?));
+        }
+    }
+
+    fn number(&mut self) -> Result<u64, ExprError> {
+        let word = self.word().to_owned();
+        word.parse().map_err(|_| self.error("number expected"))
+    }
+
+    fn factor(&mut self, depth: usize) -> Result<Expr, ExprError> {
+        if self.eat(b'(') {
+            let inner = self.sum(depth + 1)?;
+            self.expect(b')', "`)` expected")?;
+            return Ok(inner);
+        }
+        if self.eat(b'*') {
+            let name = self.word().to_owned();
+            return if name.is_empty() { Err(self.error("name expected")) } else { Ok(Expr::Deref(name)) };
+        }
+        self.space();
+        if self.peek().is_ascii_digit() {
+            return Ok(Expr::Number(self.number()?));
+        }
+        let name = self.word().to_owned();
+        if name.is_empty() {
+            return Err(self.error("name or number expected"));
+        }
+        if self.eat(b'[') {
+            let index = self.number()?;
+            self.expect(b']', "`]` expected")?;
+            return Ok(Expr::Index(name, index));
+        }
+        if self.eat(b'(') {
+            let mut args = vec![self.sum(depth + 1)?];
+            while self.eat(b',') {
+                args.push(self.sum(depth + 1)?);
+            }
+            self.expect(b')', "`)` expected")?;
+            return Ok(Expr::Call(name, args));
+        }
+        Ok(Expr::Name(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_semantics_files_use() {
+        for (text, shown) in [
+            ("num_events", "num_events"),
+            ("min(num_entries,*num_devices)", "min(num_entries, *num_devices)"),
+            ("region[0]*region[1] * region[2]", "(region[0] * region[1]) * region[2]"),
+            ("2 * (n + 1)", "2 * (n + 1)"),
+        ] {
+            let expr = Expr::parse(text).unwrap();
+            assert_eq!(expr.to_string(), shown);
+            assert_eq!(Expr::parse(shown).unwrap(), expr, "printing and reading is the identity");
+        }
+    }
+
+    #[test]
+    fn says_where_it_is_wrong() {
+        for (text, at) in [("", 0), ("a b", 2), ("f(", 2), ("a[x]", 3), ("*", 1)] {
+            assert_eq!(Expr::parse(text).unwrap_err().at, at, "{text}");
+        }
+        assert!(Expr::parse(&"(".repeat(100)).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! An API described as data: what its functions are called, what their
+//! parameters mean, and how a call of each is laid out in a trace.
+//!
+//! Two inputs make a [`Model`]:
+//! * `api.json`, extracted by machine from the API's registry or headers
+//!   ([`Extracted`]): names, types, enumerations, prototypes;
+//! * `semantics.toml`, written by hand ([`Semantics`]): what no header says,
+//!   such as directions, lengths, lifetimes and roles.
+//!
+//! ```text
+//! api.json ──┐
+//!            ├─► resolve() ─► Model ─► layout::events() ─► codegen, TSDL, analyses
+//! semantics ─┘        │
+//!                     └─► the coverage gate: a pointer nobody described is an error
+//! ```
+//!
+//! The crate knows no API by name, does no I/O, and is never linked into a
+//! traced program.
+
+mod expr;
+mod extracted;
+pub mod layout;
+mod resolve;
+mod resolved;
+mod role;
+mod semantics;
+mod spec;
+
+pub use expr::{Expr, ExprError};
+pub use extracted::{
+    EnumGroup, Extracted, Function as ExtractedFunction, Kind, Member, Param as ExtractedParam, Registry,
+    Type,
+};
+pub use resolve::{Problem, resolve};
+pub use resolved::{Command, Direction, Follow, Function, Interpose, Model, Param, Success};
+pub use role::{ROLES, is_role};
+pub use semantics::{FunctionSemantics, Rule, Semantics};
+pub use spec::{ParamSpec, SpecError};

@@ -1,0 +1,341 @@
+//! Prototypes and knowledge made into one model, with the coverage gate.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::expr::Expr;
+use crate::extracted::{self, Extracted, Kind, Type};
+use crate::resolved::{Direction, Follow, Function, Model, Param, Success};
+use crate::role::is_role;
+use crate::semantics::{FunctionSemantics, Semantics};
+use crate::spec::ParamSpec;
+
+/// One thing wrong with a model's two inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Function, parameter or table concerned.
+    pub place: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// Joins prototypes and knowledge.
+///
+/// # Errors
+/// All problems found: a pointer parameter that nobody described (the coverage
+/// gate), knowledge about functions or parameters that do not exist, unknown
+/// roles, types, enumerations, and expressions over unknown parameters.
+pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut report = |place: &str, what: String| {
+        problems.push(Problem { place: place.to_owned(), what });
+    };
+    if extracted.api != semantics.api {
+        report("api", format!("`{}` and `{}` differ", extracted.api, semantics.api));
+    }
+    let names: BTreeSet<&str> = extracted.functions.iter().map(|f| f.name.as_str()).collect();
+    for name in semantics.function.keys().chain(semantics.hook.keys()) {
+        if !names.contains(name.as_str()) {
+            report(name, "described, but not a function of this API".to_owned());
+        }
+    }
+    let groups: BTreeSet<&str> = extracted.enums.iter().map(|g| g.name.as_str()).collect();
+    if !groups.contains(semantics.errors.as_str()) {
+        report("errors", format!("no enumeration `{}`", semantics.errors));
+    }
+    let empty = FunctionSemantics::default();
+    let mut functions = Vec::new();
+    for f in &extracted.functions {
+        let known = semantics.function.get(&f.name).unwrap_or(&empty);
+        functions.push(function(extracted, semantics, f, known, &groups, &mut report));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Model {
+        api: extracted.api.clone(),
+        registry: extracted.registry.clone(),
+        interpose: semantics.interpose.clone(),
+        errors: semantics.errors.clone(),
+        types: extracted.types.clone(),
+        enums: extracted.enums.clone(),
+        info: semantics.info.clone(),
+        functions,
+    })
+}
+
+fn function(
+    extracted: &Extracted,
+    semantics: &Semantics,
+    f: &extracted::Function,
+    known: &FunctionSemantics,
+    groups: &BTreeSet<&str>,
+    report: &mut impl FnMut(&str, String),
+) -> Function {
+    let params: Vec<Param> =
+        f.params.iter().map(|p| param(extracted, semantics, f, known, p, groups, report)).collect();
+    let exists = |name: &str| f.params.iter().any(|p| p.name == name);
+    for name in known.params.keys().chain(&known.blocking) {
+        if !exists(name) {
+            report(&f.name, format!("no parameter `{name}`"));
+        }
+    }
+    for role in &known.roles {
+        if !is_role(role) {
+            report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
+        }
+    }
+    if let Some(command) = &known.command {
+        let mentioned = command.bytes.as_ref().map(Expr::names).unwrap_or_default();
+        for name in mentioned.into_iter().chain(command.kernel.as_deref()).chain([&*command.queue]) {
+            if !exists(name) {
+                report(&f.name, format!("its command mentions `{name}`, not a parameter"));
+            }
+        }
+    }
+    let success = success(extracted, semantics, f, &params);
+    let returns_values = known
+        .returns
+        .clone()
+        .or_else(|| (success == Success::ReturnZero).then(|| semantics.errors.clone()))
+        .or_else(|| type_values(extracted, &f.returns));
+    if let Some(group) = &returns_values
+        && !groups.contains(group.as_str())
+    {
+        report(&f.name, format!("result: no enumeration `{group}`"));
+    }
+    Function {
+        name: f.name.clone(),
+        since: f.since.clone(),
+        deprecated: f.deprecated.clone(),
+        extension: f.extension.clone(),
+        roles: known.roles.clone(),
+        returns: f.returns.clone(),
+        returns_values,
+        success,
+        params,
+        command: known.command.clone(),
+        hook: semantics.hook.get(&f.name).cloned(),
+        blocking: known.blocking.clone(),
+        creates: known.creates.clone(),
+    }
+}
+
+/// A result code, an error output, or a pointer tells how a call ended.
+///
+/// A function that returns an object or an address reports its error through
+/// an output parameter of the API's error type, if it has one.
+fn success(
+    extracted: &Extracted,
+    semantics: &Semantics,
+    f: &extracted::Function,
+    params: &[Param],
+) -> Success {
+    let (base, pointers) = split_ctype(&f.returns);
+    let is_function = f.returns.contains('(');
+    let handle = extracted.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
+    if pointers > 0 || is_function || handle {
+        let error = params.iter().find(|p| {
+            p.direction == Direction::Out
+                && p.follow == Follow::Pointee
+                && p.values.as_ref() == Some(&semantics.errors)
+        });
+        error.map_or(Success::ReturnNonNull, |p| Success::OutZero(p.name.clone()))
+    } else if base == "void" {
+        Success::Always
+    } else {
+        Success::ReturnZero
+    }
+}
+
+fn type_values(extracted: &Extracted, ctype: &str) -> Option<String> {
+    let (base, _) = split_ctype(ctype);
+    extracted.types.iter().find(|t| t.name == base)?.values.clone()
+}
+
+fn param(
+    extracted: &Extracted,
+    semantics: &Semantics,
+    f: &extracted::Function,
+    known: &FunctionSemantics,
+    p: &extracted::Param,
+    groups: &BTreeSet<&str>,
+    report: &mut impl FnMut(&str, String),
+) -> Param {
+    let place = format!("{}.{}", f.name, p.name);
+    let (base, pointers) = split_ctype(&p.ctype);
+    let is_function = p.ctype.contains('(');
+    let ty: Option<&Type> = extracted.types.iter().find(|t| t.name == base);
+    if ty.is_none() && !is_function {
+        report(&place, format!("no type `{base}`"));
+    }
+    let by_value = pointers == 0 && !is_function;
+    let text = known.params.get(&p.name).map(String::as_str).or_else(|| {
+        if by_value {
+            return None;
+        }
+        semantics.rules.iter().find(|r| r.fits(f, p)).map(|r| r.is.as_str())
+    });
+    let spec = match text.map(ParamSpec::parse) {
+        // A value can be named, but there is nothing behind it to follow.
+        Some(Ok(ParamSpec { follow: Follow::Pointee, values: Some(group), .. })) if by_value => {
+            ParamSpec { values: Some(group), ..value_spec() }
+        }
+        Some(Ok(_)) if by_value => {
+            report(&place, "described as a pointer, but passed by value".to_owned());
+            value_spec()
+        }
+        Some(Ok(spec)) => spec,
+        Some(Err(e)) => {
+            report(&place, e.to_string());
+            value_spec()
+        }
+        None if by_value => value_spec(),
+        None => {
+            report(&place, format!("`{}` is a pointer that nobody described", p.ctype));
+            value_spec()
+        }
+    };
+    for name in mentioned(&spec.follow) {
+        if !f.params.iter().any(|q| q.name == name) {
+            report(&place, format!("mentions `{name}`, not a parameter"));
+        }
+    }
+    let needs_size = matches!(spec.follow, Follow::Pointee | Follow::Array { .. });
+    if needs_size && pointers == 1 && ty.is_some_and(|t| t.size == 0) {
+        report(&place, format!("`{base}` has no known size, so it can't be followed"));
+    }
+    let values = spec.values.clone().or_else(|| ty.and_then(|t| t.values.clone()));
+    if let Some(group) = &values
+        && !groups.contains(group.as_str())
+    {
+        report(&place, format!("no enumeration `{group}`"));
+    }
+    Param {
+        name: p.name.clone(),
+        ctype: p.ctype.clone(),
+        base: if is_function { "void".to_owned() } else { base.to_owned() },
+        pointers: if is_function { pointers.max(1) } else { pointers },
+        direction: spec.direction,
+        follow: spec.follow,
+        values,
+    }
+}
+
+fn value_spec() -> ParamSpec {
+    ParamSpec { direction: Direction::None, follow: Follow::Value, values: None }
+}
+
+/// Parameters that a description mentions.
+fn mentioned(follow: &Follow) -> Vec<&str> {
+    match follow {
+        Follow::Array { length } | Follow::Bytes { length } | Follow::Data { length } => length.names(),
+        Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),
+        Follow::Strings { count, lengths } => {
+            let mut names = count.names();
+            names.extend(lengths.as_deref());
+            names
+        }
+        Follow::Info { name, size, size_ret } => vec![name, size, size_ret],
+        _ => vec![],
+    }
+}
+
+/// `const cl_event *` → (`cl_event`, 1). `const`, `struct` and `unsigned char`
+/// are handled as C means them.
+pub(crate) fn split_ctype(ctype: &str) -> (&str, u8) {
+    let pointers = ctype.bytes().filter(|&b| b == b'*').count();
+    let text = ctype.split('*').next().unwrap_or("").trim();
+    let text = text.strip_prefix("const ").unwrap_or(text).trim();
+    let text = text.strip_suffix(" const").unwrap_or(text).trim();
+    (text, u8::try_from(pointers).unwrap_or(u8::MAX))
+}
+
+impl Kind {
+    /// Whether a value of this kind fits into one machine word.
+    pub fn is_scalar(self) -> bool {
+        matches!(self, Kind::Uint | Kind::Int | Kind::Float | Kind::Handle | Kind::Callback)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(rule: &str, params: &str) -> (Extracted, Semantics) {
+        let extracted = serde_json::json!({
+            "api": "toy", "registry": {"file": "toy.h", "sha256": ""},
+            "types": [{"name": "int", "kind": "int", "size": 4}, {"name": "void", "kind": "opaque", "size": 0}],
+            "enums": [{"name": "toy_error", "values": [["OK", 0]]}],
+            "functions": [{"name": "toyGet", "returns": "int",
+                           "params": [{"name": "n", "type": "int"}, {"name": "out", "type": "int *"}]}],
+        });
+        let semantics = format!(
+            "api = \"toy\"\nerrors = \"toy_error\"\n[interpose]\n{rule}\n[function.toyGet]\n{params}\n"
+        );
+        (serde_json::from_value(extracted).unwrap(), toml::from_str(&semantics).unwrap())
+    }
+
+    fn problems(rule: &str, params: &str) -> String {
+        let (e, s) = inputs(rule, params);
+        match resolve(&e, &s) {
+            Ok(_) => String::new(),
+            Err(p) => p.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "),
+        }
+    }
+
+    #[test]
+    fn coverage_gate_refuses_an_undescribed_pointer() {
+        assert_eq!(problems("", ""), "toyGet.out: `int *` is a pointer that nobody described");
+        assert_eq!(problems("", "params.out = \"out array(n)\""), "");
+        assert_eq!(problems("[[rule]]\nparam = \"out\"\nis = \"none: a test\"", ""), "");
+        assert_ne!(problems("[[rule]]\nparam = \"out\"\ntype = \"char*\"\nis = \"none: x\"", ""), "");
+    }
+
+    #[test]
+    fn knowledge_that_fits_nothing_is_an_error() {
+        for (params, says) in [
+            ("params.out = \"out array(m)\"", "mentions `m`"),
+            ("params.out = \"out value\"\nparams.zz = \"in value\"", "no parameter `zz`"),
+            ("roles = [\"dances\"]\nparams.out = \"out value\"", "no role `dances`"),
+            ("params.out = \"out value as nobody\"", "no enumeration `nobody`"),
+        ] {
+            assert!(problems("", params).contains(says), "{params}");
+        }
+    }
+
+    #[test]
+    fn a_value_can_be_named_but_not_followed() {
+        let (e, s) = inputs("", "params.out = \"out value\"\nparams.n = \"in value as toy_error\"");
+        let model = resolve(&e, &s).unwrap();
+        let n = &model.functions[0].params[0];
+        assert_eq!((&n.follow, n.values.as_deref()), (&Follow::Value, Some("toy_error")));
+        let wrong = problems("", "params.out = \"out value\"\nparams.n = \"in string\"");
+        assert_eq!(wrong, "toyGet.n: described as a pointer, but passed by value");
+    }
+
+    #[test]
+    fn an_object_comes_with_an_error_or_with_null() {
+        let (mut e, s) = inputs("", "params.out = \"out value as toy_error\"");
+        let success = |e: &Extracted| resolve(e, &s).unwrap().functions[0].success.clone();
+        assert_eq!(success(&e), Success::ReturnZero, "the result is the error");
+        e.functions[0].returns = "void *".to_owned();
+        assert_eq!(success(&e), Success::OutZero("out".to_owned()));
+        e.functions[0].returns = "void (*)(int)".to_owned();
+        assert_eq!(success(&e), Success::OutZero("out".to_owned()));
+    }
+
+    #[test]
+    fn c_types_are_taken_apart() {
+        assert_eq!(split_ctype("const cl_event *"), ("cl_event", 1));
+        assert_eq!(split_ctype("const unsigned char **"), ("unsigned char", 2));
+        assert_eq!(split_ctype("cl_uint"), ("cl_uint", 0));
+        assert_eq!(split_ctype("void *const *"), ("void", 2));
+    }
+}

@@ -1,0 +1,317 @@
+//! The bytes both sides agree on. `docs/shm-abi.md` draws them.
+//!
+//! Whoever changes anything here raises [`ABI_VERSION`]; a library and a
+//! launcher of different versions do not talk, and the launcher says so.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use crate::cursor::{Head, Tail};
+
+/// Raised with every change of this file.
+pub const ABI_VERSION: u32 = 1;
+/// First bytes of a control file.
+pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
+/// First bytes of a ring file.
+pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"HTRRING1");
+/// Page size that the file layout assumes; a larger page of the machine is fine.
+pub const PAGE: usize = 4096;
+/// APIs in one session.
+pub const MAX_APIS: usize = 16;
+/// Functions of one API: one flag byte each, one page of flags.
+pub const MAX_FUNCTIONS: usize = PAGE;
+/// Pages for notes.
+pub const NOTE_PAGES: usize = 4;
+/// Size of a control file.
+pub const CONTROL_BYTES: usize = (1 + NOTE_PAGES + MAX_APIS) * PAGE;
+/// Name of the control file in the session's folder.
+pub const CONTROL_FILE: &str = "control";
+/// Prefix of ring files.
+pub const RING_PREFIX: &str = "ring-";
+/// Prefix of blob files.
+pub const BLOB_PREFIX: &str = "blob-";
+/// The environment variable with the session's folder.
+pub const SESSION_VARIABLE: &str = "HETRACE_SESSION";
+
+/// Byte offset of the flags of API number `api`.
+pub const fn flags_offset(api: usize) -> usize {
+    (1 + NOTE_PAGES + api) * PAGE
+}
+
+/// Options of a session, as bits of [`Control::options`].
+pub mod option {
+    /// A full ring makes the program wait instead of losing records.
+    pub const BLOCK: u32 = 1 << 0;
+    /// Commands on devices are timed.
+    pub const DEVICE: u32 = 1 << 1;
+    /// Equal polls in a row become one record.
+    pub const FOLD: u32 = 1 << 2;
+    /// Program sources and intermediate code are stored.
+    pub const SOURCES: u32 = 1 << 3;
+    /// Build options and logs are recorded.
+    pub const BUILD_LOGS: u32 = 1 << 4;
+    /// Names and types of kernel arguments are recorded.
+    pub const KERNEL_ARGS: u32 = 1 << 5;
+    /// All properties of devices and platforms are recorded.
+    pub const PROPERTIES: u32 = 1 << 6;
+    /// Buffers of chosen kernels are stored.
+    pub const BUFFERS: u32 = 1 << 7;
+}
+
+/// Bits of a function's flag byte.
+pub mod flag {
+    /// Calls are recorded.
+    pub const RECORD: u8 = 1 << 0;
+    /// The function's hook is active, even if calls are not recorded.
+    pub const HOOK: u8 = 1 << 1;
+}
+
+/// Start of the control file. The launcher writes it, traced programs read it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    /// [`CONTROL_MAGIC`], stored last.
+    pub magic: AtomicU64,
+    /// [`ABI_VERSION`].
+    pub version: u32,
+    /// Process id of the launcher.
+    pub launcher: u32,
+    /// See [`option`].
+    pub options: AtomicU32,
+    /// Data bytes of a ring; a power of two.
+    pub ring_bytes: u32,
+    /// Longest text recorded, in bytes without its NUL.
+    pub text_cap: u32,
+    /// Most bytes recorded of a value.
+    pub bytes_cap: u32,
+    /// Most elements recorded of an array.
+    pub seq_cap: u32,
+    /// Number of names in `apis`.
+    pub api_count: u32,
+    /// Programs add 1 for each ring they make, so that the drainer looks.
+    pub rings_made: AtomicU32,
+    /// Futex word: the drainer sleeps on it, programs wake it when a ring fills.
+    pub wake: AtomicU32,
+    /// Rings that could not be made (no memory, no file): their calls are lost.
+    pub rings_failed: AtomicU32,
+    /// Calls lost because no ring could be made.
+    pub calls_without_ring: AtomicU64,
+    /// Bytes used of the notes' pages; see [`crate::writer::note`].
+    pub notes_used: AtomicU32,
+    /// Notes that found no room.
+    pub notes_lost: AtomicU32,
+    /// 1 while the drainer lives: a blocking program must not wait for the dead.
+    pub drainer_alive: AtomicU32,
+    /// Largest buffer stored by [`option::BUFFERS`], in bytes.
+    pub buffer_cap: u32,
+    /// NUL-terminated names of the APIs, in the order of their flags.
+    pub apis: [[u8; 32]; MAX_APIS],
+    /// NUL-terminated pattern of [`option::BUFFERS`]: `kernel[@first..last]`.
+    pub buffer_pattern: [u8; 256],
+}
+
+/// State of a ring file.
+pub mod state {
+    /// Nobody's: a thread of the same process and API may claim it.
+    pub const FREE: u32 = 0;
+    /// A thread records into it.
+    pub const ACTIVE: u32 = 1;
+    /// Its thread ended; the drainer will free it when it is empty.
+    pub const ENDED: u32 = 2;
+    /// A thread is claiming it and writes its identity.
+    pub const CLAIMED: u32 = 3;
+}
+
+/// Start of a ring file; the data begins at byte [`PAGE`].
+#[repr(C)]
+#[derive(Debug)]
+pub struct RingHeader {
+    /// [`RING_MAGIC`], stored last.
+    pub magic: AtomicU64,
+    /// [`ABI_VERSION`].
+    pub version: u32,
+    /// Number of the API in [`Control::apis`].
+    pub api: u32,
+    /// Data bytes; a power of two.
+    pub data_bytes: u64,
+    /// See [`state`].
+    pub state: AtomicU32,
+    /// How often the ring was claimed; changes with every new thread.
+    pub incarnation: AtomicU32,
+    /// Process id of the writer.
+    pub pid: u32,
+    /// Thread id of the writer.
+    pub tid: AtomicU32,
+    /// Start time of the process from `/proc/PID/stat`, to tell reused ids apart.
+    pub process_start: u64,
+    /// Counter value when the present thread claimed the ring.
+    pub claimed_at: AtomicU64,
+    /// Name of the thread, NUL-padded.
+    pub comm: [AtomicU8; 16],
+    /// Parent of the process.
+    pub parent: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// The command line, arguments separated by NULs, cut to fit.
+    pub command: [u8; 512],
+    /// The producer's position.
+    pub head: Head,
+    /// Records that found no room, since the ring was made.
+    pub lost: AtomicU64,
+    /// Calls whose entry or exit is among the lost.
+    pub lost_calls: AtomicU64,
+    /// A run of polls that has not become a record yet.
+    pub fold: OpenFold,
+    /// The consumer's position.
+    pub tail: Tail,
+}
+
+/// A run of equal polls in progress. It stands here and not in the program's
+/// own memory so that the drainer can finish it when the program is killed.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct OpenFold {
+    /// Number of the fold event; 0 when no run is open.
+    pub id: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
+    /// Calls in the run.
+    pub count: AtomicU64,
+    /// Counter value when the first began.
+    pub first: AtomicU64,
+    /// Counter value when the last ended.
+    pub last: AtomicU64,
+    /// Ticks inside them all.
+    pub total: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Control>() <= PAGE);
+const _: () = assert!(size_of::<RingHeader>() <= PAGE);
+
+/// Numbers of records that are not calls. They are at home in a ring only: the
+/// drainer turns them into streams of their own.
+pub mod special {
+    /// A finished command: [`crate::abi::CommandRecord`] and its name.
+    pub const COMMAND: u16 = 1;
+    /// The relation of a device's clock to the host's: [`crate::abi::ClockRecord`].
+    pub const CLOCK: u16 = 2;
+    /// A queue was made: [`crate::abi::QueueRecord`] and the device's name.
+    pub const QUEUE: u16 = 3;
+    /// How far this thread's commands are known: [`crate::abi::PendingRecord`].
+    pub const PENDING: u16 = 4;
+    /// A text about an object: [`crate::abi::ObjectRecord`] and the text.
+    pub const OBJECT: u16 = 5;
+}
+
+/// What a command did; the value of [`CommandRecord::kind`].
+pub const COMMAND_KINDS: &[&str] = &[
+    "other", "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier",
+    "native", "free", "acquire", "release",
+];
+
+/// Body of [`special::COMMAND`], followed by the NUL-terminated name.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CommandRecord {
+    /// Thread that enqueued it.
+    pub cause_tid: u32,
+    /// Index into [`COMMAND_KINDS`].
+    pub kind: u8,
+    /// Dimensions of the geometry; 0 when there is none.
+    pub dimensions: u8,
+    /// Not used.
+    pub reserved: u16,
+    /// Counter value of the entry record of the call that enqueued it.
+    pub cause: u64,
+    /// Counter value when that call returned.
+    pub returned: u64,
+    /// Counter value when the command was seen to be complete.
+    pub observed: u64,
+    /// The queue's handle.
+    pub queue: u64,
+    /// The device's handle.
+    pub device: u64,
+    /// Bytes moved or set.
+    pub bytes: u64,
+    /// Device clock, nanoseconds: entered the queue.
+    pub queued: u64,
+    /// Device clock, nanoseconds: given to the device.
+    pub submitted: u64,
+    /// Device clock, nanoseconds: started.
+    pub start: u64,
+    /// Device clock, nanoseconds: ended.
+    pub end: u64,
+    /// Execution status: 0 complete, negative an error.
+    pub status: i32,
+    /// Error of asking for the times; 0 when the times are valid.
+    pub times_error: i32,
+    /// Global offset, global size, local size.
+    pub geometry: [[u64; 3]; 3],
+}
+
+/// Body of [`special::CLOCK`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClockRecord {
+    /// The device's handle.
+    pub device: u64,
+    /// Device clock in nanoseconds.
+    pub device_time: u64,
+    /// Counter value just before it was read.
+    pub before: u64,
+    /// Counter value just after.
+    pub after: u64,
+}
+
+/// Body of [`special::QUEUE`], followed by the NUL-terminated device name.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueRecord {
+    /// The queue's handle.
+    pub queue: u64,
+    /// Its context's handle.
+    pub context: u64,
+    /// Its device's handle.
+    pub device: u64,
+    /// The properties as the program asked for them.
+    pub properties: u64,
+}
+
+/// Body of [`special::PENDING`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PendingRecord {
+    /// Commands of this process that were enqueued and not yet reported.
+    pub outstanding: u64,
+    /// Commands whose completion or times could not be learned.
+    pub lost: u64,
+    /// Counter value when the oldest of the outstanding was enqueued; 0 if
+    /// there is none.
+    pub oldest: u64,
+}
+
+/// Body of [`special::OBJECT`], followed by the NUL-terminated text.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ObjectRecord {
+    /// The object's handle.
+    pub object: u64,
+    /// What the text says: see [`object_text`].
+    pub what: u32,
+    /// For an argument its index, for a part of a text its number.
+    pub index: u32,
+}
+
+/// What an [`ObjectRecord`]'s text says.
+pub const OBJECT_TEXTS: &[&str] = &[
+    "device-name",
+    "platform-name",
+    "kernel-name",
+    "kernel-arg",
+    "build-options",
+    "build-log",
+    "source",
+    "il",
+    "property",
+    "buffer",
+    "untraced",
+];

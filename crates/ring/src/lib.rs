@@ -1,0 +1,32 @@
+//! The shared memory between a traced program and the drainer.
+//!
+//! A *session* is a folder on a memory file system. The launcher makes it and
+//! puts a [`Control`] file there; each traced thread adds one *ring* file per
+//! API: a [`RingHeader`] and a power of two of data bytes. One thread writes a
+//! ring, one other process reads it, so what was recorded outlives the writer.
+//!
+//! ```text
+//! /dev/shm/hetrace-UID-PID-XXXX/      mode 0700, owned by the user
+//!   control                           options, wake-up word, notes, function flags
+//!   ring-PID-N                        one per recording thread and API
+//!   blob-HASH                         program sources and the like, on request
+//! ```
+//!
+//! Rules for everything in here (`docs/shm-abi.md` has the byte diagrams):
+//! * types in shared memory are `#[repr(C)]`, made of integers only, and valid
+//!   for every bit pattern; whatever is read from there is checked before use;
+//! * the producer never blocks, allocates, or makes a system call outside the
+//!   slow paths marked as such;
+//! * nothing panics: this code runs inside other people's programs.
+
+pub mod abi;
+pub mod clock;
+pub mod cursor;
+mod map;
+mod primitive;
+pub mod reader;
+pub mod record;
+pub mod writer;
+
+pub use abi::{Control, RingHeader};
+pub use map::{MapError, Mapping, map_file, map_mirrored};

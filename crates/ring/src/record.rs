@@ -1,0 +1,89 @@
+//! The eight bytes that stand before every record.
+//!
+//! ```text
+//!  bit 0          12           24                                    64
+//!      ┌───────────┬────────────┬─────────────────────────────────────┐
+//!      │ event id  │ length     │ low 40 bits of the time stamp       │
+//!      └───────────┴────────────┴─────────────────────────────────────┘
+//! ```
+//! The length counts these eight bytes too. In a ring the time is in ticks, in
+//! the trace in nanoseconds; in both, 40 bits wrap so slowly (minutes) that
+//! the reader can always tell which period is meant.
+
+/// Size of a record's head in bytes.
+pub const HEAD: usize = 8;
+/// The longest record, including its head.
+pub const MAX_RECORD: usize = 4095;
+/// Bits of the time stamp that a record keeps.
+pub const TIME_BITS: u32 = 40;
+/// Largest event number.
+pub const MAX_ID: u16 = 4095;
+
+/// Numbers below this are for records that are not calls.
+pub const FIRST_CALL_ID: u16 = 16;
+/// Numbers of a function: entry, exit, and a run of equal polls.
+pub const IDS_PER_CALL: u16 = 3;
+
+/// Whether an event number is that of a run of equal polls.
+#[inline(always)]
+pub const fn is_fold(id: u16) -> bool {
+    id >= FIRST_CALL_ID && (id - FIRST_CALL_ID) % IDS_PER_CALL == 2
+}
+
+/// Packs a record's head.
+#[inline(always)]
+pub const fn pack(id: u16, length: usize, time: u64) -> u64 {
+    (id as u64) | ((length as u64) << 12) | (time << 24)
+}
+
+/// A record's event number.
+#[inline(always)]
+pub const fn id(head: u64) -> u16 {
+    (head & 0xfff) as u16
+}
+
+/// A record's length in bytes.
+#[inline(always)]
+pub const fn length(head: u64) -> usize {
+    ((head >> 12) & 0xfff) as usize
+}
+
+/// The low bits of a record's time.
+#[inline(always)]
+pub const fn time(head: u64) -> u64 {
+    head >> 24
+}
+
+/// The same record at another time.
+#[inline(always)]
+pub const fn with_time(head: u64, time: u64) -> u64 {
+    (head & 0xff_ffff) | (time << 24)
+}
+
+/// The smallest full time not before `floor` that has these low bits.
+#[inline(always)]
+pub const fn unwrap_time(low: u64, floor: u64) -> u64 {
+    let mask = (1u64 << TIME_BITS) - 1;
+    floor.wrapping_add(low.wrapping_sub(floor) & mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_keeps_its_parts() {
+        let head = pack(0xabc, 4095, 0xff_1234_5678_9abc);
+        assert_eq!((id(head), length(head), time(head)), (0xabc, 4095, 0x1234_5678_9abc & 0xff_ffff_ffff));
+        assert_eq!(time(with_time(head, 7)), 7);
+        assert_eq!(id(with_time(head, 7)), 0xabc);
+    }
+
+    #[test]
+    fn time_is_the_next_with_these_bits() {
+        let period = 1u64 << TIME_BITS;
+        for (full, floor) in [(5, 5), (5, 0), (period + 3, period - 1), (7 * period, 6 * period + 1)] {
+            assert_eq!(unwrap_time(full & (period - 1), floor), full);
+        }
+    }
+}

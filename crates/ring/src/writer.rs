@@ -1,0 +1,411 @@
+//! The producer's side: one [`Writer`] per recording thread.
+//!
+//! A writer lives in a page of the program's own memory that the kernel clears
+//! in a child process (`MADV_WIPEONFORK`), so a child can never write into its
+//! parent's ring, however it was forked: an empty writer has no room, and the
+//! slow path then finds that it belongs to nobody.
+//!
+//! ```text
+//!   call ──► begin(len) ── room? ──► bytes ──► commit(len) ──► Head::publish
+//!                 │ no
+//!                 └──► make_room: close an open fold, look how far the drainer
+//!                      is, wake it; else count the record as lost (or wait)
+//! ```
+
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+
+use crate::abi::{Control, OpenFold, PAGE, RingHeader, option};
+use crate::clock;
+use crate::record;
+
+/// Words of a poll's arguments and results that are compared.
+pub const FOLD_WORDS: usize = 8;
+
+/// A thread's way into its ring.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Writer {
+    /// Where the next record goes. Only ever moved by [`Writer::reserve`].
+    end: u64,
+    /// A record must end here or before; else the slow path decides.
+    limit: u64,
+    /// First data byte (mirrored behind the last).
+    data: *mut u8,
+    /// Data bytes minus 1.
+    mask: u64,
+    /// Records being written: more than one when a signal handler interrupted
+    /// the writing of another, which alone publishes then.
+    depth: u32,
+    /// The tracer itself is calling the API; such calls are not recorded.
+    pub inside: u32,
+    header: *const RingHeader,
+    control: *const Control,
+    /// The last poll: what was asked and answered, and where the ring stood.
+    fold_key: [u64; FOLD_WORDS],
+    fold_id: u32,
+    fold_open: bool,
+    fold_head: u64,
+    /// For the API's own use; cleared with the rest in a forked child.
+    pub extra: *mut libc::c_void,
+}
+
+/// What the slow path found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// There is room now.
+    Yes,
+    /// The record is lost, and counted.
+    No,
+    /// The writer belongs to no ring (a new process): attach first.
+    Detached,
+}
+
+impl Writer {
+    /// Makes an empty page a writer of the ring at `base`, as mapped by
+    /// [`crate::map_mirrored`].
+    ///
+    /// # Safety
+    /// `base` and `control` stay mapped for as long as the writer is used, and
+    /// no other writer uses this ring.
+    pub unsafe fn attach(&mut self, base: *mut u8, control: *const Control) {
+        // SAFETY: a mirrored mapping begins with a page that holds the header.
+        let header = unsafe { &*base.cast::<RingHeader>() };
+        self.header = header;
+        self.control = control;
+        // SAFETY: the data begins one page into the mapping.
+        self.data = unsafe { base.add(PAGE) };
+        self.mask = header.data_bytes - 1;
+        self.end = header.head.own();
+        self.depth = 0;
+        self.fold_open = false;
+        self.fold_head = u64::MAX;
+        self.limit = self.end;
+    }
+
+    /// Whether the writer has a ring.
+    #[inline]
+    pub fn attached(&self) -> bool {
+        !self.header.is_null()
+    }
+
+    /// The ring's header, if there is one.
+    pub fn header(&self) -> Option<&RingHeader> {
+        // SAFETY: null or what `attach` was promised.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// Forgets the ring, so that the next call attaches anew.
+    pub fn detach(&mut self) {
+        self.header = std::ptr::null();
+        self.end = 0;
+        self.limit = 0;
+        self.fold_open = false;
+    }
+
+    /// Writes one record: its head and what `body` puts behind it. Answers the
+    /// time stamp, or `None` if the record is lost or there is no ring.
+    ///
+    /// # Safety
+    /// `body` writes exactly `length - 8` bytes from the pointer it gets;
+    /// `length` is at most [`record::MAX_RECORD`].
+    #[inline(always)]
+    pub unsafe fn record(&mut self, id: u16, length: usize, body: impl FnOnce(*mut u8)) -> Option<u64> {
+        let end = self.end.wrapping_add(length as u64);
+        if end > self.limit && self.make_room(length) != Room::Yes {
+            return None;
+        }
+        // SAFETY: there is room for `length` bytes, contiguous by the mirror.
+        unsafe { self.write(id, length, clock::ticks, body) }
+    }
+
+    /// As [`Writer::record`], at a time read earlier.
+    ///
+    /// # Safety
+    /// As [`Writer::record`].
+    pub unsafe fn record_at(
+        &mut self,
+        id: u16,
+        length: usize,
+        time: u64,
+        body: impl FnOnce(*mut u8),
+    ) -> Option<u64> {
+        let end = self.end.wrapping_add(length as u64);
+        if end > self.limit && self.make_room(length) != Room::Yes {
+            return None;
+        }
+        // SAFETY: there is room now.
+        unsafe { self.write(id, length, || time, body) }
+    }
+
+    /// # Safety
+    /// There is room for `length` bytes.
+    #[inline(always)]
+    unsafe fn write(
+        &mut self,
+        id: u16,
+        length: usize,
+        time: impl FnOnce() -> u64,
+        body: impl FnOnce(*mut u8),
+    ) -> Option<u64> {
+        self.depth = self.depth.wrapping_add(1);
+        // From here on a signal handler on this thread writes behind us, and
+        // leaves the publishing to us.
+        compiler_fence(Ordering::SeqCst);
+        let position = self.reserve(length as u64);
+        // Read now and not before, so that time never runs backwards in a ring.
+        let now = time();
+        // SAFETY: `position & mask` lies in the data, and the mirror makes the
+        // next `length` bytes (at most the ring's size) contiguous.
+        let at = unsafe { self.data.add((position & self.mask) as usize) };
+        // SAFETY: as above; records are packed, so the store may be unaligned.
+        unsafe { at.cast::<u64>().write_unaligned(record::pack(id, length, now).to_le()) };
+        // SAFETY: the head's eight bytes are part of `length`.
+        body(unsafe { at.add(record::HEAD) });
+        self.finish();
+        Some(now)
+    }
+
+    /// Moves the end, and answers where it was: in one instruction, so that a
+    /// signal handler comes before or after it and never gets the same place.
+    #[inline(always)]
+    fn reserve(&mut self, length: u64) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut position = length;
+            // SAFETY: adds to a word of ours. No lock prefix: only this thread
+            // and its signal handlers are concerned.
+            unsafe {
+                std::arch::asm!(
+                    "xadd qword ptr [{end}], {position}",
+                    end = in(reg) &raw mut self.end,
+                    position = inout(reg) position,
+                    options(nostack)
+                );
+            }
+            position
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            // SAFETY: an aligned word of ours, accessed as an atomic here only.
+            let end = unsafe { std::sync::atomic::AtomicU64::from_ptr(&raw mut self.end) };
+            end.fetch_add(length, Ordering::Relaxed)
+        }
+    }
+
+    /// Publishes what was written, unless this is a signal handler that
+    /// interrupted a record: then whoever was interrupted does.
+    #[inline(always)]
+    fn finish(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        if self.depth != 1 {
+            self.depth = self.depth.wrapping_sub(1);
+            return;
+        }
+        loop {
+            // SAFETY: a word of ours; a handler may change it at any moment.
+            let end = unsafe { (&raw const self.end).read_volatile() };
+            // SAFETY: attached, or there would have been no room.
+            unsafe { (*self.header).head.publish(end) };
+            compiler_fence(Ordering::SeqCst);
+            self.depth = 0;
+            compiler_fence(Ordering::SeqCst);
+            // SAFETY: as above.
+            if unsafe { (&raw const self.end).read_volatile() } == end {
+                return;
+            }
+            // A handler wrote a record between the two, and saw us at work.
+            self.depth = 1;
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Whether the last record of this thread was this poll, unchanged.
+    #[inline(always)]
+    pub fn continues_poll(&self, fold_id: u16, key: &[u64; FOLD_WORDS], arguments: usize) -> bool {
+        self.fold_id == u32::from(fold_id)
+            && self.fold_head == self.end
+            && self.fold_key[..arguments] == key[..arguments]
+    }
+
+    /// Remembers a poll that was just recorded in full.
+    #[inline(always)]
+    pub fn remember_poll(&mut self, fold_id: u16, key: &[u64; FOLD_WORDS]) {
+        self.fold_id = u32::from(fold_id);
+        self.fold_key = *key;
+        self.fold_head = self.end;
+    }
+
+    /// Adds one equal poll to the run, if its answer is the remembered one.
+    /// Answers whether it did.
+    #[inline(always)]
+    pub fn fold(&mut self, key: &[u64; FOLD_WORDS], before: u64, after: u64) -> bool {
+        if self.fold_key != *key || self.depth != 0 {
+            return false;
+        }
+        let Some(header) = self.header() else { return false };
+        let fold = &header.fold;
+        let add = |word: &std::sync::atomic::AtomicU64, n: u64| {
+            word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        };
+        if self.fold_open {
+            add(&fold.count, 1);
+            add(&fold.total, after.wrapping_sub(before));
+            fold.last.store(after, Ordering::Relaxed);
+        } else {
+            fold.count.store(1, Ordering::Relaxed);
+            fold.first.store(before, Ordering::Relaxed);
+            fold.last.store(after, Ordering::Relaxed);
+            fold.total.store(after.wrapping_sub(before), Ordering::Relaxed);
+            // Pairs with the Acquire load in `reader::open_fold`.
+            fold.id.store(self.fold_id, Ordering::Release);
+            self.fold_open = true;
+            // The next record, whichever it is, takes the slow path.
+            self.limit = 0;
+        }
+        true
+    }
+
+    /// Turns an open run of polls into a record. Answers whether there was room.
+    fn close_fold(&mut self) -> bool {
+        self.fold_open = false;
+        let Some(header) = self.header() else { return false };
+        let words = fold_words(&header.fold);
+        let id = header.fold.id.load(Ordering::Relaxed) as u16;
+        let length = record::HEAD + size_of_val(&words);
+        let end = self.end.wrapping_add(length as u64);
+        let room = end <= header.tail.released().wrapping_add(header.data_bytes);
+        if room {
+            let body = |at: *mut u8| {
+                for (i, word) in words.iter().enumerate() {
+                    // SAFETY: four words, as `length` says.
+                    unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
+                }
+            };
+            // SAFETY: room was checked, and `body` writes four words.
+            unsafe { self.write(id, length, clock::ticks, body) };
+        } else {
+            self.lose();
+        }
+        if let Some(header) = self.header() {
+            header.fold.id.store(0, Ordering::Release);
+        }
+        room
+    }
+
+    /// Ends an open run of polls, for a thread that ends.
+    pub fn flush(&mut self) {
+        if self.fold_open && self.depth == 0 {
+            self.close_fold();
+        }
+    }
+
+    /// Counts a call that is not, or not wholly, recorded.
+    #[cold]
+    pub fn lose_call(&self) {
+        if let Some(header) = self.header() {
+            add_one(&header.lost_calls);
+        }
+    }
+
+    #[cold]
+    fn lose(&self) {
+        if let Some(header) = self.header() {
+            add_one(&header.lost);
+        }
+    }
+
+    /// The slow path: closes a fold, learns how far the drainer is, wakes it.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, length: usize) -> Room {
+        let (Some(header), false) = (self.header(), self.control.is_null()) else {
+            return Room::Detached;
+        };
+        if self.depth != 0 {
+            // A signal handler interrupted the writing of a record, and there
+            // is no room behind it: the slow path is not made for that.
+            self.lose();
+            return Room::No;
+        }
+        // SAFETY: not null, and mapped as `attach` was promised.
+        let control = unsafe { &*self.control };
+        let size = header.data_bytes;
+        if self.fold_open
+            && !self.close_fold()
+            && control.options.load(Ordering::Relaxed) & option::BLOCK == 0
+        {
+            return Room::No;
+        }
+        loop {
+            let Some(header) = self.header() else { return Room::Detached };
+            let used = self.end.wrapping_sub(header.tail.released());
+            if used > size / 4 {
+                wake(&control.wake);
+            }
+            if used.wrapping_add(length as u64) <= size {
+                // Come back after a quarter, to see whether to wake the drainer.
+                let limit = (size - used).min((size / 4).max(length as u64));
+                self.limit = self.end.wrapping_add(limit);
+                return Room::Yes;
+            }
+            let block = control.options.load(Ordering::Relaxed) & option::BLOCK != 0;
+            if !block || control.drainer_alive.load(Ordering::Relaxed) == 0 {
+                self.lose();
+                return Room::No;
+            }
+            let pause = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+            // SAFETY: a valid duration, and no remainder is asked for.
+            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+        }
+    }
+}
+
+/// `count, first, last, total` of a run.
+pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
+    [&fold.count, &fold.first, &fold.last, &fold.total].map(|w| w.load(Ordering::Relaxed))
+}
+
+/// Only the owning thread writes its counters, so no atomic addition is needed.
+fn add_one(word: &std::sync::atomic::AtomicU64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// Wakes the drainer. A system call, and only on slow paths.
+pub fn wake(word: &AtomicU32) {
+    if word.swap(1, Ordering::Relaxed) != 0 {
+        return; // It has been woken and did not look yet.
+    }
+    // SAFETY: a futex word in memory that stays mapped.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+}
+
+/// Leaves a short text for the report (`untraced extension clFooXYZ`).
+///
+/// ```text
+///   notes pages: │ u16 length │ text │ u16 length │ text │ …
+/// ```
+/// The length is stored last, so a reader stops at a note that is not finished.
+///
+/// # Safety
+/// `control` is the start of a mapped control file.
+pub unsafe fn note(control: *const Control, text: &[u8]) {
+    // SAFETY: promised by the caller.
+    let header = unsafe { &*control };
+    let text = &text[..text.len().min(500)];
+    let room = (crate::abi::NOTE_PAGES * PAGE) as u32;
+    let need = text.len() as u32 + 2;
+    let at = header.notes_used.fetch_add(need, Ordering::Relaxed);
+    if at.saturating_add(need) > room {
+        header.notes_used.fetch_sub(need, Ordering::Relaxed);
+        header.notes_lost.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    // SAFETY: `at .. at + need` lies in the notes' pages, and the addition
+    // above made it this caller's alone.
+    unsafe {
+        let place = control.cast::<u8>().add(PAGE + at as usize).cast_mut();
+        place.add(2).copy_from_nonoverlapping(text.as_ptr(), text.len());
+        std::sync::atomic::fence(Ordering::Release);
+        place.cast::<u16>().write_unaligned((text.len() as u16).to_le());
+    }
+}

@@ -1,0 +1,97 @@
+//! The API libraries that lie beside the launcher, and the models in them.
+//!
+//! Nothing lists the APIs: each library carries its model in a section, so a
+//! new API is a new file.
+
+use std::path::{Path, PathBuf};
+
+use hetrace_model::Model;
+use object::{Object, ObjectSection};
+
+/// File names of API libraries begin like this.
+const PREFIX: &str = "libhetrace_";
+/// The section with the model.
+const SECTION: &str = ".hetrace.model";
+
+/// An API's library.
+#[derive(Debug, Clone)]
+pub struct Library {
+    /// Where it is, as an absolute path.
+    pub path: PathBuf,
+    /// The model it was made from.
+    pub model: Model,
+}
+
+/// Why a library can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibraryError {
+    /// It can't be read.
+    #[error("{path}: {error}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// It is no library of hetrace.
+    #[error("{path}: {what}")]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// Reads one library.
+///
+/// # Errors
+/// When the file can't be read or carries no model of this version.
+pub fn open(path: &Path) -> Result<Library, LibraryError> {
+    let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
+    let bytes = std::fs::read(path).map_err(|error| LibraryError::Read { path: path.to_owned(), error })?;
+    let file = object::File::parse(&*bytes).map_err(|e| form(format!("not a library: {e}")))?;
+    let section = file.section_by_name(SECTION).ok_or_else(|| form(format!("has no {SECTION}")))?;
+    let data = section.data().map_err(|e| form(e.to_string()))?;
+    let model = serde_json::from_slice(data).map_err(|e| form(format!("its model: {e}")))?;
+    let path = path.canonicalize().map_err(|error| LibraryError::Read { path: path.to_owned(), error })?;
+    Ok(Library { path, model })
+}
+
+/// Folders in which libraries may lie: where `HETRACE_LIBRARIES` says, beside
+/// the launcher, or in `../lib/hetrace` of an installation.
+pub fn folders() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        std::env::var_os("HETRACE_LIBRARIES").into_iter().map(PathBuf::from).collect();
+    if let Ok(launcher) = std::env::current_exe()
+        && let Some(folder) = launcher.parent()
+    {
+        folders.push(folder.to_owned());
+        folders.push(folder.join("../lib/hetrace"));
+    }
+    folders
+}
+
+/// All libraries in the first folder that has any, by API name.
+///
+/// # Errors
+/// The first library that can't be used.
+pub fn find() -> Result<Vec<Library>, LibraryError> {
+    for folder in folders() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(PREFIX) && name.ends_with(".so") {
+                found.push(open(&entry.path())?);
+            }
+        }
+        if !found.is_empty() {
+            found.sort_by(|a, b| a.model.api.cmp(&b.model.api));
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}

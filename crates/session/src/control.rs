@@ -1,0 +1,143 @@
+//! The control file, from the launcher's side.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
+use hetrace_ring::{Mapping, map_file};
+
+/// What goes into a control file.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Bits of [`abi::option`].
+    pub options: u32,
+    /// Data bytes of a ring, a power of two.
+    pub ring_bytes: u32,
+    /// Longest text, value and array recorded.
+    pub caps: (u32, u32, u32),
+    /// Name and flags of each API.
+    pub apis: Vec<(String, Vec<u8>)>,
+}
+
+/// A mapped control file.
+#[derive(Debug)]
+pub struct Control {
+    mapping: Mapping,
+}
+
+impl Control {
+    /// Makes the file in the session's folder.
+    ///
+    /// # Errors
+    /// When it can't be made or mapped, or there are too many APIs.
+    pub fn make(folder: &Path, settings: &Settings) -> io::Result<Control> {
+        let too_many = settings.apis.len() > abi::MAX_APIS
+            || settings.apis.iter().any(|(n, f)| n.len() > 31 || f.len() > MAX_FUNCTIONS);
+        if too_many {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "more APIs or functions than the control file holds",
+            ));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(folder.join(CONTROL_FILE))?;
+        file.set_len(CONTROL_BYTES as u64)?;
+        let mapping = map_file(&file, CONTROL_BYTES, true).map_err(|e| match e {
+            hetrace_ring::MapError::Os(e) => e,
+            hetrace_ring::MapError::Size(_) => io::ErrorKind::InvalidData.into(),
+        })?;
+        {
+            // SAFETY: a fresh zeroed file of ours that nobody else knows yet;
+            // all bit patterns of a control page are valid.
+            let page = unsafe { &mut *mapping.base().cast::<abi::Control>() };
+            page.version = ABI_VERSION;
+            page.launcher = std::process::id();
+            page.ring_bytes = settings.ring_bytes;
+            (page.text_cap, page.bytes_cap, page.seq_cap) = settings.caps;
+            page.api_count = settings.apis.len() as u32;
+            for (place, (name, _)) in page.apis.iter_mut().zip(&settings.apis) {
+                place[..name.len()].copy_from_slice(name.as_bytes());
+            }
+            page.options.store(settings.options, Ordering::Relaxed);
+            page.drainer_alive.store(1, Ordering::Relaxed);
+        }
+        for (api, (_, flags)) in settings.apis.iter().enumerate() {
+            // SAFETY: the flags' pages lie inside the file, as checked above.
+            unsafe {
+                mapping
+                    .base()
+                    .add(abi::flags_offset(api))
+                    .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
+            }
+        }
+        let control = Control { mapping };
+        // Pairs with the Acquire load of a joining process.
+        control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
+        Ok(control)
+    }
+
+    /// The first page.
+    pub fn page(&self) -> &abi::Control {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
+        unsafe { &*self.mapping.base().cast::<abi::Control>() }
+    }
+
+    /// Sleeps until a program wants the drainer, at most this long.
+    pub fn wait(&self, most: Duration) {
+        let word = &self.page().wake;
+        if word.swap(0, Ordering::Relaxed) != 0 {
+            return;
+        }
+        let time =
+            libc::timespec { tv_sec: most.as_secs() as libc::time_t, tv_nsec: most.subsec_nanos().into() };
+        // SAFETY: a futex word that stays mapped, and a valid duration.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, &time) };
+        word.store(0, Ordering::Relaxed);
+    }
+
+    /// Lines that programs left for the report.
+    pub fn notes(&self) -> Vec<String> {
+        let used = (self.page().notes_used.load(Ordering::Acquire) as usize).min(abi::NOTE_PAGES * PAGE);
+        // SAFETY: the notes' pages lie inside the file. Programs may still
+        // write there, so the bytes are copied first and believed only as far
+        // as they go.
+        let bytes: Vec<u8> =
+            unsafe { std::slice::from_raw_parts(self.mapping.base().add(PAGE), used) }.to_vec();
+        let (mut notes, mut at) = (Vec::new(), 0);
+        while let Some(head) = bytes.get(at..at + 2) {
+            let length = usize::from(u16::from_le_bytes([head[0], head[1]]));
+            let Some(text) = bytes.get(at + 2..at + 2 + length).filter(|_| length > 0) else { break };
+            let text = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
+            if !notes.contains(&text) {
+                notes.push(text);
+            }
+            at += 2 + length;
+        }
+        notes
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // A program that outlives us must not wait for us.
+        self.page().drainer_alive.store(0, Ordering::Relaxed);
+        for api in 0..abi::MAX_APIS {
+            for function in 0..MAX_FUNCTIONS {
+                // SAFETY: inside the flags' pages. Programs only read them.
+                unsafe {
+                    let flag = self.mapping.base().add(abi::flags_offset(api) + function);
+                    flag.cast::<std::sync::atomic::AtomicU8>().as_ref()
+                }
+                .inspect(|f| f.store(0, Ordering::Relaxed));
+            }
+        }
+    }
+}

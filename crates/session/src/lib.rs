@@ -1,0 +1,31 @@
+//! A tracing session, from the launcher's side: it makes the shared memory,
+//! starts the program, drains what the program records, and writes the trace.
+//!
+//! ```text
+//!   run() ──► Folder, Control ──► inject ──► the program
+//!               │                              │ writes rings
+//!               └──► Drainer ◄─────────────────┘
+//!                      ├──► ApiStream   one per ring: records as they are
+//!                      └──► Devices     commands: clocks related, ordered
+//! ```
+//! The launcher is another process than the program, so what was recorded
+//! survives whatever happens to the program.
+
+pub mod apis;
+mod control;
+mod devices;
+mod drain;
+mod folder;
+mod inject;
+pub mod manifest;
+mod output;
+pub mod resequence;
+mod run;
+mod schema;
+pub mod select;
+pub mod time;
+
+pub use apis::{Library, LibraryError};
+pub use inject::{Way, loader};
+pub use run::{Outcome, RunError, RunOptions, run};
+pub use select::{Mode, Selection};

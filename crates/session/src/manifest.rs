@@ -1,0 +1,143 @@
+//! `hetrace/manifest.json`: what the trace is of, and what it lacks.
+
+use serde::{Deserialize, Serialize};
+
+/// The whole file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// Version of this description.
+    pub schema: u32,
+    /// Version of hetrace.
+    pub version: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Name of the machine.
+    pub host: String,
+    /// Beginning, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// End, CLOCK_MONOTONIC.
+    pub end_ns: u64,
+    /// Beginning, nanoseconds since 1970.
+    pub start_realtime_ns: u64,
+    /// How the program ended; nothing while it runs.
+    pub exit: Option<Exit>,
+    /// Options as given.
+    pub options: Vec<String>,
+    /// How the API was intercepted, by API.
+    pub interposition: Vec<Interposition>,
+    /// Processes that recorded.
+    pub processes: Vec<Process>,
+    /// What was lost.
+    pub losses: Losses,
+    /// Clocks of devices.
+    pub device_clocks: Vec<DeviceClockReport>,
+    /// The host's clock.
+    pub host_clock: HostClockReport,
+    /// Bytes and records written.
+    pub written: Written,
+    /// What programs had to say: functions not traced and the like.
+    pub notes: Vec<String>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// With this status.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// How an API was reached.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interposition {
+    /// The API.
+    pub api: String,
+    /// `layer`, `preload` or `layer+preload`.
+    pub way: String,
+}
+
+/// A process that recorded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its parent's id.
+    pub parent: u32,
+    /// Its command line.
+    pub command: Vec<String>,
+}
+
+/// What was lost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Records, of calls or else.
+    pub records: u64,
+    /// Calls whose entry or exit is missing.
+    pub calls: u64,
+    /// Calls of threads that could get no ring.
+    pub calls_without_ring: u64,
+    /// Commands on devices whose times are missing.
+    pub device_commands: u64,
+    /// Commands that were under way when the program ended.
+    pub commands_under_way: u64,
+    /// Bytes that could not be written to disk.
+    pub unwritten_bytes: u64,
+    /// Bytes of rings that made no sense.
+    pub damaged_bytes: u64,
+    /// By thread.
+    pub threads: Vec<ThreadLosses>,
+}
+
+/// What one thread lost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadLosses {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// The thread's name.
+    pub name: String,
+    /// The API.
+    pub api: String,
+    /// Records.
+    pub records: u64,
+    /// Calls.
+    pub calls: u64,
+}
+
+/// How well a device's clock is known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceClockReport {
+    /// Process that used it.
+    pub pid: u32,
+    /// Its handle.
+    pub device: String,
+    /// Its name.
+    pub name: String,
+    /// Largest error of a time; nothing if the clock is not known at all.
+    pub error_ns: Option<u64>,
+    /// How often the clock began anew; 1 is normal.
+    pub epochs: usize,
+}
+
+/// The host's clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostClockReport {
+    /// Largest error seen of a time.
+    pub error_ns: u64,
+    /// Ticks of the processor's counter per second.
+    pub ticks_per_second: f64,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+}

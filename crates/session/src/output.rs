@@ -1,0 +1,183 @@
+//! Stream files of a trace: packets of records, appended.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
+
+/// A packet is written when it has this many bytes.
+const PACKET: usize = 256 * 1024;
+/// Records of one packet lie less than this apart, so that their 32 bits of
+/// time are clear.
+const REACH: u64 = 1 << 31;
+
+/// What all files of a trace share.
+#[derive(Debug, Clone)]
+pub struct TraceFolder {
+    path: PathBuf,
+    uuid: [u8; 16],
+    compress: bool,
+}
+
+impl TraceFolder {
+    /// Names a folder that is there already.
+    pub fn new(path: PathBuf, uuid: [u8; 16], compress: bool) -> Self {
+        TraceFolder { path, uuid, compress }
+    }
+}
+
+/// Who recorded a packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Name of the thread.
+    pub name: [u8; 16],
+}
+
+/// One stream file. It appears with its first packet.
+#[derive(Debug)]
+pub struct Stream {
+    folder: TraceFolder,
+    name: String,
+    file: Option<File>,
+    class: u32,
+    instance: u64,
+    identity: Identity,
+    packet: Vec<u8>,
+    begin: u64,
+    end: u64,
+    packets: u64,
+    discarded: u64,
+    /// Bytes that could not be written: the disk is full, say.
+    lost: u64,
+    written: u64,
+    records: u64,
+}
+
+impl Stream {
+    /// A stream of a class; `instance` tells it from others of the class.
+    pub fn new(folder: &TraceFolder, name: String, class: u32, instance: u64) -> Self {
+        Stream {
+            folder: folder.clone(),
+            name,
+            file: None,
+            class,
+            instance,
+            identity: Identity::default(),
+            packet: vec![0; PREAMBLE_LEN],
+            begin: 0,
+            end: 0,
+            packets: 0,
+            discarded: 0,
+            lost: 0,
+            written: 0,
+            records: 0,
+        }
+    }
+
+    /// Who records from now on.
+    pub fn identify(&mut self, identity: Identity) {
+        if identity != self.identity {
+            self.flush();
+            self.identity = identity;
+        }
+    }
+
+    /// Records lost so far in all; told with the next packet.
+    pub fn set_discarded(&mut self, discarded: u64) {
+        self.discarded = discarded;
+    }
+
+    /// Appends the head of a record (`id : 16, timestamp : 32`), and gives the
+    /// place to append its fields to.
+    #[inline]
+    pub fn record(&mut self, id: u16, time: u64) -> &mut Vec<u8> {
+        let empty = self.packet.len() == PREAMBLE_LEN;
+        if !empty && (self.packet.len() >= PACKET || time.saturating_sub(self.end) >= REACH) {
+            self.flush();
+        }
+        if self.packet.len() == PREAMBLE_LEN {
+            self.begin = time;
+        }
+        self.end = time;
+        self.records += 1;
+        let [t0, t1, t2, t3, ..] = time.to_le_bytes();
+        let [i0, i1] = id.to_le_bytes();
+        self.packet.extend_from_slice(&[i0, i1, t0, t1, t2, t3]);
+        &mut self.packet
+    }
+
+    /// Time of the last record.
+    pub fn last(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes on disk, records, and bytes that could not be written.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.written, self.records, self.lost)
+    }
+
+    /// Writes the packet, if it has records.
+    pub fn flush(&mut self) {
+        if self.packet.len() == PREAMBLE_LEN {
+            return;
+        }
+        let bits = self.packet.len() as u64 * 8;
+        let preamble = PacketPreamble {
+            uuid: self.folder.uuid,
+            stream_id: self.class,
+            stream_instance_id: self.instance,
+            timestamp_begin: self.begin,
+            timestamp_end: self.end,
+            content_bits: bits,
+            packet_bits: bits,
+            seq_num: self.packets,
+            events_discarded: self.discarded,
+            vpid: self.identity.pid as i32,
+            vtid: self.identity.tid as i32,
+            procname: self.identity.name,
+        };
+        if let Some(head) = self.packet.get_mut(..PREAMBLE_LEN) {
+            head.copy_from_slice(&stream_preamble(&preamble));
+        }
+        self.packets += 1;
+        match self.write() {
+            Ok(bytes) => self.written += bytes,
+            Err(_) => self.lost += self.packet.len() as u64,
+        }
+        self.packet.truncate(PREAMBLE_LEN);
+    }
+
+    fn write(&mut self) -> io::Result<u64> {
+        if self.file.is_none() {
+            let suffix = if self.folder.compress { ".zst" } else { "" };
+            let path = self.folder.path.join(format!("{}{suffix}", self.name));
+            self.file = Some(OpenOptions::new().append(true).create_new(true).open(path)?);
+        }
+        let Some(file) = &mut self.file else { return Ok(0) };
+        if self.folder.compress {
+            // One frame per packet: what was written before a crash is whole,
+            // and `zstd -d` gives the plain stream.
+            let frame = zstd::bulk::compress(&self.packet, 3)?;
+            append(file, &frame)
+        } else {
+            append(file, &self.packet)
+        }
+    }
+}
+
+/// Appends all or nothing: half a packet would hide all that follow it.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<u64> {
+    let before = file.metadata()?.len();
+    match file.write_all(bytes) {
+        Ok(()) => Ok(bytes.len() as u64),
+        Err(error) => {
+            file.set_len(before)?;
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Running a program under trace.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use hetrace_ctf::class::EnvValue;
+use hetrace_ctf::write;
+use hetrace_ring::abi::{BLOB_PREFIX, option};
+use hetrace_ring::clock;
+
+use crate::apis::Library;
+use crate::control::{Control, Settings};
+use crate::drain::Drainer;
+use crate::folder::Folder;
+use crate::inject::{self, Way};
+use crate::manifest::{Exit, HostClockReport, Manifest, Written};
+use crate::output::TraceFolder;
+use crate::schema;
+use crate::select::{Mode, Selection};
+use crate::time::{HostClock, ReferencePoint};
+
+/// What to run and how.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Folder of the trace; must not exist.
+    pub output: PathBuf,
+    /// What is recorded.
+    pub selection: Selection,
+    /// How the API is reached.
+    pub way: Way,
+    /// A full ring makes the program wait.
+    pub block: bool,
+    /// Data bytes of a ring; rounded up to a power of two.
+    pub ring_bytes: u32,
+    /// Bits of [`hetrace_ring::abi::option`] for what is stored besides.
+    pub capture: u32,
+    /// Packets are compressed.
+    pub compress: bool,
+    /// Options as the user gave them, for the manifest.
+    pub shown: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What goes into the manifest.
+    pub manifest: Manifest,
+    /// What the user should know: the program could not be traced, say.
+    pub remarks: Vec<String>,
+    /// Traced processes that live on.
+    pub living: usize,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The program can't be started.
+    #[error("{program}: {error}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The shared memory can't be made.
+    #[error("no shared memory for the session: {0} (is /dev/shm writable and not full?)")]
+    Session(io::Error),
+    /// The trace's folder can't be made or written.
+    #[error("{path}: {error}")]
+    Output {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The program can't be waited for.
+    #[error("waiting for the program: {0}")]
+    Wait(io::Error),
+}
+
+/// How often the clocks are compared, and packets written.
+const TICK: Duration = Duration::from_millis(250);
+/// Longest sleep between two looks at the rings.
+const NAP: Duration = Duration::from_millis(25);
+
+/// Runs a program, records it, and writes the trace.
+///
+/// # Errors
+/// When the program could not be started or nothing could be written. An end
+/// of the program by a signal or with a status is no error.
+pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunError> {
+    let started = reference();
+    let output = |error| RunError::Output { path: options.output.clone(), error };
+    let folder = Folder::make().map_err(RunError::Session)?;
+    let apis: Vec<(String, Vec<u8>)> =
+        libraries.iter().map(|l| (l.model.api.clone(), options.selection.flags(&l.model))).collect();
+    let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
+    let control = Control::make(folder.path(), &settings(options, apis)).map_err(RunError::Session)?;
+
+    fs::create_dir(&options.output).map_err(output)?;
+    let uuid = *uuid::Uuid::new_v4().as_bytes();
+    let trace = TraceFolder::new(options.output.clone(), uuid, options.compress);
+    let mut manifest = Manifest {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        host: host_name(),
+        start_ns: started.monotonic_ns,
+        start_realtime_ns: started.realtime_ns,
+        options: options.shown.clone(),
+        ..Manifest::default()
+    };
+    let injection = inject::plan(libraries, folder.path(), options.way);
+    manifest.interposition = injection.ways.clone();
+    let mut remarks = Vec::new();
+    let program = find_program(&options.command);
+    if let Some(what) = program.as_deref().and_then(inject::obstacle) {
+        let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        remarks.push(format!("{name} runs untraced: {what}"));
+    }
+    let mut child = start(&options.command, injection).inspect_err(|_| {
+        // Nothing ran, so nothing is left behind.
+        let _ = fs::remove_dir_all(&options.output);
+    })?;
+    // While the program loads: what its records will mean.
+    write_metadata(&options.output, uuid, started, &manifest, libraries).map_err(output)?;
+
+    let mut drainer = Drainer::new(folder.path(), trace, names);
+    let mut host = HostClock::new(started, reference());
+    let status = drain_until_end(&mut child, &control, &mut drainer, &mut host)?;
+    let living = drainer.living();
+    drainer.discover();
+    drainer.pass(&host);
+    drainer.finish(&host);
+
+    manifest.exit = Some(match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(0),
+    });
+    complete(&mut manifest, &drainer, &control, &host);
+    move_blobs(folder.path(), &options.output).map_err(output)?;
+    write_manifest(&options.output, &manifest).map_err(output)?;
+    Ok(Outcome { manifest, remarks, living })
+}
+
+fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
+    let mut bits = options.capture;
+    if options.selection.devices {
+        bits |= option::DEVICE;
+    }
+    if options.selection.mode != Mode::Full {
+        bits |= option::FOLD;
+    }
+    if options.block {
+        bits |= option::BLOCK;
+    }
+    let caps = match options.selection.mode {
+        Mode::Full => (1000, 1000, 64),
+        _ => (255, 64, 32),
+    };
+    let ring_bytes = options.ring_bytes.clamp(4096, 1 << 30).next_power_of_two();
+    Settings { options: bits, ring_bytes, caps, apis }
+}
+
+/// The three clocks at one moment: the best of a few readings.
+fn reference() -> ReferencePoint {
+    let read = || {
+        let before = clock::ticks();
+        let monotonic_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let after = clock::ticks();
+        let realtime_ns = clock::nanoseconds(libc::CLOCK_REALTIME);
+        let width = after.wrapping_sub(before);
+        // Ticks are at most a nanosecond or so; as a doubt that is near enough.
+        let uncertainty_ns = u32::try_from(width / 2).unwrap_or(u32::MAX);
+        ReferencePoint { tsc: before.wrapping_add(width / 2), monotonic_ns, realtime_ns, uncertainty_ns }
+    };
+    let first = read();
+    (0..4)
+        .map(|_| read())
+        .fold(first, |best, p| if p.uncertainty_ns < best.uncertainty_ns { p } else { best })
+}
+
+fn start(command: &[OsString], injection: inject::Injection) -> Result<Child, RunError> {
+    let (program, arguments) = command.split_first().ok_or_else(|| RunError::Start {
+        program: String::new(),
+        error: io::ErrorKind::InvalidInput.into(),
+    })?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(injection.variables);
+    // Caught signals are the default's again in the program, ignored ones stay ignored.
+    forward_signals();
+    let start_error = |error| RunError::Start { program: program.to_string_lossy().into_owned(), error };
+    let child = command.spawn().map_err(start_error)?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    Ok(child)
+}
+
+/// Signals that are the program's business. A terminal sends its own to the
+/// whole group, so these two are merely survived.
+const FORWARDED: &[libc::c_int] =
+    &[libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGINT, libc::SIGQUIT];
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn forward(signal: libc::c_int) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 && signal != libc::SIGINT && signal != libc::SIGQUIT {
+        // SAFETY: async-signal-safe; the child is ours and not yet buried.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+fn forward_signals() {
+    for signal in FORWARDED {
+        // SAFETY: a handler that only does what a handler may.
+        unsafe {
+            if libc::signal(*signal, forward as *const () as libc::sighandler_t) == libc::SIG_IGN {
+                // Ignored for us (nohup): it stays ignored for the program.
+                libc::signal(*signal, libc::SIG_IGN);
+            }
+        }
+    }
+}
+
+fn drain_until_end(
+    child: &mut Child,
+    control: &Control,
+    drainer: &mut Drainer,
+    host: &mut HostClock,
+) -> Result<std::process::ExitStatus, RunError> {
+    let mut rings = 0;
+    let mut ticked = Instant::now();
+    let mut nap = Duration::from_millis(1);
+    loop {
+        let made = control.page().rings_made.load(Ordering::Acquire);
+        if made != rings {
+            rings = made;
+            drainer.discover();
+        }
+        let pass = drainer.pass(host);
+        if ticked.elapsed() >= TICK {
+            ticked = Instant::now();
+            let now = reference();
+            host.add(now);
+            drainer.flush(now.monotonic_ns, host);
+        }
+        if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
+            host.add(reference());
+            return Ok(status);
+        }
+        // Full rings wake us; otherwise look rarely, to leave the program alone.
+        nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
+        control.wait(nap);
+    }
+}
+
+fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
+    let page = control.page();
+    manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    manifest.processes = drainer.processes().to_vec();
+    manifest.losses = drainer.losses();
+    manifest.losses.calls_without_ring = page.calls_without_ring.load(Ordering::Relaxed);
+    manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
+    let per_tick = host.segments().last().map_or(0.0, |s| s.ns_per_tick());
+    manifest.host_clock = HostClockReport {
+        error_ns: host.error_ns(),
+        ticks_per_second: if per_tick > 0.0 { 1e9 / per_tick } else { 0.0 },
+    };
+    let (records, bytes) = drainer.written();
+    manifest.written = Written { records, bytes };
+    manifest.notes = control.notes();
+    let lost = page.notes_lost.load(Ordering::Relaxed);
+    if lost > 0 {
+        manifest.notes.push(format!("{lost} more notes found no room"));
+    }
+    let failed = page.rings_failed.load(Ordering::Relaxed);
+    if failed > 0 {
+        manifest.notes.push(format!("{failed} threads could get no ring (is the memory file system full?)"));
+    }
+}
+
+fn write_metadata(
+    folder: &Path,
+    uuid: [u8; 16],
+    started: ReferencePoint,
+    manifest: &Manifest,
+    libraries: &[Library],
+) -> io::Result<()> {
+    let offset =
+        i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
+    let clock = write::form::clock_class(boot_id().unwrap_or([0; 16]), offset);
+    let text = |v: &str| EnvValue::Str(v.to_owned());
+    // The fields by which tools know an LTTng user-space trace; the tracer is
+    // named as what it is.
+    let env = vec![
+        ("domain".to_owned(), text("ust")),
+        ("tracer_name".to_owned(), text("hetrace")),
+        ("tracer_major".to_owned(), EnvValue::Int(version_part(0))),
+        ("tracer_minor".to_owned(), EnvValue::Int(version_part(1))),
+        ("hostname".to_owned(), text(&manifest.host)),
+        ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
+    ];
+    let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
+    let class = schema::trace(uuid, clock, env, &models);
+    fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class))?;
+    let own = folder.join("hetrace");
+    fs::create_dir_all(own.join("model"))?;
+    for library in libraries {
+        let model = serde_json::to_vec(&library.model).map_err(io::Error::other)?;
+        fs::write(own.join("model").join(format!("{}.json", library.model.api)), model)?;
+    }
+    // A first manifest, in case this launcher is killed.
+    write_manifest(folder, manifest)
+}
+
+fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)?;
+    let path = folder.join("hetrace/manifest.json");
+    let fresh = folder.join("hetrace/manifest.json.new");
+    fs::write(&fresh, text + "\n")?;
+    fs::rename(fresh, path)
+}
+
+/// Moves what programs stored from the session's folder into the trace.
+fn move_blobs(session: &Path, trace: &Path) -> io::Result<()> {
+    let blobs = trace.join("hetrace/blobs");
+    for entry in fs::read_dir(session)?.flatten() {
+        let name = entry.file_name();
+        if let Some(hash) = name.to_string_lossy().strip_prefix(BLOB_PREFIX) {
+            fs::create_dir_all(&blobs)?;
+            fs::copy(entry.path(), blobs.join(hash))?;
+        }
+    }
+    Ok(())
+}
+
+fn version_part(index: usize) -> i64 {
+    env!("CARGO_PKG_VERSION").split('.').nth(index).and_then(|p| p.parse().ok()).unwrap_or(0)
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The kernel's identity of this boot: LTTng names its clock by it, too.
+fn boot_id() -> Option<[u8; 16]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(*uuid::Uuid::parse_str(text.trim()).ok()?.as_bytes())
+}
+
+/// The program's file, as a shell would find it.
+fn find_program(command: &[OsString]) -> Option<PathBuf> {
+    let name = Path::new(command.first()?);
+    if name.components().count() > 1 {
+        return name.canonicalize().ok();
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|f| f.join(name)).find(|p| p.is_file())
+}

@@ -1,0 +1,199 @@
+//! The trace's metadata: models and device records as CTF classes.
+
+use hetrace_ctf::class::{
+    ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, FieldClass, FieldPath, FloatClass,
+    IntegerClass, StreamClass, StructClass, TraceClass,
+};
+use hetrace_ctf::write::form;
+use hetrace_model::layout::{self, Int, Shape};
+use hetrace_model::{Kind, Model, Type};
+use hetrace_ring::abi::COMMAND_KINDS;
+
+/// Stream class of commands on devices.
+pub const DEVICE_STREAM: u32 = 0;
+/// Event of a queue that was made.
+pub const QUEUE_EVENT: u16 = 64;
+/// Event of a command without times.
+pub const UNTIMED_EVENT: u16 = 65;
+
+/// Stream class of an API, by its number in the session.
+pub fn api_stream(api: usize) -> u32 {
+    api as u32 + 1
+}
+
+/// The whole trace.
+pub fn trace(
+    uuid: [u8; 16],
+    clock: ClockClass,
+    env: Vec<(String, EnvValue)>,
+    models: &[&Model],
+) -> TraceClass {
+    let mut trace = form::trace_class(uuid, clock);
+    trace.env = env;
+    trace.streams.push(device_stream());
+    for (number, model) in models.iter().enumerate() {
+        let mut stream: StreamClass = form::stream_class(u64::from(api_stream(number)));
+        stream.events = layout::events(model).iter().map(|e| api_event(model, e)).collect();
+        trace.streams.push(stream);
+    }
+    trace
+}
+
+fn event(id: u16, name: &str, fields: StructClass) -> EventClass {
+    EventClass {
+        id: u64::from(id),
+        name: name.to_owned(),
+        log_level: None,
+        emf_uri: None,
+        context: None,
+        fields,
+    }
+}
+
+fn api_event(model: &Model, e: &layout::Event) -> EventClass {
+    let mut fields = StructClass::default();
+    for field in &e.fields {
+        fields = push(model, fields, &field.name, &field.shape);
+    }
+    event(e.id, &e.name, fields)
+}
+
+/// Adds a field, and before it the field with its length if it has one.
+fn push(model: &Model, fields: StructClass, name: &str, shape: &Shape) -> StructClass {
+    let length = format!("_{name}_length");
+    let counted = |fields: StructClass, bits: u32, element: FieldClass| {
+        fields
+            .field(length.clone(), IntegerClass::unsigned(bits))
+            .field(name, FieldClass::sequence(FieldPath::relative(length.clone()), element))
+    };
+    match shape {
+        Shape::Seq(element) => counted(fields, 8, class(model, element)),
+        Shape::Bytes => counted(fields, 16, IntegerClass::unsigned(8).hex().into()),
+        Shape::Texts => counted(fields, 8, FieldClass::string()),
+        shape => fields.field(name, class(model, shape)),
+    }
+}
+
+fn class(model: &Model, shape: &Shape) -> FieldClass {
+    match shape {
+        Shape::Int(int) => integer(model, int),
+        Shape::Float(4) => FieldClass::Float(FloatClass::single()),
+        Shape::Float(_) => FieldClass::Float(FloatClass::double()),
+        Shape::Text => FieldClass::string(),
+        Shape::Struct(name) => match model.types.iter().find(|t| t.name == *name) {
+            Some(ty) => FieldClass::Struct(structure(model, ty)),
+            None => IntegerClass::unsigned(8).into(),
+        },
+        // Only elements come here, and these are never counted themselves.
+        Shape::Seq(_) | Shape::Bytes | Shape::Texts => IntegerClass::unsigned(8).hex().into(),
+    }
+}
+
+fn integer(model: &Model, int: &Int) -> FieldClass {
+    let mut container = IntegerClass::new(u32::from(int.size) * 8, int.signed);
+    if int.hex {
+        container = container.hex();
+    }
+    let group = int.values.as_ref().and_then(|v| model.enums.iter().find(|g| g.name == *v));
+    match group {
+        // A set of bits is no CTF enumeration: few of its values have a name.
+        Some(group) if !group.bits => {
+            let mut mappings: Vec<EnumMapping> = Vec::new();
+            for (label, value) in &group.values {
+                let value = i128::from(*value);
+                // The first name of a value is its name.
+                if !mappings.iter().any(|m| m.start == value) {
+                    mappings.push(EnumMapping { label: label.clone(), start: value, end: value });
+                }
+            }
+            FieldClass::Enum(EnumClass { container, mappings })
+        }
+        _ => container.into(),
+    }
+}
+
+/// A struct as C lays it out: gaps between members become fields, too.
+fn structure(model: &Model, ty: &Type) -> StructClass {
+    let mut fields = StructClass::default();
+    let (mut at, mut gaps) = (0, 0);
+    let gap = |fields: StructClass, gaps: &mut u32, bytes: u32| {
+        *gaps += 1;
+        let padding = FieldClass::array(u64::from(bytes), IntegerClass::unsigned(8));
+        fields.field(format!("_padding_{gaps}"), padding)
+    };
+    for member in &ty.members {
+        if member.offset > at {
+            fields = gap(fields, &mut gaps, member.offset - at);
+        }
+        let inner = model.types.iter().find(|t| t.name == member.ty).filter(|_| member.pointers == 0);
+        let (element, size) = match inner {
+            Some(t) if t.kind == Kind::Struct => (FieldClass::Struct(structure(model, t)), t.size),
+            Some(t) if t.kind.is_scalar() && t.kind != Kind::Handle && t.kind != Kind::Float => {
+                let hex = false;
+                let int =
+                    Int { size: t.size as u8, signed: t.kind == Kind::Int, hex, values: t.values.clone() };
+                let element = if member.count > 1 && t.size == 1 {
+                    IntegerClass::character().into()
+                } else {
+                    integer(model, &int)
+                };
+                (element, t.size)
+            }
+            Some(t) if t.kind == Kind::Float && t.size == 4 => (FieldClass::Float(FloatClass::single()), 4),
+            Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
+            _ => (IntegerClass::unsigned(64).hex().into(), 8),
+        };
+        fields = if member.count > 1 {
+            fields.field(&*member.name, FieldClass::array(u64::from(member.count), element))
+        } else {
+            fields.field(&*member.name, element)
+        };
+        at = member.offset + size * member.count;
+    }
+    if ty.size > at {
+        fields = gap(fields, &mut gaps, ty.size - at);
+    }
+    fields
+}
+
+fn device_stream() -> StreamClass {
+    let mut stream: StreamClass = form::stream_class(u64::from(DEVICE_STREAM));
+    let handle = || IntegerClass::unsigned(64).hex();
+    let number = || IntegerClass::unsigned(64);
+    let common = |fields: StructClass| {
+        fields
+            .field("name", FieldClass::string())
+            .field("queue", handle())
+            .field("device", handle())
+            .field("cause_tid", IntegerClass::unsigned(32))
+            .field("cause", number())
+            .field("bytes", number())
+            .field("status", IntegerClass::signed(32))
+    };
+    for (id, kind) in COMMAND_KINDS.iter().enumerate() {
+        let mut fields = common(StructClass::default())
+            .field("queued", number())
+            .field("submitted", number())
+            .field("end", number());
+        if *kind == "kernel" {
+            for row in ["offset", "global", "local"] {
+                let length = format!("_{row}_length");
+                fields = fields
+                    .field(length.clone(), IntegerClass::unsigned(8))
+                    .field(row, FieldClass::sequence(FieldPath::relative(length), number()));
+            }
+        }
+        stream.events.push(event(id as u16, &format!("device:{kind}"), fields));
+    }
+    let queue = StructClass::default()
+        .field("queue", handle())
+        .field("context", handle())
+        .field("device", handle())
+        .field("properties", handle())
+        .field("name", FieldClass::string());
+    stream.events.push(event(QUEUE_EVENT, "device:queue", queue));
+    let untimed = common(StructClass::default().field("kind", FieldClass::string()))
+        .field("times_error", IntegerClass::signed(32));
+    stream.events.push(event(UNTIMED_EVENT, "device:untimed", untimed));
+    stream
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Installs what building, testing and measuring hetrace needs on Debian 12.
+#
+#   scripts/install-deps.sh          to build and to run the tests
+#   scripts/install-deps.sh --full   also the real programs, peers and tools that the
+#                                    benchmarks and the wider tests use
+#
+# Only what is missing is installed; when nothing is, apt is not called at all. Without
+# root or apt the script names the missing packages and ends well: tests that lack a
+# package say so themselves. The Rust toolchain is not its business (see Cargo.toml).
+set -eu
+
+tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
+       babeltrace2 python3 libc-bin libc-dev-bin"
+full="clpeak hashcat python3-pyopencl piglit clblast-tests clfft-client
+      libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev
+      gdb ltrace valgrind linux-perf"
+
+case ${1-} in
+'') wanted=$tests ;;
+--full) wanted="$tests $full" ;;
+-h | --help)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+    ;;
+*)
+    echo "install-deps: unknown option $1 (there is only --full)" >&2
+    exit 2
+    ;;
+esac
+
+# On another distribution all count as missing, and the message names them.
+installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing=
+for package in $wanted; do
+    installed "$package" || missing="$missing $package"
+done
+missing=${missing# }
+
+if [ -z "$missing" ]; then
+    echo "install-deps: everything is here"
+    exit 0
+fi
+
+skip() {
+    echo "install-deps: $1; nothing was installed. Missing packages (names of Debian 12):" >&2
+    echo "  $missing" >&2
+    exit 0
+}
+command -v apt-get >/dev/null 2>&1 || skip "apt-get is not here"
+[ "$(id -u)" = 0 ] || skip "only root can install"
+
+echo "install-deps: installing $missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# Word splitting is meant: one argument for each package.
+# shellcheck disable=SC2086
+apt-get install -q -y --no-install-recommends $missing

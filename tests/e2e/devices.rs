@@ -1,0 +1,100 @@
+//! Commands on devices: all of them, with times that can be true.
+
+use std::collections::BTreeMap;
+
+use hetrace_tests::seen::Command;
+use hetrace_tests::{Platform, Traced, trace, trace_with};
+
+/// No command may be before its call, nor before itself.
+fn check_order(traced: &Traced) -> Vec<Command> {
+    let seen = traced.seen();
+    assert_eq!(seen.disorder, 0, "each stream is in time order");
+    let error: u64 = traced.manifest()["device_clocks"]
+        .as_array()
+        .expect("clocks")
+        .iter()
+        .map(|c| c["error_ns"].as_u64().expect("a clock that is known"))
+        .max()
+        .unwrap_or(0);
+    for c in seen.commands.iter().filter(|c| c.kind != "untimed") {
+        assert!(c.queued <= c.submitted && c.submitted <= c.start && c.start <= c.end, "{c:?}");
+        assert!(c.cause <= c.queued + error, "queued before the call that enqueued it: {c:?}, error {error}");
+        let entries = &seen.entries[&(c.pid, c.cause_tid)];
+        let cause = entries.iter().find(|(time, _)| *time == c.cause);
+        let (_, function) = cause.unwrap_or_else(|| panic!("no call at the time of the cause: {c:?}"));
+        assert!(function.starts_with("clEnqueue"), "{function} enqueues nothing");
+    }
+    seen.commands
+}
+
+fn by_kind(commands: &[Command]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for c in commands {
+        *counts.entry(c.kind.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn the_articles_iteration_has_a_kernel_and_a_read_each_on_pocl() {
+    let traced = trace(Platform::Pocl, &["linked", "200", "10", "10"]);
+    let commands = check_order(&traced);
+    assert_eq!(by_kind(&commands), BTreeMap::from([("kernel", 200), ("read", 200)]));
+    for c in &commands {
+        if c.kind == "kernel" {
+            assert!(!c.name.is_empty());
+            assert!(c.global.iter().product::<u64>() >= 100, "{c:?}");
+        } else {
+            assert!(c.bytes >= 100, "{c:?}");
+        }
+        assert_eq!(c.status, 0);
+    }
+    let clocks = traced.manifest()["device_clocks"].clone();
+    let error = clocks[0]["error_ns"].as_u64().expect("known");
+    assert!(error < 50_000, "PoCL's clock is known to {error} ns");
+}
+
+#[test]
+fn the_articles_iteration_has_a_kernel_and_a_read_each_on_oclgrind() {
+    let traced = trace(Platform::Oclgrind, &["linked", "20", "10", "10"]);
+    assert_eq!(by_kind(&check_order(&traced)), BTreeMap::from([("kernel", 20), ("read", 20)]));
+}
+
+#[test]
+fn two_implementations_with_different_clocks_share_a_time_line() {
+    let traced = trace(Platform::Both, &["queues"]);
+    let commands = check_order(&traced);
+    let devices: std::collections::BTreeSet<u64> = commands.iter().map(|c| c.device).collect();
+    assert!(devices.len() >= 2, "{devices:?}");
+    let kinds = by_kind(&commands);
+    for kind in ["kernel", "read", "write", "copy", "fill", "map", "unmap", "marker", "barrier", "migrate"] {
+        assert!(kinds.contains_key(kind), "no {kind} in {kinds:?}");
+    }
+    assert!(commands.iter().any(|c| c.status < 0), "failed commands are there, as failed");
+}
+
+#[test]
+fn images_have_their_bytes() {
+    let commands = check_order(&trace(Platform::Pocl, &["images"]));
+    let moved = commands.iter().filter(|c| matches!(&*c.kind, "read" | "write" | "copy"));
+    for c in moved {
+        assert!(c.bytes > 0, "{c:?}");
+    }
+}
+
+#[test]
+fn a_program_that_releases_nothing_has_its_commands_all_the_same() {
+    let traced = trace(Platform::Pocl, &["ending", "norelease"]);
+    let finished = check_order(&traced).len() as u64;
+    let under_way = traced.manifest()["losses"]["commands_under_way"].as_u64().expect("a number");
+    assert_eq!(finished + under_way, 11, "{under_way} under way");
+    assert!(under_way >= 1, "the last one never runs");
+}
+
+#[test]
+fn without_devices_there_are_no_commands() {
+    let traced = trace_with(Platform::Pocl, &["--no-device"], &["linked", "20"]);
+    let seen = traced.seen();
+    assert!(seen.commands.is_empty());
+    assert_eq!(seen.total()["clEnqueueNDRangeKernel"], 20);
+}

@@ -1,0 +1,58 @@
+//! What happens when a ring is full, and how polls are folded.
+
+use hetrace_tests::{Expected, Platform, trace, trace_with};
+
+#[test]
+fn a_tiny_ring_loses_records_and_says_how_many() {
+    let traced = trace_with(Platform::Pocl, &["--buffer", "4", "-m", "full"], &["polls", "user", "200000"]);
+    assert_eq!(traced.done.status, 0);
+    let seen = traced.seen();
+    assert!(seen.damage.is_empty() && seen.disorder == 0);
+    let lost = traced.manifest()["losses"]["records"].as_u64().expect("a number");
+    let expected: u64 = Expected::parse(&traced.done.out).total().values().sum();
+    let recorded: u64 = seen.total().values().sum();
+    assert!(recorded < expected, "a ring of 4 KiB can't hold this");
+    assert!(lost > 0);
+    // A lost entry takes its exit with it and counts once; a lost exit counts once.
+    let ended: u64 = seen.ended.values().sum();
+    assert_eq!(lost, (expected - recorded) + (recorded - ended), "every missing record is counted");
+    assert!(seen.discarded > 0, "the packets say so, too");
+}
+
+#[test]
+fn a_program_that_may_wait_loses_nothing() {
+    let options = ["--buffer", "4", "-m", "full", "--on-full", "block"];
+    let traced = trace_with(Platform::Pocl, &options, &["polls", "user", "100000"]);
+    assert_eq!(traced.manifest()["losses"]["records"], 0);
+    assert_eq!(traced.seen().total(), Expected::parse(&traced.done.out).total());
+}
+
+#[test]
+fn equal_polls_are_few_records_and_all_counted() {
+    let traced = trace(Platform::Pocl, &["polls", "user", "300000"]);
+    let seen = traced.seen();
+    assert_eq!(seen.total()["clGetEventInfo"], 300_000);
+    assert!(seen.events < 1000, "{} events", seen.events);
+}
+
+#[test]
+fn full_mode_folds_nothing() {
+    let traced = trace_with(Platform::Pocl, &["-m", "full"], &["polls", "user", "2000"]);
+    assert!(traced.seen().events > 4000);
+}
+
+#[test]
+fn globs_choose_functions() {
+    let options = ["--include", "clEnqueue*,clFinish", "--exclude", "*Read*"];
+    let calls = trace_with(Platform::Pocl, &options, &["linked", "10"]).seen().total();
+    assert_eq!(calls.keys().collect::<Vec<_>>(), ["clEnqueueNDRangeKernel", "clFinish"]);
+}
+
+#[test]
+fn minimal_mode_keeps_commands_and_leaves_the_rest() {
+    let traced = trace_with(Platform::Pocl, &["-m", "minimal"], &["linked", "10"]);
+    let seen = traced.seen();
+    assert!(!seen.total().contains_key("clSetKernelArg"));
+    assert_eq!(seen.total()["clEnqueueNDRangeKernel"], 10);
+    assert_eq!(seen.commands.len(), 20);
+}

@@ -1,0 +1,16 @@
+//! Runs programs bare and under trace, and reads what came of it.
+//!
+//! The tests want what a user has: the built `hetrace` with its libraries
+//! beside it (`cargo xtask test` builds them), and the packages that
+//! `scripts/install-deps.sh` installs. What is missing fails the test and says
+//! what to do; nothing is skipped quietly.
+
+pub mod bed;
+pub mod expect;
+pub mod platform;
+pub mod seen;
+
+pub use bed::{Done, Traced, bare, hetrace, programs, trace, trace_with};
+pub use expect::Expected;
+pub use platform::Platform;
+pub use seen::Seen;

@@ -1,0 +1,169 @@
+//! What a trace says, read by our own reader, without any analysis.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::Scope;
+use hetrace_ctf::read::Trace;
+
+/// A command on a device.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// `kernel`, `read` and so on; `untimed`.
+    pub kind: String,
+    /// Kernel's name.
+    pub name: String,
+    /// Process.
+    pub pid: u32,
+    /// Thread that enqueued it.
+    pub cause_tid: u32,
+    /// When that call began.
+    pub cause: u64,
+    /// Entered the queue.
+    pub queued: u64,
+    /// Was given to the device.
+    pub submitted: u64,
+    /// Started.
+    pub start: u64,
+    /// Ended.
+    pub end: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// 0 or an error.
+    pub status: i64,
+    /// The queue's handle.
+    pub queue: u64,
+    /// The device's handle.
+    pub device: u64,
+    /// Global size.
+    pub global: Vec<u64>,
+}
+
+/// Counts of a trace.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Calls that began, folds included, by process and function.
+    pub calls: BTreeMap<u32, BTreeMap<String, u64>>,
+    /// Calls that ended, folds included, by function.
+    pub ended: BTreeMap<String, u64>,
+    /// Times of entries by process and thread.
+    pub entries: BTreeMap<(u32, u32), Vec<(u64, String)>>,
+    /// Commands in the order of the streams.
+    pub commands: Vec<Command>,
+    /// All events.
+    pub events: u64,
+    /// Threads by process.
+    pub threads: BTreeMap<u32, Vec<u32>>,
+    /// Events that are not in time order in their stream.
+    pub disorder: u64,
+    /// Events discarded, as the packets say.
+    pub discarded: u64,
+    /// Damage found.
+    pub damage: Vec<String>,
+    /// Names of devices.
+    pub devices: BTreeMap<u64, String>,
+}
+
+impl Seen {
+    /// Reads a trace.
+    pub fn read(folder: &Path) -> Seen {
+        let trace = Trace::open(folder).expect("a trace that opens");
+        let mut seen = Seen::default();
+        for mut stream in trace.streams() {
+            let mut last = 0;
+            while let Some(event) = stream.next_event() {
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) => {
+                        seen.damage.push(error.to_string());
+                        continue;
+                    }
+                };
+                let number = |name: &str| event.get(name).and_then(Scalar::as_u64).unwrap_or(0);
+                let context = |name: &str| {
+                    event.get_in(Scope::PacketContext, name).and_then(Scalar::as_u64).unwrap_or(0) as u32
+                };
+                let time = event.timestamp().unwrap_or(0);
+                seen.disorder += u64::from(time < last);
+                last = time;
+                seen.events += 1;
+                let (pid, tid) = (context("vpid"), context("vtid"));
+                let threads = seen.threads.entry(pid).or_default();
+                if !threads.contains(&tid) {
+                    threads.push(tid);
+                }
+                let name = event.class().name.as_str();
+                if let Some(kind) = name.strip_prefix("device:") {
+                    let text = |n: &str| match event.get(n) {
+                        Some(Scalar::Str(s)) => s.to_owned(),
+                        _ => String::new(),
+                    };
+                    if kind == "queue" {
+                        seen.devices.insert(number("device"), text("name"));
+                        continue;
+                    }
+                    let global = event.fields().ok().and_then(|f| match f.get("global") {
+                        Some(hetrace_ctf::Value::Array(items)) => Some(
+                            items
+                                .iter()
+                                .filter_map(|i| match i {
+                                    hetrace_ctf::Value::Unsigned(n) => Some(*n),
+                                    _ => None,
+                                })
+                                .collect(),
+                        ),
+                        _ => None,
+                    });
+                    seen.commands.push(Command {
+                        kind: kind.to_owned(),
+                        name: text("name"),
+                        pid,
+                        cause_tid: number("cause_tid") as u32,
+                        cause: number("cause"),
+                        queued: number("queued"),
+                        submitted: number("submitted"),
+                        start: time,
+                        end: number("end"),
+                        bytes: number("bytes"),
+                        status: event.get("status").and_then(Scalar::as_i64).unwrap_or(0),
+                        queue: number("queue"),
+                        device: number("device"),
+                        global: global.unwrap_or_default(),
+                    });
+                } else if let Some((_, function)) = name.split_once(':') {
+                    seen.call(pid, tid, time, function, number("count"));
+                }
+            }
+            seen.discarded += stream.losses().events;
+        }
+        seen
+    }
+
+    fn call(&mut self, pid: u32, tid: u32, time: u64, event: &str, count: u64) {
+        let add = |map: &mut BTreeMap<String, u64>, name: &str, n: u64| {
+            *map.entry(name.to_owned()).or_default() += n;
+        };
+        let calls = self.calls.entry(pid).or_default();
+        if let Some(name) = event.strip_suffix("_entry") {
+            add(calls, name, 1);
+            self.entries.entry((pid, tid)).or_default().push((time, name.to_owned()));
+        } else if let Some(name) = event.strip_suffix("_exit") {
+            add(&mut self.ended, name, 1);
+        } else if let Some(name) = event.strip_suffix("_fold") {
+            add(calls, name, count);
+            add(&mut self.ended, name, count);
+        }
+    }
+
+    /// Calls by function, all processes together.
+    pub fn total(&self) -> BTreeMap<String, u64> {
+        let mut total = BTreeMap::new();
+        for calls in self.calls.values() {
+            for (name, count) in calls {
+                *total.entry(name.clone()).or_default() += count;
+            }
+        }
+        total
+    }
+}

@@ -1,0 +1,135 @@
+//! What a benchmark stands on: the machine, the products, a folder, and how
+//! programs are kept on one processor.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::repo;
+
+/// Everything a benchmark needs of its surroundings.
+#[derive(Debug)]
+pub struct Ground {
+    /// A copy of hetrace, which a build beside us can't replace.
+    pub hetrace: PathBuf,
+    /// The OpenCL library beside it.
+    pub library: PathBuf,
+    /// Script that runs programs under the LTTng peer, or why there is none.
+    pub peer: Result<PathBuf, String>,
+    /// Folder for traces; removed at the end.
+    pub work: PathBuf,
+    /// Real-time scheduling is allowed.
+    pub fifo: bool,
+    processors: usize,
+}
+
+impl Ground {
+    /// Builds the programs, copies the product and looks what there is.
+    pub fn make(product: &Path) -> Result<Self> {
+        let folder = product.parent().context("the product lies in no folder")?;
+        let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));
+        fs::create_dir_all(&work).with_context(|| format!("{}", work.display()))?;
+        for name in ["hetrace", "libhetrace_opencl.so"] {
+            let from = folder.join(name);
+            fs::copy(&from, work.join(name)).with_context(|| {
+                format!(
+                    "{}: build it first (cargo build --release -p hetrace-cli -p hetrace-opencl)",
+                    from.display()
+                )
+            })?;
+        }
+        for folder in ["bench/programs", "tests/programs"] {
+            make(folder).with_context(|| format!("make -C {folder}"))?;
+        }
+        Ok(Ground {
+            hetrace: work.join("hetrace"),
+            library: work.join("libhetrace_opencl.so"),
+            peer: peer(),
+            work,
+            fifo: succeeds("chrt", &["-f", "1", "true"]),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
+    /// A program of the benchmark.
+    pub fn program(&self, name: &str) -> PathBuf {
+        repo::root().join("bench/programs/build").join(name)
+    }
+
+    /// What to put before a program so that it stays on the last processor,
+    /// and is not interrupted by other programs if the system lets us.
+    pub fn pinned(&self) -> Vec<OsString> {
+        let last = (self.processors - 1).to_string();
+        let mut words = vec!["taskset", "-c", &last];
+        if self.fifo {
+            words.extend(["chrt", "-f", "1"]);
+        }
+        words.into_iter().map(OsString::from).collect()
+    }
+
+    /// What to put before a tracer so that it stays off that processor.
+    pub fn elsewhere(&self) -> Vec<OsString> {
+        if self.processors < 2 {
+            return Vec::new();
+        }
+        let others = format!("0-{}", self.processors - 2);
+        ["taskset", "-c", &others].into_iter().map(OsString::from).collect()
+    }
+
+    /// The machine, in words.
+    pub fn machine(&self) -> Value {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        json!({
+            "processor": model.trim_start_matches([' ', '\t', ':']),
+            "processors": self.processors,
+            "kernel": read("/proc/sys/kernel/osrelease"),
+            "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            "load": read("/proc/loadavg"),
+            "time": output("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
+            "pinning": if self.fifo { "taskset and chrt -f 1" } else { "taskset" },
+            "hetrace": output(&self.hetrace.to_string_lossy(), &["--version"]).unwrap_or_default(),
+        })
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.work);
+    }
+}
+
+fn peer() -> Result<PathBuf, String> {
+    for tool in ["lttng", "lttng-sessiond", "babeltrace2"] {
+        if !succeeds(tool, &["--version"]) {
+            return Err(format!("{tool} is not installed"));
+        }
+    }
+    make("bench/lttng-peer").map_err(|e| format!("it can't be built ({e:#})"))?;
+    Ok(repo::root().join("bench/lttng-peer/run.sh"))
+}
+
+fn make(folder: &str) -> Result<()> {
+    let out = Command::new("make").args(["-s", "-C", folder]).current_dir(repo::root()).output()?;
+    if !out.status.success() {
+        bail!("{}", String::from_utf8_lossy(&out.stderr).trim());
+    }
+    Ok(())
+}
+
+/// Whether a program is there and ends well.
+pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|s| s.success())
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let out = Command::new(program).args(arguments).output().ok()?;
+    Some(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}

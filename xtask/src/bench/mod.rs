@@ -1,0 +1,43 @@
+//! `cargo xtask bench`: what tracing costs.
+//!
+//! Each benchmark is a module with an `Args` struct and a `run` function.
+
+mod calls;
+mod commands;
+mod disk;
+mod ground;
+mod instructions;
+mod iterations;
+mod memory;
+mod numbers;
+mod overhead;
+mod parts;
+mod report;
+mod setting;
+mod startup;
+mod verdict;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Arguments of `bench`.
+#[derive(Parser)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Time, instructions, memory and bytes that tracing adds, beside those of an LTTng-UST interposer
+    Overhead(overhead::Args),
+}
+
+/// Runs the benchmark that was asked for.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Overhead(args) => overhead::run(args),
+    }
+}

@@ -1,0 +1,72 @@
+//! `cargo xtask bench overhead`: what tracing OpenCL costs, in one run: bare,
+//! dormant, hetrace in its modes, and the LTTng-UST peer, in turns.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use super::ground::Ground;
+use super::report::Report;
+use super::verdict::Found;
+use super::{calls, commands, disk, instructions, iterations, memory, parts, startup, verdict};
+use crate::repo;
+
+/// Arguments of `bench overhead`.
+#[derive(Parser)]
+pub struct Args {
+    /// Processes per setting; each measures several loops
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// Fewer rounds and sizes: minutes instead of a quarter of an hour
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// The hetrace to measure; its OpenCL library lies beside it
+    #[arg(long, value_name = "PATH")]
+    hetrace: Option<PathBuf>,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Processes per setting.
+    pub rounds: usize,
+    /// Only what is needed.
+    pub quick: bool,
+}
+
+/// Measures everything. A missed target is told and is no failure.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let ground = Ground::make(&product)?;
+    let rounds = if args.quick { args.rounds.min(3) } else { args.rounds };
+    let scale = Scale { rounds: rounds.max(1) as usize, quick: args.quick };
+    let mut report = Report::new(args.json);
+
+    let machine = ground.machine();
+    report.title("Machine");
+    for (key, value) in machine.as_object().into_iter().flatten() {
+        report.line(&format!("{key}: {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
+    if let Err(why) = &ground.peer {
+        report.line(&format!("the LTTng peer is skipped: {why}"));
+    }
+    report.keep("machine", machine);
+
+    let calls = calls::run(&ground, &scale, &mut report);
+    calls::run_long(&ground, &scale, &mut report);
+    let instructions = instructions::run(&ground, &mut report);
+    commands::run(&ground, &scale, &mut report);
+    let iteration = iterations::run(&ground, &scale, &mut report);
+    parts::run(&ground, &scale, &mut report);
+    let startup = startup::run(&ground, &scale, &mut report)?;
+    let memory = memory::run(&ground, &scale, &mut report)?;
+    let disk = disk::run(&ground, &scale, &mut report);
+    verdict::print(&Found { calls, instructions, iteration, startup, memory, disk }, &mut report);
+    report.finish();
+    Ok(ExitCode::SUCCESS)
+}

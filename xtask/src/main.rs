@@ -1,0 +1,57 @@
+//! The one door for developers: `cargo xtask <command>`.
+//!
+//! Each command is a module with an `Args` struct and a `run` function; a new
+//! one is a new file, a variant of [`Command`] and an arm in [`main`].
+
+mod bench;
+mod codegen;
+mod extract;
+mod lines;
+mod model;
+mod repo;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the hetrace repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure what tracing costs
+    Bench(bench::Args),
+    /// Read an API's registry and write apis/<API>/api.json
+    Extract(extract::Args),
+    /// Write apis/<API>/src/generated/ from the model
+    Codegen(codegen::Args),
+    /// Check apis/<API>/semantics.toml against api.json and print the coverage
+    #[command(alias = "check-model")]
+    Model(model::Args),
+    /// Run everything that shows whether hetrace works
+    Test(test::Args),
+    /// Check the rules of the tree that no compiler checks
+    Tidy(tidy::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Codegen(args) => codegen::run(&args),
+        Command::Extract(args) => extract::run(&args),
+        Command::Model(args) => model::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}

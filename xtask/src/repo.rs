@@ -1,0 +1,31 @@
+//! Where things are in the repository.
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root, whatever the working directory is.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root")
+}
+
+/// What was extracted for an API.
+pub fn api_json(api: &str) -> PathBuf {
+    root().join("apis").join(api).join("api.json")
+}
+
+/// What people wrote about an API.
+pub fn semantics_toml(api: &str) -> PathBuf {
+    root().join("apis").join(api).join("semantics.toml")
+}
+
+/// All APIs: the folders under `apis/` that have a model.
+pub fn apis() -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root().join("apis"))? {
+        let entry = entry?;
+        if entry.path().join("api.json").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

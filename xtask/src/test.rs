@@ -1,0 +1,60 @@
+//! `cargo xtask test`: everything that shows whether hetrace works.
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use crate::repo;
+
+/// Arguments of `test`.
+#[derive(Parser)]
+pub struct Args {
+    /// Slow checks, too: loom, and foreign programs that `install-deps.sh --full` brings
+    #[arg(long)]
+    full: bool,
+}
+
+/// Runs the steps in the order of how quickly they fail.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let started = Instant::now();
+    let steps: &[(&str, &[&str])] = &[
+        ("formatting", &["fmt", "--all", "--check"]),
+        ("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        ("models", &["xtask", "model", "opencl"]),
+        ("generated code is current", &["xtask", "codegen", "--check"]),
+        ("rules of the tree", &["xtask", "tidy"]),
+        ("unit and property tests", &["test", "--workspace", "--exclude", "hetrace-tests"]),
+        ("build", &["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-opencl"]),
+        ("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"]),
+    ];
+    for (what, arguments) in steps {
+        step(what, arguments, &[])?;
+    }
+    if args.full {
+        let loom = [("RUSTFLAGS", "--cfg loom")];
+        step(
+            "every interleaving (loom)",
+            &["test", "--release", "-p", "hetrace-ring", "--test", "loom"],
+            &loom,
+        )?;
+        let foreign = ["test", "--release", "-p", "hetrace-tests", "--", "--ignored"];
+        step("foreign programs", &foreign, &[])?;
+    }
+    println!("all passed in {} s", started.elapsed().as_secs());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn step(what: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    println!("==> {what}: cargo {}", arguments.join(" "));
+    let status = Command::new("cargo")
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repo::root())
+        .status()?;
+    if !status.success() {
+        bail!("{what}: failed");
+    }
+    Ok(())
+}
