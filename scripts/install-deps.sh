@@ -11,8 +11,8 @@
 set -eu
 
 tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
-       babeltrace2 python3 libc-bin libc-dev-bin"
-full="clpeak hashcat python3-pyopencl piglit clblast-tests clfft-client
+       babeltrace2 python3 libc-bin libc-dev-bin zstd clpeak"
+full="hashcat python3-pyopencl piglit clblast-tests clfft-client
       libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev
       gdb ltrace valgrind linux-perf"
 

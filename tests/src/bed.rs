@@ -128,6 +128,15 @@ pub fn trace(platform: Platform, command: &[&str]) -> Traced {
     trace_with(platform, &[] as &[&str], command)
 }
 
+/// Runs any command line of this machine under trace, and bare.
+pub fn both_ways(scratch: &Path, line: &[&str]) -> (Done, Done) {
+    let (program, arguments) = line.split_first().expect("a program");
+    let bare = run(Command::new(program).args(arguments).current_dir(scratch));
+    let mut command = Command::new(hetrace());
+    command.args(["run", "-q", "-o", "trace", "--", program]).args(arguments);
+    (bare, run(command.current_dir(scratch)))
+}
+
 /// Runs a program under trace with options.
 pub fn trace_with(platform: Platform, options: &[impl AsRef<OsStr>], command: &[&str]) -> Traced {
     let scratch = TempDir::new().expect("a scratch folder");

@@ -6,6 +6,7 @@
 //! what to do; nothing is skipped quietly.
 
 pub mod bed;
+pub mod counts;
 pub mod expect;
 pub mod platform;
 pub mod seen;

@@ -5,6 +5,8 @@
 
 mod bench;
 mod codegen;
+mod demo;
+mod dist;
 mod extract;
 mod lines;
 mod model;
@@ -32,6 +34,10 @@ enum Command {
     Extract(extract::Args),
     /// Write apis/<API>/src/generated/ from the model
     Codegen(codegen::Args),
+    /// Install what is missing, build, and trace a real OpenCL program
+    Demo(demo::Args),
+    /// Pack an archive that runs where it is unpacked
+    Dist(dist::Args),
     /// Check apis/<API>/semantics.toml against api.json and print the coverage
     #[command(alias = "check-model")]
     Model(model::Args),
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Codegen(args) => codegen::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Test(args) => test::run(&args),

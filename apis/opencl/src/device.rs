@@ -12,7 +12,7 @@ use hetrace_interpose::put::Put;
 use hetrace_interpose::ring::abi::{ClockRecord, CommandRecord, PendingRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{record_extra, session};
+use hetrace_interpose::{count_commands, record_extra, session};
 
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
@@ -22,8 +22,8 @@ use crate::queues::{self, OUT_OF_ORDER, PROFILED};
 
 const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
 const CL_PROFILING_COMMAND_QUEUED: u32 = 0x1280;
+const CL_DEVICE_PROFILING_TIMER_RESOLUTION: u32 = 0x1025;
 const CL_DEVICE_NAME: u32 = 0x102B;
-const CL_DEVICE_VERSION: u32 = 0x102F;
 
 /// Work offset, global and local size.
 pub type Geometry = (u8, [[u64; 3]; 3]);
@@ -117,8 +117,12 @@ pub unsafe fn enqueue<R: Copy>(
     let name = if kernel.is_null() { std::ptr::null() } else { kernels::name(kernel) };
     match pending::push(Pending { event: handle, name, shared, command }) {
         // Not each time, and not before there is something worth looking at.
-        Some(under_way) if under_way % 32 == 0 => collect(false),
-        Some(_) => {}
+        Some(under_way) => {
+            count_commands(1, 0);
+            if under_way % 32 == 0 {
+                collect(false);
+            }
+        }
         None => {
             let _ = LOST.fetch_add(1, Ordering::Relaxed);
             release(handle, shared);
@@ -138,6 +142,7 @@ fn release(event: P, shared: bool) {
 
 /// The program has waited for a device: collect what is finished.
 pub fn synchronized() {
+    crate::capture::harvest();
     if timing() {
         collect(true);
     }
@@ -212,6 +217,7 @@ fn finished(pending: &Pending) -> Progress {
     if !unsafe { record_extra(special::COMMAND, Body(&command, pending.name)) } {
         LOST.fetch_add(1, Ordering::Relaxed);
     }
+    count_commands(0, 1);
     correlate(pending.command.device as P);
     release(pending.event, pending.shared);
     Progress::Collected
@@ -252,8 +258,19 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
     let mut name = [0u8; 256];
     // SAFETY: room for one byte less than there is, so a NUL remains.
     unsafe { real::clGetDeviceInfo(device, CL_DEVICE_NAME, 255, name.as_mut_ptr().cast(), null_mut()) };
-    let record =
-        QueueRecord { queue: queue as u64, context: context as u64, device: device as u64, properties };
+    let mut resolution = 0u64;
+    // SAFETY: room for a size_t.
+    unsafe {
+        let place = (&raw mut resolution).cast();
+        real::clGetDeviceInfo(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION, 8, place, null_mut());
+    }
+    let record = QueueRecord {
+        queue: queue as u64,
+        context: context as u64,
+        device: device as u64,
+        properties,
+        resolution,
+    };
     // SAFETY: plain data and a NUL-terminated text.
     unsafe { record_extra(special::QUEUE, Body(&record, name.as_ptr())) };
     correlate(device);
@@ -303,12 +320,5 @@ fn correlate(device: P) {
 
 /// Drivers before OpenCL 2.1 may not even have a place for the function.
 fn has_timer(device: P) -> bool {
-    let mut version = [0u8; 128];
-    // SAFETY: room for one byte less than there is, so a NUL remains.
-    let error = unsafe {
-        real::clGetDeviceInfo(device, CL_DEVICE_VERSION, 127, version.as_mut_ptr().cast(), null_mut())
-    };
-    let digit = |i: usize| version.get(i).map_or(0, |b| b.wrapping_sub(b'0'));
-    // "OpenCL <major>.<minor> …"
-    error == 0 && version.starts_with(b"OpenCL ") && (digit(7), digit(9)) >= (2, 1)
+    crate::capture::version(device) >= (2, 1)
 }

@@ -4,15 +4,15 @@
 use std::ffi::CStr;
 
 use hetrace_interpose::note;
-use hetrace_interpose::ring::abi::option;
-use hetrace_interpose::session;
 use hetrace_interpose::table::Table;
 
 use crate::generated::prelude::{EXTENSIONS, INSTANCES, P, REAL, null_mut};
 use crate::generated::real;
 use crate::generated::tables::{HANDED_OUT, LOADER, NAMES};
 use crate::queues::{self, ASKED, OUT_OF_ORDER, PROFILED};
-use crate::{device, kernels, layer, measure, preload};
+use crate::{capture, device, kernels, layer, preload};
+
+pub use crate::capture::hooks::*;
 
 const CL_SUCCESS: i32 = 0;
 const CL_PROFILING_INFO_NOT_AVAILABLE: i32 = -7;
@@ -309,24 +309,26 @@ pub unsafe fn clReleaseEvent(_: u64, event: P) -> i32 {
 }
 
 /// A new kernel may have the handle of an old one.
-pub unsafe fn clCreateKernel(_: u64, program: P, name: *const i8, errcode_ret: *mut i32) -> P {
+pub unsafe fn clCreateKernel(time: u64, program: P, name: *const i8, errcode_ret: *mut i32) -> P {
     // SAFETY: the program's own arguments.
     let kernel = unsafe { real::clCreateKernel(program, name, errcode_ret) };
     kernels::forget(kernel);
+    capture::kernel_made(time, kernel, null_mut());
     kernel
 }
 
 /// As above.
-pub unsafe fn clCloneKernel(_: u64, source: P, errcode_ret: *mut i32) -> P {
+pub unsafe fn clCloneKernel(time: u64, source: P, errcode_ret: *mut i32) -> P {
     // SAFETY: the program's own arguments.
     let kernel = unsafe { real::clCloneKernel(source, errcode_ret) };
     kernels::forget(kernel);
+    capture::kernel_made(time, kernel, source);
     kernel
 }
 
 /// As above.
 pub unsafe fn clCreateKernelsInProgram(
-    _: u64,
+    time: u64,
     program: P,
     room: u32,
     kernels: *mut P,
@@ -340,44 +342,12 @@ pub unsafe fn clCreateKernelsInProgram(
         // SAFETY: a successful call filled in this many handles.
         for i in 0..unsafe { *count }.min(room) as usize {
             // SAFETY: as above.
-            kernels::forget(unsafe { *kernels.add(i) });
+            let kernel = unsafe { *kernels.add(i) };
+            kernels::forget(kernel);
+            capture::kernel_made(time, kernel, null_mut());
         }
     }
     error
-}
-
-/// A new image may have the handle of an old one.
-pub unsafe fn clCreateImage(
-    _: u64,
-    context: P,
-    flags: u64,
-    format: *const [u8; 8],
-    description: *const [u8; 72],
-    host: P,
-    errcode_ret: *mut i32,
-) -> P {
-    // SAFETY: the program's own arguments.
-    let image = unsafe { real::clCreateImage(context, flags, format, description, host, errcode_ret) };
-    measure::forget(image);
-    image
-}
-
-/// Sources are stored when the user wants them.
-pub unsafe fn clCreateProgramWithSource(
-    _: u64,
-    context: P,
-    count: u32,
-    strings: *const P,
-    lengths: *const u64,
-    errcode_ret: *mut i32,
-) -> P {
-    // SAFETY: the program's own arguments.
-    let program = unsafe { real::clCreateProgramWithSource(context, count, strings, lengths, errcode_ret) };
-    if !program.is_null() && session().is_some_and(|s| s.option(option::SOURCES)) {
-        // SAFETY: a successful call has read the same texts.
-        unsafe { crate::capture::source(program, count, strings, lengths) };
-    }
-    program
 }
 
 /// Exchanges the address of a function we know for that of its wrapper.

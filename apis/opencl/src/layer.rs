@@ -1,10 +1,14 @@
 //! The ICD loader's layer mechanism (`cl_loader_layers`): the loader opens this
 //! library because `OPENCL_LAYERS` names it, and calls through our table.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-use crate::generated::prelude::{P, REAL, null_mut};
+use hetrace_interpose::dlsym::caller;
+use hetrace_interpose::{Object, is_ours};
+
+use crate::generated::prelude::{P, REAL, Real, null_mut};
 use crate::generated::tables::{DISPATCH, LOADER};
+use crate::preload;
 
 const CL_SUCCESS: i32 = 0;
 const CL_INVALID_VALUE: i32 = -30;
@@ -18,6 +22,62 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Whether a loader calls us as its layer.
 pub fn active() -> bool {
     ACTIVE.load(Ordering::Acquire)
+}
+
+/// A loader that calls us as its layer: where it begins, and what lies below.
+struct Above {
+    start: AtomicUsize,
+    target: AtomicPtr<P>,
+    count: AtomicUsize,
+}
+
+static ABOVE: [Above; 4] = [const {
+    Above { start: AtomicUsize::new(0), target: AtomicPtr::new(null_mut()), count: AtomicUsize::new(0) }
+}; 4];
+
+fn above(loader: &Object) -> Option<&'static Above> {
+    ABOVE.iter().find(|a| a.start.load(Ordering::Acquire) == loader.start())
+}
+
+/// Whether a loader calls us as its layer.
+pub fn is_below(loader: &Object) -> bool {
+    above(loader).is_some()
+}
+
+/// The function below us in a loader that calls us as its layer.
+pub fn below(loader: &Object, number: usize) -> Option<P> {
+    let above = above(loader)?;
+    let place = DISPATCH.iter().position(|n| *n == number)?;
+    if place >= above.count.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: the loader's table has `count` entries, and stays for ever.
+    let below = unsafe { *above.target.load(Ordering::Relaxed).add(place) };
+    (!below.is_null()).then_some(below)
+}
+
+fn remember(loader: &Object, target: *const P, count: usize) {
+    for above in &ABOVE {
+        // A loader starts once, and loaders start one after another.
+        if above.start.load(Ordering::Acquire) == 0 {
+            above.target.store(target.cast_mut(), Ordering::Relaxed);
+            above.count.store(count, Ordering::Relaxed);
+            above.start.store(loader.start(), Ordering::Release);
+            return;
+        }
+    }
+}
+
+/// Whether our wrapper leads to what is below us in this loader.
+fn leads(real: &Real, below: P, loader: Option<&Object>) -> bool {
+    let now = real.get();
+    if !now.is_null() && !is_ours(now) && loader.is_some_and(|l| l.contains(now)) {
+        // A preloaded wrapper led to the loader's own entry, which comes back
+        // to us: from now on it skips that.
+        real.replace(below);
+        return true;
+    }
+    real.set(below)
 }
 
 /// What the loader asks before it takes us.
@@ -62,6 +122,11 @@ pub unsafe extern "C" fn clInitLayer(
     if table.is_null() {
         return CL_INVALID_VALUE;
     }
+    let loader = Object::holding(caller());
+    if let Some(loader) = &loader {
+        preload::is_primary(loader);
+        remember(loader, target, count);
+    }
     for i in 0..count {
         // SAFETY: the loader's table has `count` entries.
         let below = unsafe { *target.add(i) };
@@ -71,7 +136,8 @@ pub unsafe extern "C" fn clInitLayer(
             // A second loader in the process has the same functions below it,
             // except those that know its own platforms: these pass through.
             (Some(n), Some((_, w))) if !below.is_null() => {
-                if REAL.get(n).is_some_and(|r| r.set(below)) || by_object(i) { w.0.cast_mut() } else { below }
+                let leads = REAL.get(n).is_some_and(|r| leads(r, below, loader.as_ref()));
+                if leads || by_object(i) { w.0.cast_mut() } else { below }
             }
             (_, None) => below,
             _ => null_mut(),

@@ -22,6 +22,7 @@ mod queues;
 /// Runs when the library is loaded, as a layer or preloaded.
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
+    preload::started();
 }
 
 #[used]

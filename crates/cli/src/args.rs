@@ -1,7 +1,9 @@
 //! What can be typed.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -69,6 +71,55 @@ pub enum Interpose {
     Preload,
 }
 
+/// Launches of kernels: `kernel[@first..last]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launches {
+    /// Glob of kernels' names.
+    pub kernel: String,
+    /// Which launches of each.
+    pub numbers: RangeInclusive<u64>,
+}
+
+/// Longest glob of [`Launches`].
+const LONGEST_GLOB: usize = 239;
+
+impl FromStr for Launches {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kernel, numbers) = text.split_once('@').unwrap_or((text, ".."));
+        if kernel.is_empty() || kernel.len() > LONGEST_GLOB {
+            return Err(format!("a kernel's name or glob of at most {LONGEST_GLOB} bytes comes first"));
+        }
+        let number = |n: &str, otherwise| match n {
+            "" => Ok(otherwise),
+            n => n.parse::<u64>().map_err(|_| format!("`{n}` is no number of a launch")),
+        };
+        let numbers = match numbers.split_once("..") {
+            Some((first, last)) => number(first, 0)?..=number(last, u64::MAX)?,
+            None if numbers.is_empty() => return Err("numbers of launches come after the @".to_owned()),
+            None => number(numbers, 0)?..=number(numbers, 0)?,
+        };
+        if numbers.is_empty() {
+            return Err("the first launch comes after the last".to_owned());
+        }
+        Ok(Launches { kernel: kernel.to_owned(), numbers })
+    }
+}
+
+/// A number of bytes, as `4096`, `64K`, `16M` or `1G`.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    let bytes = number.and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
+    bytes.ok_or_else(|| "a number of bytes above 0, with K, M or G if you like".to_owned())
+}
+
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -99,9 +150,25 @@ pub struct Run {
     /// Compress the trace (each packet by zstd)
     #[arg(long, env = "HETRACE_COMPRESS")]
     pub compress: bool,
-    /// Store the sources of device code
+    /// Store the sources, intermediate code and binaries that programs for devices are made from
     #[arg(long, env = "HETRACE_SOURCES")]
     pub sources: bool,
+    /// Record the options and logs of builds of such programs
+    #[arg(long, env = "HETRACE_BUILD_LOGS")]
+    pub build_logs: bool,
+    /// Record names and types of kernels' arguments, where the platform tells them
+    #[arg(long, env = "HETRACE_KERNEL_ARGS")]
+    pub kernel_args: bool,
+    /// Record all properties of platforms and devices that the program sees
+    #[arg(long, env = "HETRACE_PROPERTIES")]
+    pub properties: bool,
+    /// Store what buffers hold before and after launches of kernels that match this glob; launches of
+    /// each name are counted from 0 (may be repeated). Makes the program wait for each such launch
+    #[arg(long, value_name = "KERNEL[@FIRST..LAST]", env = "HETRACE_CAPTURE_BUFFERS", value_delimiter = ',')]
+    pub capture_buffers: Vec<Launches>,
+    /// Most bytes stored of one buffer; longer ones are cut (K, M and G count)
+    #[arg(long, default_value = "16M", value_name = "BYTES", value_parser = size, env = "HETRACE_CAPTURE_SIZE")]
+    pub capture_size: u64,
     /// How the API is reached
     #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
     pub interpose: Interpose,
@@ -205,6 +272,30 @@ mod tests {
         assert_eq!(line(&["hetrace", "tally"]), ["hetrace", "tally"]);
         assert_eq!(line(&["hetrace", "--version"]), ["hetrace", "--version"]);
         assert_eq!(line(&["hetrace"]), ["hetrace"]);
+    }
+
+    #[test]
+    fn launches_are_a_name_and_numbers() {
+        let numbers = |text: &str| text.parse::<Launches>().map(|l| (l.kernel, l.numbers));
+        let of = |kernel: &str, numbers| Ok((kernel.to_owned(), numbers));
+        assert_eq!(numbers("add*"), of("add*", 0..=u64::MAX));
+        assert_eq!(numbers("add@3"), of("add", 3..=3));
+        assert_eq!(numbers("add@1..2"), of("add", 1..=2));
+        assert_eq!(numbers("add@..2"), of("add", 0..=2));
+        assert_eq!(numbers("add@2.."), of("add", 2..=u64::MAX));
+        for wrong in ["", "@1", "add@", "add@x", "add@3..1", "add@-1"] {
+            assert!(numbers(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("64k"), Ok(65536));
+        assert_eq!(size("1G"), Ok(1 << 30));
+        for wrong in ["", "K", "0", "-1", "1T", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

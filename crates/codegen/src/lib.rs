@@ -54,8 +54,9 @@ fn model_json(model: &Model) -> Result<String, String> {
     let lines = |items: Vec<String>| format!("[\n{}\n]", items.join(",\n"));
     let texts = |items: Result<Vec<String>, String>| items.map(lines);
     Ok(format!(
-        "{{\"api\":{},\"registry\":{},\"interpose\":{},\"errors\":{},\n\"types\":{},\n\"enums\":{},\n\"info\":{},\n\"functions\":{}}}\n",
+        "{{\"api\":{},\"title\":{},\"registry\":{},\"interpose\":{},\"errors\":{},\n\"types\":{},\n\"enums\":{},\n\"info\":{},\n\"functions\":{}}}\n",
         json(&model.api)?,
+        json(&model.title)?,
         json(&model.registry)?,
         json(&model.interpose)?,
         json(&model.errors)?,

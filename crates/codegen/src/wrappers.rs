@@ -64,6 +64,10 @@ pub fn real(model: &Model) -> Result<String, String> {
 
 /// `wrappers.rs`.
 pub fn wrappers(model: &Model) -> Result<String, String> {
+    let most = usize::from((MAX_ID - layout::FIRST_FUNCTION_EVENT) / layout::EVENTS_PER_FUNCTION);
+    if model.functions.len() > most {
+        return Err(format!("{} functions; a ring's records can name {most}", model.functions.len()));
+    }
     let mut out = heading(model, "use super::prelude::*;");
     for index in 0..model.functions.len() {
         wrapper(model, index, &mut out)?;
@@ -222,6 +226,9 @@ fn hetrace_command_kind(kind: &str) -> usize {
     COMMAND_KINDS.iter().position(|k| *k == kind).unwrap_or(0)
 }
 
+/// The largest event number of a ring, as `hetrace_ring::record` has it.
+const MAX_ID: u16 = (1 << 14) - 1;
+
 /// The kinds of commands, as `hetrace_ring::abi::COMMAND_KINDS` has them.
 pub const COMMAND_KINDS: &[&str] = &[
     "other", "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier",
@@ -268,6 +275,7 @@ mod tests {
     #[test]
     fn numbers_agree_with_the_ring() {
         assert_eq!(super::COMMAND_KINDS, hetrace_ring::abi::COMMAND_KINDS);
+        assert_eq!(super::MAX_ID, hetrace_ring::record::MAX_ID);
         assert_eq!(hetrace_model::layout::FIRST_FUNCTION_EVENT, hetrace_ring::record::FIRST_CALL_ID);
         assert_eq!(hetrace_model::layout::EVENTS_PER_FUNCTION, hetrace_ring::record::IDS_PER_CALL);
     }

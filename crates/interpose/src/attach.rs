@@ -81,6 +81,13 @@ fn pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
+/// Says that this process is the one that the rings will belong to. Called
+/// before there are other threads, so that only a forked child, which has one
+/// thread at first, finds the owner to be another.
+pub(crate) fn own() {
+    OWNER.store(pid(), Ordering::Relaxed);
+}
+
 /// A ring of this process whose thread ended and which the drainer has emptied.
 fn claim(session: &Session) -> Option<*mut u8> {
     let me = pid();

@@ -1,5 +1,7 @@
 //! The recording of one call.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use hetrace_ring::abi::flag;
 use hetrace_ring::clock;
 use hetrace_ring::record::{HEAD, MAX_RECORD};
@@ -42,6 +44,25 @@ unsafe fn put(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u
         // SAFETY: as above.
         None => unsafe { put_again(writer, id, fields) },
     }
+}
+
+/// As [`put`], at a time read earlier. Answers whether there was room.
+///
+/// # Safety
+/// As [`put`].
+#[inline(always)]
+unsafe fn put_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
+    let length = HEAD + fields.size();
+    let body = |at: *mut u8| {
+        // SAFETY: `length` was made from the fields' size.
+        unsafe { fields.put(at) };
+    };
+    // SAFETY: `body` writes what `length` says, and that is not too much.
+    let done = length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some();
+    if !done {
+        writer.lose_call();
+    }
+    done
 }
 
 /// # Safety
@@ -141,26 +162,15 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
         let result = real(before);
         let after_call = clock::ticks();
         answer(result, &mut key);
-        if writer.fold(&key, before, after_call) {
+        if writer.fold(&key, arguments, before, after_call) {
             after();
             return result;
         }
         // Another answer: the run ends, and this call is recorded in full.
-        let entry = entry();
         // SAFETY: promised by the caller.
-        let recorded = unsafe {
-            writer.record_at(id, HEAD + entry.size(), before, |at| {
-                entry.put(at);
-            })
-        };
-        if recorded.is_some() {
-            let exit = exit(result);
-            // SAFETY: promised by the caller.
-            unsafe {
-                writer.record_at(id + 1, HEAD + exit.size(), after_call, |at| {
-                    exit.put(at);
-                })
-            };
+        if unsafe { put_at(writer, id, entry(), before) } {
+            // SAFETY: as above.
+            unsafe { put_at(writer, id + 1, exit(result), after_call) };
             remember(writer, id, &key);
         }
         after();
@@ -222,5 +232,19 @@ pub fn thread_id() -> u32 {
     // SAFETY: as in `writer`.
     let writer = unsafe { tls::get().as_ref() };
     let header = writer.and_then(|w| w.header());
-    header.map_or(0, |h| h.tid.load(std::sync::atomic::Ordering::Relaxed))
+    header.map_or(0, |h| h.tid.load(Ordering::Relaxed))
+}
+
+/// Counts commands that this thread has enqueued and will be asked about, and
+/// commands it has reported: the difference over all threads is what the
+/// report must call "under way" when the program is killed.
+pub fn count_commands(enqueued: u64, reported: u64) {
+    // SAFETY: as in `writer`.
+    let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else { return };
+    let add = |word: &AtomicU64, n: u64| {
+        // Only this thread writes them.
+        word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    };
+    add(&header.commands, enqueued);
+    add(&header.reported, reported);
 }

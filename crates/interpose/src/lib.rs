@@ -13,6 +13,7 @@
 
 mod attach;
 mod call;
+pub mod dlsym;
 mod errno;
 mod flags;
 mod process;
@@ -21,12 +22,18 @@ mod real;
 pub mod table;
 mod tls;
 
-pub use call::{call, poll, record_extra, thread_extra, thread_id, with_guard};
+pub use call::{call, count_commands, poll, record_extra, thread_extra, thread_id, with_guard};
 pub use errno::ErrnoGuard;
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use process::{Session, note, session, start, store_blob};
-pub use real::{Real, look_up_next};
+pub use real::{Object, Real, Reference, each_object, generation, is_ours, look_up_next};
+
+/// Version of the shared memory that this library was built for, for a
+/// launcher that reads the file: one of another version says so and stops.
+#[used]
+#[unsafe(link_section = ".hetrace.abi")]
+static ABI: u32 = hetrace_ring::abi::ABI_VERSION.to_le();
 
 /// Makes the wrapper of one function: the symbol that programs call, which
 /// jumps to the real function when nothing is to be recorded, and the part

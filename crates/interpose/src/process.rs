@@ -25,8 +25,6 @@ pub struct Session {
     folder_length: usize,
     /// Number of this API in the session.
     pub api: u32,
-    /// How much is recorded of what pointers point at.
-    pub caps: Caps,
     control: *const Control,
 }
 
@@ -94,13 +92,8 @@ pub fn start(api: &str) {
 }
 
 fn join(folder: &[u8], api: &str) -> Option<()> {
-    let mut session = Session {
-        folder: [0; PATH],
-        folder_length: folder.len(),
-        api: 0,
-        caps: Caps { seq: 0, bytes: 0, text: 0 },
-        control: std::ptr::null(),
-    };
+    let mut session =
+        Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control: std::ptr::null() };
     session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
     let mut buffer = [0; PATH + 64];
     let path = session.path(&mut buffer, CONTROL_FILE.as_bytes())?;
@@ -124,11 +117,12 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     if control.magic.load(Ordering::Acquire) != CONTROL_MAGIC || control.version != ABI_VERSION {
         return None;
     }
-    session.caps = Caps {
+    let caps = Caps {
         seq: (control.seq_cap as usize).min(Caps::MOST.seq),
         bytes: (control.bytes_cap as usize).min(Caps::MOST.bytes),
         text: (control.text_cap as usize).min(Caps::MOST.text),
     };
+    caps.set();
     let named = |n: &&[u8; 32]| n.split(|b| *b == 0).next() == Some(api.as_bytes());
     session.api = control.apis.iter().position(|n| named(&n))? as u32;
     let mut key: libc::pthread_key_t = 0;
@@ -136,6 +130,7 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     if unsafe { libc::pthread_key_create(&mut key, Some(crate::attach::thread_ended)) } == 0 {
         KEY.store(key, Ordering::Relaxed);
     }
+    crate::attach::own();
     let offset = flags_offset(session.api as usize);
     // Allocated once, at load time, outside any call; lives for ever.
     let session = Box::into_raw(Box::new(session));

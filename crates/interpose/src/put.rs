@@ -4,6 +4,8 @@
 //! wrappers choose the type from here that makes it. A tuple is its elements
 //! one after the other.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Something with bytes in a record.
 pub trait Put {
     /// How many.
@@ -105,27 +107,42 @@ put_tuple!(A B C D E F G H I J K L M N);
 put_tuple!(A B C D E F G H I J K L M N O);
 put_tuple!(A B C D E F G H I J K L M N O P);
 
-/// A copy without a call for the short lengths that records have.
+/// A copy without a call for the short lengths that records have, and without
+/// a loop, which the compiler would unroll: two pieces that may overlap.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `length` bytes.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    if length > 64 {
-        // SAFETY: promised by the caller.
-        unsafe { to.copy_from_nonoverlapping(from, length) };
-        return;
+    // SAFETY: promised by the caller; each piece ends at `length` or before.
+    unsafe {
+        match length {
+            0 => {}
+            1..4 => {
+                let (first, middle, last) = (*from, *from.add(length / 2), *from.add(length - 1));
+                *to = first;
+                *to.add(length / 2) = middle;
+                *to.add(length - 1) = last;
+            }
+            4..8 => ends::<u32>(from, to, length),
+            8..=16 => ends::<u64>(from, to, length),
+            _ => to.copy_from_nonoverlapping(from, length),
+        }
     }
-    let mut done = 0;
-    while done + 8 <= length {
-        // SAFETY: as above.
-        unsafe { to.add(done).cast::<u64>().write_unaligned(from.add(done).cast::<u64>().read_unaligned()) };
-        done += 8;
-    }
-    while done < length {
-        // SAFETY: as above.
-        unsafe { *to.add(done) = *from.add(done) };
-        done += 1;
+}
+
+/// Copies the first and the last `T` of `length` bytes.
+///
+/// # Safety
+/// As [`copy`], and `length` is between the size of `T` and twice that.
+#[inline(always)]
+unsafe fn ends<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
+    let last = length - size_of::<T>();
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (a, b) = (from.cast::<T>().read_unaligned(), from.add(last).cast::<T>().read_unaligned());
+        to.cast::<T>().write_unaligned(a);
+        to.add(last).cast::<T>().write_unaligned(b);
     }
 }
 
@@ -142,10 +159,34 @@ pub fn seq<T>(at: *const T, length: usize, caps: Caps) -> Seq<T> {
     Seq { at, length: if at.is_null() { 0 } else { length.min(caps.seq) } }
 }
 
+/// An 8-bit count, 0 or 1, and that one element.
+#[derive(Debug, Clone, Copy)]
+pub struct Maybe<T>(*const T);
+
 /// The one element behind `at`, or none if it is NULL or must not be read.
 #[inline(always)]
-pub fn one<T>(at: *const T, readable: bool) -> Seq<T> {
-    Seq { at, length: usize::from(readable && !at.is_null()) }
+pub fn one<T>(at: *const T, readable: bool) -> Maybe<T> {
+    Maybe(if readable { at } else { std::ptr::null() })
+}
+
+impl<T: Copy> Put for Maybe<T> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        if self.0.is_null() { 1 } else { 1 + size_of::<T>() }
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for the count and the element, which is readable.
+        unsafe {
+            *at = u8::from(!self.0.is_null());
+            if self.0.is_null() {
+                return at.add(1);
+            }
+            at.add(1).cast::<T>().write_unaligned(self.0.read_unaligned());
+            at.add(1 + size_of::<T>())
+        }
+    }
 }
 
 /// Elements up to a 0, the 0 included: a list of properties. `step` is 2 for
@@ -319,12 +360,19 @@ impl Caps {
     /// The session's caps; without a session nothing is followed.
     #[inline(always)]
     pub fn current() -> Caps {
-        match crate::session() {
-            Some(session) => session.caps,
-            None => Caps { seq: 0, bytes: 0, text: 0 },
+        let cap = |place: &AtomicUsize| place.load(Ordering::Relaxed);
+        Caps { seq: cap(&CURRENT[0]), bytes: cap(&CURRENT[1]), text: cap(&CURRENT[2]) }
+    }
+
+    /// Sets the caps of this process, once, when it joins a session.
+    pub(crate) fn set(self) {
+        for (place, cap) in CURRENT.iter().zip([self.seq, self.bytes, self.text]) {
+            place.store(cap, Ordering::Relaxed);
         }
     }
 }
+
+static CURRENT: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 #[cfg(test)]
 mod tests {

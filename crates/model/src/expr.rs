@@ -78,11 +78,11 @@ impl fmt::Display for Expr {
             Expr::Deref(n) => write!(f, "*{n}"),
             Expr::Index(n, i) => write!(f, "{n}[{i}]"),
             Expr::Binary(a, op, b) => {
-                let side = |e: &Expr| match e {
-                    Expr::Binary(..) if matches!(op, '*' | '/' | '-') => format!("({e})"),
-                    _ => e.to_string(),
-                };
-                write!(f, "{} {op} {}", side(a), side(b))
+                // Operators bind to the left, so on the right any needs them.
+                let left = matches!((&**a, op), (Expr::Binary(..), '*' | '/'));
+                let right = matches!(**b, Expr::Binary(..));
+                let side = |e: &Expr, set_off| if set_off { format!("({e})") } else { e.to_string() };
+                write!(f, "{} {op} {}", side(a, left), side(b, right))
             }
             Expr::Call(name, args) => {
                 let args: Vec<String> = args.iter().map(Expr::to_string).collect();
@@ -227,6 +227,7 @@ mod tests {
             ("min(num_entries,*num_devices)", "min(num_entries, *num_devices)"),
             ("region[0]*region[1] * region[2]", "(region[0] * region[1]) * region[2]"),
             ("2 * (n + 1)", "2 * (n + 1)"),
+            ("a + (b - c) - d", "a + (b - c) - d"),
         ] {
             let expr = Expr::parse(text).unwrap();
             assert_eq!(expr.to_string(), shown);

@@ -60,6 +60,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     }
     Ok(Model {
         api: extracted.api.clone(),
+        title: if semantics.title.is_empty() { extracted.api.clone() } else { semantics.title.clone() },
         registry: extracted.registry.clone(),
         interpose: semantics.interpose.clone(),
         errors: semantics.errors.clone(),

@@ -15,6 +15,9 @@ use crate::extracted::{EnumGroup, Registry, Type};
 pub struct Model {
     /// Short name (`opencl`).
     pub api: String,
+    /// How people spell it (`OpenCL`).
+    #[serde(default)]
+    pub title: String,
     /// Where the prototypes come from.
     pub registry: Registry,
     /// How the API is intercepted.

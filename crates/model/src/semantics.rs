@@ -12,6 +12,9 @@ use crate::resolved::Interpose;
 pub struct Semantics {
     /// The API's short name; must be that of `api.json`.
     pub api: String,
+    /// How people spell it, for headings.
+    #[serde(default)]
+    pub title: String,
     /// How the API is intercepted.
     pub interpose: Interpose,
     /// The enumeration that names a function's result (`cl_error`).

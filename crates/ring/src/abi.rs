@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use crate::cursor::{Head, Tail};
 
 /// Raised with every change of this file.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of a ring file.
@@ -101,12 +101,29 @@ pub struct Control {
     pub notes_lost: AtomicU32,
     /// 1 while the drainer lives: a blocking program must not wait for the dead.
     pub drainer_alive: AtomicU32,
-    /// Largest buffer stored by [`option::BUFFERS`], in bytes.
-    pub buffer_cap: u32,
+    /// Not used.
+    pub reserved: u32,
     /// NUL-terminated names of the APIs, in the order of their flags.
     pub apis: [[u8; 32]; MAX_APIS],
-    /// NUL-terminated pattern of [`option::BUFFERS`]: `kernel[@first..last]`.
-    pub buffer_pattern: [u8; 256],
+    /// Most bytes stored of one buffer by [`option::BUFFERS`].
+    pub buffer_cap: AtomicU64,
+    /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
+    pub buffer_choices: [BufferChoice; BUFFER_CHOICES],
+}
+
+/// How many choices of launches a session has.
+pub const BUFFER_CHOICES: usize = 8;
+
+/// Launches whose buffers are stored.
+#[repr(C)]
+#[derive(Debug)]
+pub struct BufferChoice {
+    /// The first launch of each kernel, counted from 0.
+    pub first: AtomicU64,
+    /// The last one.
+    pub last: AtomicU64,
+    /// NUL-terminated glob of kernels' names.
+    pub kernel: [AtomicU8; 240],
 }
 
 /// State of a ring file.
@@ -159,6 +176,10 @@ pub struct RingHeader {
     pub lost: AtomicU64,
     /// Calls whose entry or exit is among the lost.
     pub lost_calls: AtomicU64,
+    /// Commands that this thread enqueued and that will be timed.
+    pub commands: AtomicU64,
+    /// Commands that this thread has reported, whoever enqueued them.
+    pub reported: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// The consumer's position.
@@ -198,7 +219,7 @@ pub mod special {
     pub const QUEUE: u16 = 3;
     /// How far this thread's commands are known: [`crate::abi::PendingRecord`].
     pub const PENDING: u16 = 4;
-    /// A text about an object: [`crate::abi::ObjectRecord`] and the text.
+    /// What is known of an object: [`crate::abi::ObjectRecord`] and its parts.
     pub const OBJECT: u16 = 5;
 }
 
@@ -274,6 +295,8 @@ pub struct QueueRecord {
     pub device: u64,
     /// The properties as the program asked for them.
     pub properties: u64,
+    /// Resolution of the device's clock, in nanoseconds; 0 if it does not say.
+    pub resolution: u64,
 }
 
 /// Body of [`special::PENDING`].
@@ -289,29 +312,62 @@ pub struct PendingRecord {
     pub oldest: u64,
 }
 
-/// Body of [`special::OBJECT`], followed by the NUL-terminated text.
+/// Texts and values behind an [`ObjectRecord`].
+pub const OBJECT_PARTS: usize = 8;
+
+/// Body of [`special::OBJECT`], followed by its parts: texts without a NUL, or
+/// bytes. What the words mean depends on `what`; unused ones are 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ObjectRecord {
     /// The object's handle.
     pub object: u64,
-    /// What the text says: see [`object_text`].
-    pub what: u32,
-    /// For an argument its index, for a part of a text its number.
+    /// Another object that belongs to it.
+    pub other: u64,
+    /// Counter value of the entry record of the call that shows it.
+    pub cause: u64,
+    /// A count, such as a launch's number.
+    pub number: u64,
+    /// Bytes of the whole content.
+    pub length: u64,
+    /// Bytes of it that were stored.
+    pub stored: u64,
+    /// Name of the stored content; 0 if none is stored.
+    pub hash: u64,
+    /// Thread that made the call.
+    pub cause_tid: u32,
+    /// For an argument its index, for a property its query.
     pub index: u32,
+    /// An error code or a flag.
+    pub code: i32,
+    /// One of [`object`].
+    pub what: u32,
+    /// Bytes of each part.
+    pub parts: [u16; OBJECT_PARTS],
 }
 
-/// What an [`ObjectRecord`]'s text says.
-pub const OBJECT_TEXTS: &[&str] = &[
-    "device-name",
-    "platform-name",
-    "kernel-name",
-    "kernel-arg",
-    "build-options",
-    "build-log",
-    "source",
-    "il",
-    "property",
-    "buffer",
-    "untraced",
-];
+/// What an [`ObjectRecord`] tells.
+pub mod object {
+    /// A program's source.
+    pub const SOURCE: u32 = 0;
+    /// A program's intermediate code.
+    pub const IL: u32 = 1;
+    /// A program's binary for one device.
+    pub const BINARY: u32 = 2;
+    /// Options of a build.
+    pub const BUILD_OPTIONS: u32 = 3;
+    /// What a build says about one device.
+    pub const BUILD_LOG: u32 = 4;
+    /// A kernel was made.
+    pub const KERNEL: u32 = 5;
+    /// One of its arguments.
+    pub const KERNEL_ARG: u32 = 6;
+    /// A property of a platform or device.
+    pub const PROPERTY: u32 = 7;
+    /// Content of a buffer before or after a launch.
+    pub const BUFFER: u32 = 8;
+    /// An argument of a launch that should have been stored and is not.
+    pub const NOT_CAPTURED: u32 = 9;
+    /// A content that is longer than what is stored; made by the drainer.
+    pub const TRUNCATED: u32 = 10;
+}

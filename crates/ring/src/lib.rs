@@ -6,9 +6,9 @@
 //! ring, one other process reads it, so what was recorded outlives the writer.
 //!
 //! ```text
-//! /dev/shm/hetrace-UID-PID-XXXX/      mode 0700, owned by the user
+//! /dev/shm/hetrace-UID-PID-N/         mode 0700, owned by the user
 //!   control                           options, wake-up word, notes, function flags
-//!   ring-PID-N                        one per recording thread and API
+//!   ring-PID-API-N                    one per recording thread and API
 //!   blob-HASH                         program sources and the like, on request
 //! ```
 //!

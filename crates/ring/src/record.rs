@@ -1,23 +1,28 @@
-//! The eight bytes that stand before every record.
+//! The eight bytes that stand before every record in a ring.
 //!
 //! ```text
-//!  bit 0          12           24                                    64
-//!      ┌───────────┬────────────┬─────────────────────────────────────┐
-//!      │ event id  │ length     │ low 40 bits of the time stamp       │
-//!      └───────────┴────────────┴─────────────────────────────────────┘
+//!  bit 0           14           26                                    64
+//!      ┌────────────┬────────────┬─────────────────────────────────────┐
+//!      │ event id   │ length     │ low 38 bits of the time in ticks    │
+//!      └────────────┴────────────┴─────────────────────────────────────┘
 //! ```
-//! The length counts these eight bytes too. In a ring the time is in ticks, in
-//! the trace in nanoseconds; in both, 40 bits wrap so slowly (minutes) that
-//! the reader can always tell which period is meant.
+//! The length counts these eight bytes too. 38 bits of ticks are a minute and
+//! more, and the drainer looks every few milliseconds, so it can always tell
+//! which period is meant. In the trace the head is another
+//! (`docs/trace-format.md`).
 
 /// Size of a record's head in bytes.
 pub const HEAD: usize = 8;
 /// The longest record, including its head.
-pub const MAX_RECORD: usize = 4095;
+pub const MAX_RECORD: usize = (1 << LENGTH_BITS) - 1;
 /// Bits of the time stamp that a record keeps.
-pub const TIME_BITS: u32 = 40;
+pub const TIME_BITS: u32 = 64 - ID_BITS - LENGTH_BITS;
+/// Bits of the event number.
+pub const ID_BITS: u32 = 14;
+/// Bits of the length.
+pub const LENGTH_BITS: u32 = 12;
 /// Largest event number.
-pub const MAX_ID: u16 = 4095;
+pub const MAX_ID: u16 = (1 << ID_BITS) - 1;
 
 /// Numbers below this are for records that are not calls.
 pub const FIRST_CALL_ID: u16 = 16;
@@ -33,31 +38,25 @@ pub const fn is_fold(id: u16) -> bool {
 /// Packs a record's head.
 #[inline(always)]
 pub const fn pack(id: u16, length: usize, time: u64) -> u64 {
-    (id as u64) | ((length as u64) << 12) | (time << 24)
+    (id as u64) | ((length as u64) << ID_BITS) | (time << (ID_BITS + LENGTH_BITS))
 }
 
 /// A record's event number.
 #[inline(always)]
 pub const fn id(head: u64) -> u16 {
-    (head & 0xfff) as u16
+    (head & MAX_ID as u64) as u16
 }
 
 /// A record's length in bytes.
 #[inline(always)]
 pub const fn length(head: u64) -> usize {
-    ((head >> 12) & 0xfff) as usize
+    ((head >> ID_BITS) & MAX_RECORD as u64) as usize
 }
 
 /// The low bits of a record's time.
 #[inline(always)]
 pub const fn time(head: u64) -> u64 {
-    head >> 24
-}
-
-/// The same record at another time.
-#[inline(always)]
-pub const fn with_time(head: u64, time: u64) -> u64 {
-    (head & 0xff_ffff) | (time << 24)
+    head >> (ID_BITS + LENGTH_BITS)
 }
 
 /// The smallest full time not before `floor` that has these low bits.
@@ -73,10 +72,9 @@ mod tests {
 
     #[test]
     fn head_keeps_its_parts() {
-        let head = pack(0xabc, 4095, 0xff_1234_5678_9abc);
-        assert_eq!((id(head), length(head), time(head)), (0xabc, 4095, 0x1234_5678_9abc & 0xff_ffff_ffff));
-        assert_eq!(time(with_time(head, 7)), 7);
-        assert_eq!(id(with_time(head, 7)), 0xabc);
+        let head = pack(0x3abc, 4095, 0xff_1234_5678_9abc);
+        let time_left = 0x1234_5678_9abc & ((1 << TIME_BITS) - 1);
+        assert_eq!((id(head), length(head), time(head)), (0x3abc, 4095, time_left));
     }
 
     #[test]

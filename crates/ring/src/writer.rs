@@ -6,10 +6,10 @@
 //! slow path then finds that it belongs to nobody.
 //!
 //! ```text
-//!   call ──► begin(len) ── room? ──► bytes ──► commit(len) ──► Head::publish
-//!                 │ no
-//!                 └──► make_room: close an open fold, look how far the drainer
-//!                      is, wake it; else count the record as lost (or wait)
+//!   record(len) ── room? ──► reserve ──► bytes ──► finish ──► Head::publish
+//!                   │ no
+//!                   └──► make_room: close an open fold, look how far the drainer
+//!                        is, wake it; else count the record as lost (or wait)
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -29,6 +29,8 @@ pub struct Writer {
     end: u64,
     /// A record must end here or before; else the slow path decides.
     limit: u64,
+    /// How far the ring was free when the slow path last looked.
+    free_until: u64,
     /// First data byte (mirrored behind the last).
     data: *mut u8,
     /// Data bytes minus 1.
@@ -80,6 +82,7 @@ impl Writer {
         self.fold_open = false;
         self.fold_head = u64::MAX;
         self.limit = self.end;
+        self.free_until = self.end;
     }
 
     /// Whether the writer has a ring.
@@ -110,11 +113,7 @@ impl Writer {
     /// `length` is at most [`record::MAX_RECORD`].
     #[inline(always)]
     pub unsafe fn record(&mut self, id: u16, length: usize, body: impl FnOnce(*mut u8)) -> Option<u64> {
-        let end = self.end.wrapping_add(length as u64);
-        if end > self.limit && self.make_room(length) != Room::Yes {
-            return None;
-        }
-        // SAFETY: there is room for `length` bytes, contiguous by the mirror.
+        // SAFETY: promised by the caller.
         unsafe { self.write(id, length, clock::ticks, body) }
     }
 
@@ -129,16 +128,12 @@ impl Writer {
         time: u64,
         body: impl FnOnce(*mut u8),
     ) -> Option<u64> {
-        let end = self.end.wrapping_add(length as u64);
-        if end > self.limit && self.make_room(length) != Room::Yes {
-            return None;
-        }
-        // SAFETY: there is room now.
+        // SAFETY: promised by the caller.
         unsafe { self.write(id, length, || time, body) }
     }
 
     /// # Safety
-    /// There is room for `length` bytes.
+    /// As [`Writer::record`].
     #[inline(always)]
     unsafe fn write(
         &mut self,
@@ -147,10 +142,15 @@ impl Writer {
         time: impl FnOnce() -> u64,
         body: impl FnOnce(*mut u8),
     ) -> Option<u64> {
-        self.depth = self.depth.wrapping_add(1);
         // From here on a signal handler on this thread writes behind us, and
         // leaves the publishing to us.
+        self.depth = self.depth.wrapping_add(1);
         compiler_fence(Ordering::SeqCst);
+        let end = self.end.wrapping_add(length as u64);
+        if (end > self.limit || self.depth != 1) && self.make_room(length) != Room::Yes {
+            self.finish();
+            return None;
+        }
         let position = self.reserve(length as u64);
         // Read now and not before, so that time never runs backwards in a ring.
         let now = time();
@@ -204,8 +204,9 @@ impl Writer {
         loop {
             // SAFETY: a word of ours; a handler may change it at any moment.
             let end = unsafe { (&raw const self.end).read_volatile() };
-            // SAFETY: attached, or there would have been no room.
-            unsafe { (*self.header).head.publish(end) };
+            if let Some(header) = self.header() {
+                header.head.publish(end);
+            }
             compiler_fence(Ordering::SeqCst);
             self.depth = 0;
             compiler_fence(Ordering::SeqCst);
@@ -224,7 +225,7 @@ impl Writer {
     pub fn continues_poll(&self, fold_id: u16, key: &[u64; FOLD_WORDS], arguments: usize) -> bool {
         self.fold_id == u32::from(fold_id)
             && self.fold_head == self.end
-            && self.fold_key[..arguments] == key[..arguments]
+            && same(&self.fold_key, key, 0, arguments)
     }
 
     /// Remembers a poll that was just recorded in full.
@@ -238,15 +239,12 @@ impl Writer {
     /// Adds one equal poll to the run, if its answer is the remembered one.
     /// Answers whether it did.
     #[inline(always)]
-    pub fn fold(&mut self, key: &[u64; FOLD_WORDS], before: u64, after: u64) -> bool {
-        if self.fold_key != *key || self.depth != 0 {
+    pub fn fold(&mut self, key: &[u64; FOLD_WORDS], arguments: usize, before: u64, after: u64) -> bool {
+        if !same(&self.fold_key, key, arguments, FOLD_WORDS) || self.depth != 0 {
             return false;
         }
         let Some(header) = self.header() else { return false };
         let fold = &header.fold;
-        let add = |word: &std::sync::atomic::AtomicU64, n: u64| {
-            word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-        };
         if self.fold_open {
             add(&fold.count, 1);
             add(&fold.total, after.wrapping_sub(before));
@@ -265,37 +263,44 @@ impl Writer {
         true
     }
 
-    /// Turns an open run of polls into a record. Answers whether there was room.
-    fn close_fold(&mut self) -> bool {
+    /// Turns an open run of polls into a record. The caller has seen to room.
+    fn close_fold(&mut self) {
         self.fold_open = false;
-        let Some(header) = self.header() else { return false };
+        let Some(header) = self.header() else { return };
         let words = fold_words(&header.fold);
         let id = header.fold.id.load(Ordering::Relaxed) as u16;
-        let length = record::HEAD + size_of_val(&words);
-        let end = self.end.wrapping_add(length as u64);
-        let room = end <= header.tail.released().wrapping_add(header.data_bytes);
-        if room {
-            let body = |at: *mut u8| {
-                for (i, word) in words.iter().enumerate() {
-                    // SAFETY: four words, as `length` says.
-                    unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
-                }
-            };
-            // SAFETY: room was checked, and `body` writes four words.
-            unsafe { self.write(id, length, clock::ticks, body) };
-        } else {
-            self.lose();
-        }
+        let body = |at: *mut u8| {
+            for (i, word) in words.iter().enumerate() {
+                // SAFETY: four words, as the length says.
+                unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
+            }
+        };
+        // Room was seen to, so this does not come back here.
+        self.limit = self.end.wrapping_add(FOLD_RECORD as u64 + record::MAX_RECORD as u64);
+        // It belongs where its last poll ended, before whatever ends the run.
+        // SAFETY: `body` writes four words.
+        unsafe { self.write(id, FOLD_RECORD, || words[2], body) };
         if let Some(header) = self.header() {
             header.fold.id.store(0, Ordering::Release);
         }
-        room
+    }
+
+    /// Gives an open run of polls up: it, and its calls, are counted as lost.
+    fn lose_fold(&mut self) {
+        self.fold_open = false;
+        let Some(header) = self.header() else { return };
+        let calls = header.fold.count.load(Ordering::Relaxed);
+        header.fold.id.store(0, Ordering::Release);
+        add(&header.lost, 1);
+        add(&header.lost_calls, calls);
     }
 
     /// Ends an open run of polls, for a thread that ends.
     pub fn flush(&mut self) {
         if self.fold_open && self.depth == 0 {
-            self.close_fold();
+            self.depth = 1;
+            self.make_room(0);
+            self.finish();
         }
     }
 
@@ -303,14 +308,14 @@ impl Writer {
     #[cold]
     pub fn lose_call(&self) {
         if let Some(header) = self.header() {
-            add_one(&header.lost_calls);
+            add(&header.lost_calls, 1);
         }
     }
 
     #[cold]
     fn lose(&self) {
         if let Some(header) = self.header() {
-            add_one(&header.lost);
+            add(&header.lost, 1);
         }
     }
 
@@ -318,46 +323,97 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, length: usize) -> Room {
-        let (Some(header), false) = (self.header(), self.control.is_null()) else {
+        if self.control.is_null() || self.header.is_null() {
             return Room::Detached;
-        };
-        if self.depth != 0 {
-            // A signal handler interrupted the writing of a record, and there
-            // is no room behind it: the slow path is not made for that.
+        }
+        if self.depth != 1 {
+            // A signal handler interrupted the writing of a record: it takes
+            // what is known to be free, and leaves room for that record.
+            let others = self.depth.wrapping_sub(1) as usize * record::MAX_RECORD;
+            if self.end.wrapping_add((length + others) as u64) <= self.free_until {
+                return Room::Yes;
+            }
             self.lose();
             return Room::No;
         }
+        let errno = errno();
+        let room = self.wait_for_room(length);
+        set_errno(errno);
+        room
+    }
+
+    fn wait_for_room(&mut self, length: usize) -> Room {
         // SAFETY: not null, and mapped as `attach` was promised.
         let control = unsafe { &*self.control };
-        let size = header.data_bytes;
-        if self.fold_open
-            && !self.close_fold()
-            && control.options.load(Ordering::Relaxed) & option::BLOCK == 0
-        {
-            return Room::No;
-        }
+        let block = control.options.load(Ordering::Relaxed) & option::BLOCK != 0;
+        let mut naps = 0u32;
         loop {
+            let fold = if self.fold_open { FOLD_RECORD } else { 0 };
             let Some(header) = self.header() else { return Room::Detached };
+            let size = header.data_bytes;
             let used = self.end.wrapping_sub(header.tail.released());
             if used > size / 4 {
                 wake(&control.wake);
             }
-            if used.wrapping_add(length as u64) <= size {
+            let need = (length + fold) as u64;
+            if used.wrapping_add(need) <= size {
+                if self.fold_open {
+                    self.close_fold();
+                }
                 // Come back after a quarter, to see whether to wake the drainer.
-                let limit = (size - used).min((size / 4).max(length as u64));
-                self.limit = self.end.wrapping_add(limit);
+                let free = size - used - fold as u64;
+                self.free_until = self.end.wrapping_add(free);
+                self.limit = self.end.wrapping_add(free.min((size / 4).max(length as u64)));
                 return Room::Yes;
             }
-            let block = control.options.load(Ordering::Relaxed) & option::BLOCK != 0;
-            if !block || control.drainer_alive.load(Ordering::Relaxed) == 0 {
+            if !block || !drainer_lives(control, naps) {
+                if self.fold_open {
+                    self.lose_fold();
+                }
                 self.lose();
                 return Room::No;
             }
+            naps = naps.wrapping_add(1);
             let pause = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
             // SAFETY: a valid duration, and no remainder is asked for.
             unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
         }
     }
+}
+
+/// Bytes of the record of a run of polls.
+const FOLD_RECORD: usize = record::HEAD + 4 * 8;
+
+/// Whether somebody will make room. A launcher that was killed could not say
+/// that it is gone, so now and then it is looked for.
+fn drainer_lives(control: &Control, naps: u32) -> bool {
+    if control.drainer_alive.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    // SAFETY: signal 0 only asks whether the process is there.
+    naps % 256 != 255 || unsafe { libc::kill(control.launcher as libc::pid_t, 0) } == 0
+}
+
+fn errno() -> i32 {
+    // SAFETY: the C library's own place for this thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+fn set_errno(value: i32) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value };
+}
+
+/// Whether two keys agree from one word to another. One word at a time: the key
+/// was just stored so, and a wider load would have to wait for the stores.
+#[inline(always)]
+fn same(a: &[u64; FOLD_WORDS], b: &[u64; FOLD_WORDS], from: usize, to: usize) -> bool {
+    let mut different = 0;
+    for i in from..to {
+        // SAFETY: `from` and `to` are at most `FOLD_WORDS`.
+        different |= unsafe { a.as_ptr().add(i).read_volatile() ^ b.as_ptr().add(i).read_volatile() };
+    }
+    different == 0
 }
 
 /// `count, first, last, total` of a run.
@@ -366,8 +422,8 @@ pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
 }
 
 /// Only the owning thread writes its counters, so no atomic addition is needed.
-fn add_one(word: &std::sync::atomic::AtomicU64) {
-    word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+fn add(word: &std::sync::atomic::AtomicU64, n: u64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 /// Wakes the drainer. A system call, and only on slow paths.

@@ -100,8 +100,8 @@ fn equal_polls_become_one_record_before_the_next() {
     s.write(19, b"full");
     s.writer.remember_poll(21, &key);
     assert!(s.writer.continues_poll(21, &key, FOLD_WORDS));
-    assert!(s.writer.fold(&key, 100, 110) && s.writer.fold(&key, 120, 150));
-    assert!(!s.writer.fold(&[4; FOLD_WORDS], 0, 0), "another answer ends the run");
+    assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
+    assert!(!s.writer.fold(&[4; FOLD_WORDS], 0, 0, 0), "another answer ends the run");
     let open = s.reader.open_fold().expect("visible to the drainer if the program dies now");
     assert_eq!((open.id, open.words), (21, [2, 100, 150, 40]));
     s.write(16, b"other");

@@ -6,12 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use hetrace_model::Model;
+use hetrace_ring::abi::ABI_VERSION;
 use object::{Object, ObjectSection};
 
 /// File names of API libraries begin like this.
 const PREFIX: &str = "libhetrace_";
 /// The section with the model.
 const SECTION: &str = ".hetrace.model";
+/// The section with the version of the shared memory it was built for.
+const ABI_SECTION: &str = ".hetrace.abi";
 
 /// An API's library.
 #[derive(Debug, Clone)]
@@ -20,6 +23,8 @@ pub struct Library {
     pub path: PathBuf,
     /// The model it was made from.
     pub model: Model,
+    /// The same as the library carries it, for the trace.
+    pub model_json: Vec<u8>,
 }
 
 /// Why a library can't be used.
@@ -42,6 +47,16 @@ pub enum LibraryError {
         /// What is wrong.
         what: String,
     },
+    /// It was built for another launcher.
+    #[error(
+        "{path} was built with another hetrace (shared memory {found}, not {ABI_VERSION}): build or install both again"
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
 }
 
 /// Reads one library.
@@ -50,13 +65,20 @@ pub enum LibraryError {
 /// When the file can't be read or carries no model of this version.
 pub fn open(path: &Path) -> Result<Library, LibraryError> {
     let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
-    let bytes = std::fs::read(path).map_err(|error| LibraryError::Read { path: path.to_owned(), error })?;
-    let file = object::File::parse(&*bytes).map_err(|e| form(format!("not a library: {e}")))?;
+    let read = |error| LibraryError::Read { path: path.to_owned(), error };
+    // Reads the headers and the one section, not the megabytes of code.
+    let cache = object::ReadCache::new(std::fs::File::open(path).map_err(read)?);
+    let file = object::File::parse(&cache).map_err(|e| form(format!("not a library: {e}")))?;
+    let abi = file.section_by_name(ABI_SECTION).and_then(|s| s.data().ok()?.try_into().ok());
+    let found = abi.map_or(0, u32::from_le_bytes);
+    if found != ABI_VERSION {
+        return Err(LibraryError::Version { path: path.to_owned(), found });
+    }
     let section = file.section_by_name(SECTION).ok_or_else(|| form(format!("has no {SECTION}")))?;
     let data = section.data().map_err(|e| form(e.to_string()))?;
     let model = serde_json::from_slice(data).map_err(|e| form(format!("its model: {e}")))?;
-    let path = path.canonicalize().map_err(|error| LibraryError::Read { path: path.to_owned(), error })?;
-    Ok(Library { path, model })
+    let path = path.canonicalize().map_err(read)?;
+    Ok(Library { path, model, model_json: data.to_vec() })
 }
 
 /// Folders in which libraries may lie: where `HETRACE_LIBRARIES` says, beside

@@ -1,17 +1,19 @@
 //! Commands on devices: their clocks related to the host's, and put in order.
 //!
 //! Programs report commands late and unsorted, in the device's time. They are
-//! kept back until nothing older can come (DESIGN §6), converted by what is
+//! kept back until nothing older can come, converted by what is
 //! known of the clock by then, and written in the order of their start.
 
 use std::collections::HashMap;
 
-use hetrace_ring::abi::{COMMAND_KINDS, ClockRecord, CommandRecord, PendingRecord, QueueRecord, special};
+use hetrace_ring::abi::{
+    COMMAND_KINDS, ClockRecord, CommandRecord, ObjectRecord, PendingRecord, QueueRecord, special,
+};
 
 use crate::manifest::DeviceClockReport;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
-use crate::schema::{DEVICE_STREAM, QUEUE_EVENT, UNTIMED_EVENT};
+use crate::schema::{DEVICE_STREAM, QUEUE_EVENT, UNTIMED_EVENT, objects};
 use crate::time::{DeviceClock, HostClock};
 
 /// Records held back before the oldest is written whatever may come.
@@ -28,15 +30,17 @@ pub struct Devices {
     identity: Identity,
     clocks: HashMap<u64, DeviceClock>,
     names: HashMap<u64, String>,
+    /// Largest error that a clock had when times were converted by it.
+    worst: HashMap<u64, u64>,
     /// Commands not converted yet.
     raw: Vec<(CommandRecord, Vec<u8>)>,
     order: Resequencer<Ready>,
     streams: Vec<Stream>,
+    /// Contents stored by the program: name and size.
+    contents: HashMap<u64, u64>,
     /// Nothing that starts before this can come any more.
     safe: u64,
-    commands: u64,
     lost: u64,
-    outstanding: u64,
 }
 
 impl Devices {
@@ -46,13 +50,13 @@ impl Devices {
             identity: Identity { tid: identity.pid, ..identity },
             clocks: HashMap::new(),
             names: HashMap::new(),
+            worst: HashMap::new(),
             raw: Vec::new(),
             order: Resequencer::with_capacity_limit(HELD),
             streams: Vec::new(),
+            contents: HashMap::new(),
             safe: 0,
-            commands: 0,
             lost: 0,
-            outstanding: 0,
         }
     }
 
@@ -78,18 +82,46 @@ impl Devices {
             }
             special::PENDING => {
                 if let Some((pending, _)) = split::<PendingRecord>(body) {
-                    self.outstanding = pending.outstanding;
                     self.lost += pending.lost;
                     let oldest = if pending.oldest == 0 { time } else { host.to_ns(pending.oldest) };
                     self.safe = self.safe.max(oldest.min(time));
                 }
             }
+            special::OBJECT => match split::<ObjectRecord>(body) {
+                Some((object, parts)) => self.object(object, parts, time, host),
+                None => self.lost += 1,
+            },
             _ => {}
         }
     }
 
+    fn object(&mut self, record: ObjectRecord, mut rest: &[u8], time: u64, host: &HostClock) {
+        let mut parts = [&[][..]; hetrace_ring::abi::OBJECT_PARTS];
+        for (part, length) in parts.iter_mut().zip(record.parts) {
+            // What is cut short by a damaged record is empty.
+            (*part, rest) = rest.split_at_checked(length.into()).unwrap_or_default();
+        }
+        if record.hash != 0 {
+            self.contents.insert(record.hash, record.stored);
+        }
+        let cause = if record.cause == 0 { 0 } else { host.to_ns(record.cause) };
+        let mut push = |record: &ObjectRecord, parts: &[&[u8]]| {
+            if let Some(body) = objects::fields(record, parts, cause) {
+                self.order.push(time, (objects::FIRST + record.what as u16, body));
+            }
+        };
+        push(&record, &parts);
+        if let Some(cut) = objects::truncated(&record) {
+            push(&cut, &[objects::name(record.what).unwrap_or_default().as_bytes()]);
+        }
+    }
+
+    /// Contents that the program says it has stored: name and size.
+    pub fn contents(&self) -> &HashMap<u64, u64> {
+        &self.contents
+    }
+
     fn command(&mut self, command: CommandRecord, name: &[u8], host: &HostClock) {
-        self.commands += 1;
         let clock = self.clocks.entry(command.device).or_default();
         if command.times_error == 0 && command.queued != 0 {
             // The command entered its queue during the call that enqueued it,
@@ -105,6 +137,8 @@ impl Devices {
 
     fn queue(&mut self, queue: QueueRecord, name: &[u8], time: u64) {
         self.names.insert(queue.device, String::from_utf8_lossy(text(name)).into_owned());
+        let resolution = u32::try_from(queue.resolution).unwrap_or(u32::MAX);
+        self.clocks.entry(queue.device).or_insert_with(|| DeviceClock::with_resolution(resolution));
         let mut body = Vec::new();
         for word in [queue.queue, queue.context, queue.device, queue.properties] {
             body.extend_from_slice(&word.to_le_bytes());
@@ -120,6 +154,7 @@ impl Devices {
         let safe = self.safe.saturating_sub(error.unwrap_or(0)).max(now.saturating_sub(PATIENCE));
         let (streams, identity) = (&mut self.streams, self.identity);
         self.order.advance(safe, &mut |run, key, ready| write(streams, folder, identity, run, key, &ready));
+        self.streams.iter_mut().for_each(Stream::flush);
     }
 
     /// Writes everything.
@@ -134,6 +169,10 @@ impl Devices {
         for (command, name) in std::mem::take(&mut self.raw) {
             let (key, ready) = self.ready(&command, &name, host);
             self.order.push(key, ready);
+        }
+        for (device, clock) in self.clocks.iter().filter(|(_, c)| c.is_known()) {
+            let worst = self.worst.entry(*device).or_default();
+            *worst = clock.error_ns().max(*worst);
         }
     }
 
@@ -182,9 +221,9 @@ impl Devices {
         (start, (kind as u16, body))
     }
 
-    /// Commands seen, commands without a record, commands still under way.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        (self.commands, self.lost, self.outstanding)
+    /// Commands without a record.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// The files written.
@@ -198,7 +237,7 @@ impl Devices {
             pid: self.identity.pid,
             device: format!("{device:#x}"),
             name: self.names.get(device).cloned().unwrap_or_default(),
-            error_ns: clock.is_known().then(|| clock.error_ns()),
+            error_ns: self.worst.get(device).copied(),
             epochs: clock.epochs(),
         };
         self.clocks.iter().map(report).collect()
@@ -255,5 +294,7 @@ unsafe impl Plain for CommandRecord {}
 unsafe impl Plain for ClockRecord {}
 // SAFETY: integers only.
 unsafe impl Plain for QueueRecord {}
+// SAFETY: integers only.
+unsafe impl Plain for ObjectRecord {}
 // SAFETY: integers only.
 unsafe impl Plain for PendingRecord {}

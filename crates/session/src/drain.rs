@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::{RING_PREFIX, state};
-use hetrace_ring::reader::Ring;
+use hetrace_ring::reader::{Ring, RingError};
 use hetrace_ring::{clock, record};
 
 use crate::devices::Devices;
@@ -65,6 +65,10 @@ pub struct Drainer {
     unwritten: u64,
     threads: Vec<ThreadLosses>,
     damaged: u64,
+    /// Version of a library that is not ours.
+    foreign: Option<u32>,
+    /// Commands enqueued and reported by threads whose rings are done.
+    commands: (u64, u64),
 }
 
 impl Drainer {
@@ -82,6 +86,8 @@ impl Drainer {
             unwritten: 0,
             threads: Vec::new(),
             damaged: 0,
+            foreign: None,
+            commands: (0, 0),
         }
     }
 
@@ -94,27 +100,36 @@ impl Drainer {
                 continue;
             }
             // A ring whose maker has not finished is looked at again later.
-            if let Some(source) = self.open(&entry.path()) {
-                self.seen.insert(name);
-                self.sources.push(source);
+            match self.open(&entry.path()) {
+                Ok(source) => {
+                    self.seen.insert(name);
+                    self.sources.push(source);
+                }
+                Err(RingError::Version(version)) => {
+                    self.seen.insert(name);
+                    self.foreign = Some(version);
+                }
+                Err(_) => {}
             }
         }
     }
 
-    fn open(&mut self, path: &Path) -> Option<Source> {
-        let file: File = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        let ring = Ring::open(&file).ok()?;
+    fn open(&mut self, path: &Path) -> Result<Source, RingError> {
+        let gone = |e| RingError::Map(hetrace_ring::MapError::Os(e));
+        let file: File = OpenOptions::new().read(true).write(true).open(path).map_err(gone)?;
+        let ring = Ring::open(&file)?;
         let header = ring.header();
         let (api, pid) = (header.api as usize, header.pid);
-        let name = self.apis.get(api)?;
+        let Some(name) = self.apis.get(api) else { return Err(RingError::Size(api as u64)) };
         if !self.processes.iter().any(|p| p.pid == pid) {
             self.processes.push(Process { pid, parent: header.parent, command: arguments(&header.command) });
         }
-        let number = path.file_name()?.to_string_lossy().rsplit('-').next()?.to_owned();
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let number = file_name.rsplit('-').next().unwrap_or_default().to_owned();
         let instance = u64::from(pid) << 32 | number.parse::<u64>().unwrap_or(0);
         let stream = Stream::new(&self.folder, format!("{name}-{pid}-{number}"), api_stream(api), instance);
         let last = header.claimed_at.load(Ordering::Relaxed);
-        Some(Source {
+        Ok(Source {
             ring,
             path: path.to_owned(),
             api,
@@ -172,10 +187,12 @@ impl Drainer {
         for mut source in gone {
             // What it wrote between the last pass and its end.
             while source.drain(host, &mut self.devices, &self.apis) > 0 {}
-            if !alive(source.pid) {
-                source.close_fold(host);
-            }
+            // A process that lives on may add to the run; the trace ends here.
+            source.close_fold(host);
             source.note_losses(&self.apis);
+            let header = source.ring.header();
+            self.commands.0 += header.commands.load(Ordering::Relaxed);
+            self.commands.1 += header.reported.load(Ordering::Relaxed);
             source.stream.set_discarded(source.ring.header().lost.load(Ordering::Relaxed));
             source.stream.flush();
             let (bytes, records, unwritten) = source.stream.counts();
@@ -186,6 +203,10 @@ impl Drainer {
             self.threads.append(&mut source.threads);
             if !alive(source.pid) {
                 let _ = fs::remove_file(&source.path);
+                // Another process may get the number, and the ring the name.
+                if let Some(name) = source.path.file_name() {
+                    self.seen.remove(name);
+                }
             }
         }
     }
@@ -220,6 +241,11 @@ impl Drainer {
         self.devices.values()
     }
 
+    /// Version of a library found in a program that does not fit this launcher.
+    pub fn foreign(&self) -> Option<u32> {
+        self.foreign
+    }
+
     /// Everything lost that the drainer knows of.
     pub fn losses(&self) -> Losses {
         let mut losses = Losses {
@@ -230,11 +256,8 @@ impl Drainer {
         };
         losses.records = losses.threads.iter().map(|t| t.records).sum();
         losses.calls = losses.threads.iter().map(|t| t.calls).sum();
-        for devices in self.devices() {
-            let (_, lost, under_way) = devices.counts();
-            losses.device_commands += lost;
-            losses.commands_under_way += under_way;
-        }
+        losses.device_commands = self.devices().map(Devices::lost).sum();
+        losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);
         losses
     }
 }

@@ -5,11 +5,13 @@
 //! library notices that it is a layer and lets the preloaded way rest.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use hetrace_ring::abi::SESSION_VARIABLE;
 
 use crate::apis::Library;
+use crate::ldcache;
 use crate::manifest::Interposition;
 
 /// What the user wants.
@@ -33,28 +35,39 @@ pub struct Injection {
     pub ways: Vec<Interposition>,
 }
 
-/// Decides for all libraries.
-pub fn plan(libraries: &[Library], session: &Path, way: Way) -> Injection {
+/// Decides for all libraries and a program. One that puts something of its own
+/// in the loader's place has no layers, whatever the machine's loader has:
+/// preloaded, we step before that.
+pub fn plan(libraries: &[Library], session: &Path, way: Way, program: Option<&Path>) -> Injection {
+    let way = match way {
+        Way::Auto if program.is_some_and(replaces_loader) => Way::Preload,
+        way => way,
+    };
     let mut injection = Injection::default();
     injection.variables.push((SESSION_VARIABLE.into(), session.into()));
     let mut preload: Vec<PathBuf> = Vec::new();
     for library in libraries {
         let interpose = &library.model.interpose;
-        let layer = match (&interpose.layer_variable, way) {
-            (None, _) | (_, Way::Preload) => None,
-            (Some(variable), Way::Layer) => Some(variable),
-            (Some(variable), Way::Auto) => honours_layers(library).then_some(variable),
+        // Where the machine's loader knows no layers, the program may bring one
+        // that does, so both ways are open; a call is recorded once all the same.
+        let layer = interpose.layer_variable.as_ref().filter(|_| way != Way::Preload);
+        let preloaded = match way {
+            Way::Layer => layer.is_none(),
+            Way::Preload => true,
+            Way::Auto => layer.is_none() || !honours_layers(library),
         };
-        match layer {
-            Some(variable) => {
-                injection.variables.push((variable.into(), appended(variable, &library.path)));
-            }
-            None => preload.push(library.path.clone()),
+        if let Some(variable) = layer {
+            injection.variables.push((variable.into(), appended(variable, &library.path)));
         }
-        injection.ways.push(Interposition {
-            api: library.model.api.clone(),
-            way: if layer.is_some() { "layer" } else { "preload" }.to_owned(),
-        });
+        if preloaded {
+            preload.push(library.path.clone());
+        }
+        let way = match (layer, preloaded) {
+            (Some(_), true) => "layer+preload",
+            (Some(_), false) => "layer",
+            (None, _) => "preload",
+        };
+        injection.ways.push(Interposition { api: library.model.api.clone(), way: way.to_owned() });
     }
     if !preload.is_empty() {
         let mut value = OsString::new();
@@ -62,10 +75,25 @@ pub fn plan(libraries: &[Library], session: &Path, way: Way) -> Injection {
             value.push(path);
             value.push(":");
         }
-        value.push(std::env::var_os("LD_PRELOAD").unwrap_or_default());
+        // An empty entry at the end would do no harm, but a program may look.
+        match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+            Some(others) => value.push(others),
+            None => value = without_last(value),
+        }
         injection.variables.push(("LD_PRELOAD".into(), value));
     }
     injection
+}
+
+fn without_last(value: OsString) -> OsString {
+    let mut bytes = value.into_vec();
+    bytes.pop();
+    OsString::from_vec(bytes)
+}
+
+/// Programs that run others with a library in the loader's place.
+pub fn replaces_loader(program: &Path) -> bool {
+    program.file_name() == Some(OsStr::new("oclgrind"))
 }
 
 /// A list variable with one more path.
@@ -87,23 +115,11 @@ fn honours_layers(library: &Library) -> bool {
 /// The API's loader as a program would find it, and whether it knows layers.
 pub fn loader(library: &Library) -> Option<(PathBuf, bool)> {
     let interpose = &library.model.interpose;
-    let path = interpose.libraries.iter().find_map(|name| locate(OsStr::new(name)))?;
+    let path = interpose.libraries.iter().find_map(|name| ldcache::find(name))?;
     let bytes = std::fs::read(&path).ok()?;
     let marker = interpose.layer_marker.as_deref().unwrap_or_default().as_bytes();
     let layers = !marker.is_empty() && bytes.windows(marker.len()).any(|w| w == marker);
     Some((path, layers))
-}
-
-/// Where the dynamic loader would find a library.
-fn locate(name: &OsStr) -> Option<PathBuf> {
-    let mut folders: Vec<PathBuf> =
-        std::env::var_os("LD_LIBRARY_PATH").map(|v| std::env::split_paths(&v).collect()).unwrap_or_default();
-    let arch = std::env::consts::ARCH;
-    for folder in ["/usr/local/lib", "/usr/lib", "/lib", "/usr/lib64", "/lib64"] {
-        folders.push(format!("{folder}/{arch}-linux-gnu").into());
-        folders.push(folder.into());
-    }
-    folders.into_iter().map(|f| f.join(name)).find(|p| p.exists())
 }
 
 /// Why a program can't be traced, from its file; `None` if nothing speaks

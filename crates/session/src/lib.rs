@@ -5,7 +5,7 @@
 //!   run() ──► Folder, Control ──► inject ──► the program
 //!               │                              │ writes rings
 //!               └──► Drainer ◄─────────────────┘
-//!                      ├──► ApiStream   one per ring: records as they are
+//!                      ├──► Stream      one per ring: records as they are
 //!                      └──► Devices     commands: clocks related, ordered
 //! ```
 //! The launcher is another process than the program, so what was recorded
@@ -17,6 +17,7 @@ mod devices;
 mod drain;
 mod folder;
 mod inject;
+mod ldcache;
 pub mod manifest;
 mod output;
 pub mod resequence;

@@ -1,4 +1,4 @@
-//! Late, unsorted records into sorted streams (CLUST text §3.3.2).
+//! Late, unsorted records into sorted streams (Couturier and Dagenais, "LTTng CLUST", 2015, §3.3.2).
 //!
 //! The times of a device command are known only after it has completed, so
 //! records arrive late and out of order, while every stream on disk must be

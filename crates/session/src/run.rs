@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
-use hetrace_ring::abi::{BLOB_PREFIX, option};
+use hetrace_model::Model;
+use hetrace_ring::abi::{self, BLOB_PREFIX, flag, option};
 use hetrace_ring::clock;
 
 use crate::apis::Library;
@@ -42,6 +44,11 @@ pub struct RunOptions {
     pub ring_bytes: u32,
     /// Bits of [`hetrace_ring::abi::option`] for what is stored besides.
     pub capture: u32,
+    /// Kernels (as globs) and numbers of their launches whose buffers are
+    /// stored, with `option::BUFFERS`; the first eight count.
+    pub buffers: Vec<(String, RangeInclusive<u64>)>,
+    /// Most bytes stored of one buffer.
+    pub buffer_cap: u64,
     /// Packets are compressed.
     pub compress: bool,
     /// Options as the user gave them, for the manifest.
@@ -89,6 +96,8 @@ pub enum RunError {
 
 /// How often the clocks are compared, and packets written.
 const TICK: Duration = Duration::from_millis(250);
+/// How far back times can be converted, in ticks: a quarter of an hour and more.
+const MEMORY: u64 = 1 << 42;
 /// Longest sleep between two looks at the rings.
 const NAP: Duration = Duration::from_millis(25);
 
@@ -102,9 +111,10 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
     let output = |error| RunError::Output { path: options.output.clone(), error };
     let folder = Folder::make().map_err(RunError::Session)?;
     let apis: Vec<(String, Vec<u8>)> =
-        libraries.iter().map(|l| (l.model.api.clone(), options.selection.flags(&l.model))).collect();
+        libraries.iter().map(|l| (l.model.api.clone(), flags(options, &l.model))).collect();
     let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
     let control = Control::make(folder.path(), &settings(options, apis)).map_err(RunError::Session)?;
+    choose_buffers(control.page(), options);
 
     fs::create_dir(&options.output).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
@@ -119,10 +129,10 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
         options: options.shown.clone(),
         ..Manifest::default()
     };
-    let injection = inject::plan(libraries, folder.path(), options.way);
+    let program = find_program(&options.command);
+    let injection = inject::plan(libraries, folder.path(), options.way, program.as_deref());
     manifest.interposition = injection.ways.clone();
     let mut remarks = Vec::new();
-    let program = find_program(&options.command);
     if let Some(what) = program.as_deref().and_then(inject::obstacle) {
         let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         remarks.push(format!("{name} runs untraced: {what}"));
@@ -136,7 +146,8 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
 
     let mut drainer = Drainer::new(folder.path(), trace, names);
     let mut host = HostClock::new(started, reference());
-    let status = drain_until_end(&mut child, &control, &mut drainer, &mut host)?;
+    let move_some = |drainer: &Drainer| move_contents(folder.path(), &options.output, drainer, PORTION);
+    let status = drain_until_end(&mut child, &control, &mut drainer, &mut host, &move_some)?;
     let living = drainer.living();
     drainer.discover();
     drainer.pass(&host);
@@ -148,9 +159,49 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
         (None, None) => Exit::Code(0),
     });
     complete(&mut manifest, &drainer, &control, &host);
-    move_blobs(folder.path(), &options.output).map_err(output)?;
+    move_contents(folder.path(), &options.output, &drainer, u64::MAX).map_err(output)?;
+    manifest.notes.extend(missing_contents(&options.output, &drainer));
     write_manifest(&options.output, &manifest).map_err(output)?;
     Ok(Outcome { manifest, remarks, living })
+}
+
+/// Names of the options of [`RunOptions::capture`], as the reasons of hooks in
+/// a model give them.
+const CAPTURES: &[(&str, u32)] = &[
+    ("--sources", option::SOURCES),
+    ("--build-logs", option::BUILD_LOGS),
+    ("--kernel-args", option::KERNEL_ARGS),
+    ("--properties", option::PROPERTIES),
+    ("--capture-buffers", option::BUFFERS),
+];
+
+/// The flags of an API's functions: as selected, and hooks that serve an option
+/// are active with it. Hooks that serve nothing else are active only then.
+fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
+    let mut flags = options.selection.flags(model);
+    for (f, flags) in model.functions.iter().zip(&mut flags) {
+        let Some(hook) = &f.hook else { continue };
+        let serves = |(name, bit): &(&str, u32)| options.capture & bit != 0 && hook.contains(name);
+        if CAPTURES.iter().any(serves) {
+            *flags |= flag::HOOK;
+        } else if hook.starts_with("--") && f.command.is_none() {
+            *flags &= !flag::HOOK;
+        }
+    }
+    flags
+}
+
+/// Tells programs which launches' buffers are stored. Nobody reads it yet.
+fn choose_buffers(control: &abi::Control, options: &RunOptions) {
+    control.buffer_cap.store(options.buffer_cap, Ordering::Relaxed);
+    for (choice, (kernel, launches)) in control.buffer_choices.iter().zip(&options.buffers) {
+        choice.first.store(*launches.start(), Ordering::Relaxed);
+        choice.last.store(*launches.end(), Ordering::Relaxed);
+        let room = choice.kernel.len() - 1;
+        for (place, byte) in choice.kernel.iter().zip(kernel.bytes().take(room)) {
+            place.store(byte, Ordering::Relaxed);
+        }
+    }
 }
 
 fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
@@ -202,6 +253,9 @@ fn start(command: &[OsString], injection: inject::Injection) -> Result<Child, Ru
     let start_error = |error| RunError::Start { program: program.to_string_lossy().into_owned(), error };
     let child = command.spawn().map_err(start_error)?;
     CHILD.store(child.id() as i32, Ordering::Relaxed);
+    // The drainer works little but must not be late. Only root may ask for
+    // this; without it a busy machine loses records a little sooner.
+    let _ = rustix::process::setpriority_process(None, -10);
     Ok(child)
 }
 
@@ -236,6 +290,7 @@ fn drain_until_end(
     control: &Control,
     drainer: &mut Drainer,
     host: &mut HostClock,
+    move_some: &dyn Fn(&Drainer) -> io::Result<()>,
 ) -> Result<std::process::ExitStatus, RunError> {
     let mut rings = 0;
     let mut ticked = Instant::now();
@@ -251,7 +306,11 @@ fn drain_until_end(
             ticked = Instant::now();
             let now = reference();
             host.add(now);
+            // Long runs: nothing older than this is converted any more.
+            host.forget_before(now.tsc.saturating_sub(MEMORY));
             drainer.flush(now.monotonic_ns, host);
+            // What can't be moved now is tried again, and told at the end.
+            let _ = move_some(drainer);
         }
         if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
             host.add(reference());
@@ -281,6 +340,11 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     let lost = page.notes_lost.load(Ordering::Relaxed);
     if lost > 0 {
         manifest.notes.push(format!("{lost} more notes found no room"));
+    }
+    if let Some(version) = drainer.foreign() {
+        manifest.notes.push(format!(
+            "a program has loaded an API library of another version (its memory layout is {version}): it is not recorded"
+        ));
     }
     let failed = page.rings_failed.load(Ordering::Relaxed);
     if failed > 0 {
@@ -315,8 +379,8 @@ fn write_metadata(
     let own = folder.join("hetrace");
     fs::create_dir_all(own.join("model"))?;
     for library in libraries {
-        let model = serde_json::to_vec(&library.model).map_err(io::Error::other)?;
-        fs::write(own.join("model").join(format!("{}.json", library.model.api)), model)?;
+        let path = own.join("model").join(format!("{}.json", library.model.api));
+        fs::write(path, &library.model_json)?;
     }
     // A first manifest, in case this launcher is killed.
     write_manifest(folder, manifest)
@@ -330,17 +394,50 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
     fs::rename(fresh, path)
 }
 
-/// Moves what programs stored from the session's folder into the trace.
-fn move_blobs(session: &Path, trace: &Path) -> io::Result<()> {
+/// Bytes of stored contents that are moved at a time.
+const PORTION: u64 = 256 << 20;
+
+/// Moves what programs stored from the session's folder, which is memory, into
+/// the trace: a content is complete when it is as long as the program says.
+fn move_contents(session: &Path, trace: &Path, drainer: &Drainer, most: u64) -> io::Result<()> {
     let blobs = trace.join("hetrace/blobs");
+    let mut moved = 0;
     for entry in fs::read_dir(session)?.flatten() {
-        let name = entry.file_name();
-        if let Some(hash) = name.to_string_lossy().strip_prefix(BLOB_PREFIX) {
+        let file = entry.file_name();
+        let Some(name) = file.to_str().and_then(|n| n.strip_prefix(BLOB_PREFIX)) else { continue };
+        let said = u64::from_str_radix(name, 16)
+            .ok()
+            .and_then(|hash| drainer.devices().find_map(|d| d.contents().get(&hash).copied()));
+        let size = entry.metadata()?.len();
+        // At the end, what a killed program has stored and not told is kept too.
+        if said.is_some_and(|said| said == size) || most == u64::MAX {
             fs::create_dir_all(&blobs)?;
-            fs::copy(entry.path(), blobs.join(hash))?;
+            // The same content may have come before, and this one be cut short.
+            if fs::metadata(blobs.join(name)).map_or(0, |m| m.len()) < size || size == 0 {
+                let part = blobs.join(format!("{name}.part"));
+                fs::copy(entry.path(), &part)?;
+                fs::rename(part, blobs.join(name))?;
+            }
+            fs::remove_file(entry.path())?;
+            moved += size;
+            if moved >= most {
+                break;
+            }
         }
     }
     Ok(())
+}
+
+/// What programs could not store: their memory file system was full, say.
+fn missing_contents(trace: &Path, drainer: &Drainer) -> Option<String> {
+    let blobs = trace.join("hetrace/blobs");
+    let there = |hash: &u64, size: u64| {
+        fs::metadata(blobs.join(format!("{hash:016x}"))).is_ok_and(|m| m.len() == size)
+    };
+    let missing = drainer.devices().flat_map(|d| d.contents()).filter(|(h, s)| !there(h, **s)).count();
+    (missing > 0).then(|| {
+        format!("{missing} stored contents are missing or incomplete (was the memory file system full?)")
+    })
 }
 
 fn version_part(index: usize) -> i64 {

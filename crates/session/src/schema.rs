@@ -1,4 +1,26 @@
 //! The trace's metadata: models and device records as CTF classes.
+//!
+//! Events `object:…` stand in the device stream. Each begins with the fields
+//! `cause_tid` and `cause` (the call that showed it, as commands have them).
+//! `length` counts the bytes of the whole content; `hash` names the file under
+//! `hetrace/blobs` that has it. Texts are never empty: `-` stands for none.
+//! Without a `hash` the content stands in the event.
+//!
+//! | event                  | option              | fields |
+//! |---|---|---|
+//! | `object:source`        | `--sources`         | `program`, `pieces` (texts it was given in), `length`, `hash` |
+//! | `object:il`            | `--sources`         | `program`, `length`, `hash` |
+//! | `object:binary`        | `--sources`         | `program`, `device`, `index` (in the list of devices), `length`, `hash` |
+//! | `object:build_options` | `--build-logs`      | `program`, `step` (`build`, `compile`, `link`), `length`, `hash`, `text` |
+//! | `object:build_log`     | `--build-logs`      | `program`, `device`, `step`, `result` (of the call; 0 from a callback), `status` (`success`, `error`, `none`, `in progress`, `unknown`), `length`, `hash`, `text` |
+//! | `object:kernel`        | `--kernel-args`     | `kernel`, `program`, `name`, `arguments` (how many) |
+//! | `object:kernel_arg`    | `--kernel-args`     | `kernel`, `kernel_name`, `index`, `name`, `type`, `address`, `access`, `qualifiers`; each text may be `unknown` |
+//! | `object:property`      | `--properties`      | `object`, `kind` (`platform`, `device`), `query`, `length`, `hash`, `text` (when the value is one, or a number), `value` (its bytes) |
+//! | `object:buffer`        | `--capture-buffers` | `kernel`, `kernel_name`, `launch` (from 0 for each name), `argument`, `when` (`before`, `after`), `mem`, `size`, `stored`, `hash`, `waited` (0: other commands may have come between, if the queue has no order) |
+//! | `object:not_captured`  | `--capture-buffers` | `kernel`, `kernel_name`, `launch`, `argument`, `value` (handle or address), `reason`, `code` (an error, or 0) |
+//! | `object:truncated`     |                     | `object`, `what` (the event before), `length`, `stored`, `hash` |
+
+use std::collections::HashSet;
 
 use hetrace_ctf::class::{
     ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, FieldClass, FieldPath, FloatClass,
@@ -8,6 +30,8 @@ use hetrace_ctf::write::form;
 use hetrace_model::layout::{self, Int, Shape};
 use hetrace_model::{Kind, Model, Type};
 use hetrace_ring::abi::COMMAND_KINDS;
+
+pub mod objects;
 
 /// Stream class of commands on devices.
 pub const DEVICE_STREAM: u32 = 0;
@@ -30,7 +54,7 @@ pub fn trace(
 ) -> TraceClass {
     let mut trace = form::trace_class(uuid, clock);
     trace.env = env;
-    trace.streams.push(device_stream());
+    trace.streams.push(device_stream(models));
     for (number, model) in models.iter().enumerate() {
         let mut stream: StreamClass = form::stream_class(u64::from(api_stream(number)));
         stream.events = layout::events(model).iter().map(|e| api_event(model, e)).collect();
@@ -98,14 +122,14 @@ fn integer(model: &Model, int: &Int) -> FieldClass {
     match group {
         // A set of bits is no CTF enumeration: few of its values have a name.
         Some(group) if !group.bits => {
-            let mut mappings: Vec<EnumMapping> = Vec::new();
-            for (label, value) in &group.values {
+            // The first name of a value is its name.
+            let mut named = HashSet::new();
+            let first = group.values.iter().filter(|(_, value)| named.insert(*value));
+            let mappings = first.map(|(label, value)| {
                 let value = i128::from(*value);
-                // The first name of a value is its name.
-                if !mappings.iter().any(|m| m.start == value) {
-                    mappings.push(EnumMapping { label: label.clone(), start: value, end: value });
-                }
-            }
+                EnumMapping { label: label.clone(), start: value, end: value }
+            });
+            let mappings = mappings.collect();
             FieldClass::Enum(EnumClass { container, mappings })
         }
         _ => container.into(),
@@ -156,7 +180,7 @@ fn structure(model: &Model, ty: &Type) -> StructClass {
     fields
 }
 
-fn device_stream() -> StreamClass {
+fn device_stream(models: &[&Model]) -> StreamClass {
     let mut stream: StreamClass = form::stream_class(u64::from(DEVICE_STREAM));
     let handle = || IntegerClass::unsigned(64).hex();
     let number = || IntegerClass::unsigned(64);
@@ -195,5 +219,6 @@ fn device_stream() -> StreamClass {
     let untimed = common(StructClass::default().field("kind", FieldClass::string()))
         .field("times_error", IntegerClass::signed(32));
     stream.events.push(event(UNTIMED_EVENT, "device:untimed", untimed));
+    stream.events.extend(objects::classes(models));
     stream
 }

@@ -16,9 +16,11 @@ use crate::repo;
 const PLAIN: Setting = Setting::Hetrace("plain", &[]);
 const COMPRESSED: Setting = Setting::Hetrace("compressed", &["--compress"]);
 
-/// Bytes per event of the article's iteration: plain, compressed.
+/// Bytes per event of a program.
 #[derive(Debug)]
 pub struct PerEvent {
+    /// The program.
+    pub name: String,
     /// As written by default.
     pub plain: f64,
     /// With `--compress`.
@@ -26,7 +28,7 @@ pub struct PerEvent {
 }
 
 /// Measures and prints the table.
-pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> PerEvent {
+pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Vec<PerEvent> {
     report.title("Bytes on disk");
     let count = if scale.quick { "1000" } else { "10000" };
     let linked = repo::root().join("tests/programs/build/linked");
@@ -40,8 +42,9 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> PerEvent {
     }
     let mut rows = Vec::new();
     let mut kept = Vec::new();
-    let mut found = PerEvent { plain: f64::NAN, compressed: f64::NAN };
-    for (i, (name, words)) in programs.iter().enumerate() {
+    let mut found = Vec::new();
+    for (name, words) in &programs {
+        let mut of = PerEvent { name: name.clone(), plain: f64::NAN, compressed: f64::NAN };
         for setting in [PLAIN, COMPRESSED] {
             let mut streams = 0u64;
             let ran = run_in(ground, setting, false, words, |trace| {
@@ -56,9 +59,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> PerEvent {
                 }
             };
             let per_event = streams as f64 / ran.records;
-            if i == 0 {
-                *(if setting == PLAIN { &mut found.plain } else { &mut found.compressed }) = per_event;
-            }
+            *(if setting == PLAIN { &mut of.plain } else { &mut of.compressed }) = per_event;
             rows.push(vec![
                 format!("{name}, {}", setting.name()),
                 number(ran.records, 0),
@@ -68,6 +69,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> PerEvent {
             ]);
             kept.push(json!({ "program": name, "setting": setting.name(), "per_event": per_event }));
         }
+        found.push(of);
     }
     report.table(&["program", "events", "lost", "bytes of streams", "bytes per event"], &rows);
     report.line("the metadata and the model, the same for every trace, are not counted");

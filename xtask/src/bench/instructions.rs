@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::calls::CALLS;
@@ -76,7 +76,11 @@ fn count(ground: &Ground, setting: Setting) -> Result<Vec<(&'static str, f64)>> 
     let mut words: Vec<OsString> = vec!["valgrind".into(), "-q".into(), "--tool=callgrind".into(), option];
     words.push(ground.program("sync_loop").into());
     words.extend(["-n", &MOST.to_string(), "-r", "1", "-p", "0"].map(OsString::from));
-    run_in(ground, setting, false, &words, |_| Ok(()))?;
+    let ran = run_in(ground, setting, false, &words, |_| Ok(()))?;
+    if ran.lost > 0.0 {
+        // A lost record costs less than a written one.
+        bail!("{} records were lost, so that the counts would be too low", ran.lost);
+    }
     let text = fs::read_to_string(&file).context("callgrind's result")?;
     let costs = inclusive(&text);
     let sizes: Vec<u32> = (0..=MOST.ilog10()).map(|p| 10u32.pow(p)).collect();

@@ -27,14 +27,25 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// What the verdict needs, in bytes.
 #[derive(Debug)]
 pub struct Memory {
-    /// Of a recording thread, in the program and the launcher together (PSS).
+    /// Of a recording thread: the program's and the rings in the launcher (PSS).
     pub thread: f64,
     /// The same of a thread that also makes commands.
     pub thread_with_commands: f64,
     /// What the program's RSS grows by.
     pub thread_rss: f64,
-    /// The launcher's largest RSS in all runs.
-    pub launcher: f64,
+    /// The launcher, in all runs.
+    pub launcher: Launcher,
+}
+
+/// The launcher's largest sizes in all runs, in bytes.
+#[derive(Debug, Default)]
+pub struct Launcher {
+    /// Resident, mapped files included.
+    pub rss: f64,
+    /// The program it ran then.
+    pub program: String,
+    /// Its own memory.
+    pub anonymous: f64,
 }
 
 /// Measures and prints the tables.
@@ -61,16 +72,25 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Result<Memory
                 cell(held.rss),
                 cell(held.pss),
                 cell(held.tables),
-                cell(held.launcher),
                 cell(held.rings),
+                cell(held.launcher),
                 cell(held.pss + held.launcher),
+                cell(held.launcher_own),
             ]);
         }
         found.push(all[2].1);
     }
     report.line(&format!("{many} threads (20 with commands) less 1, per thread; settings as added to bare"));
-    let head =
-        ["thread", "RSS", "PSS", "page tables", "PSS of launcher", "ring files", "program + launcher (PSS)"];
+    let head = [
+        "thread",
+        "RSS",
+        "PSS",
+        "page tables",
+        "ring files",
+        "rings in launcher (PSS)",
+        "PSS + rings in launcher",
+        "launcher's own",
+    ];
     report.table(&head, &rows);
     let launcher = launchers(ground, scale, report)?;
     let [plain, with_commands] = [found[0], found[1]];
@@ -79,7 +99,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Result<Memory
         json!({
             "thread_pss": plain.pss + plain.launcher, "thread_rss": plain.rss,
             "thread_with_commands_pss": with_commands.pss + with_commands.launcher,
-            "launcher_peak": launcher,
+            "launcher_peak": launcher.rss, "launcher_anonymous": launcher.anonymous,
         }),
     );
     Ok(Memory {
@@ -96,7 +116,10 @@ struct Held {
     rss: f64,
     pss: f64,
     tables: f64,
+    /// The rings' share of the launcher.
     launcher: f64,
+    /// The launcher's own: commands that it holds back to sort them, and such.
+    launcher_own: f64,
     rings: f64,
 }
 
@@ -107,6 +130,7 @@ impl Held {
             pss: f(self.pss, other.pss),
             tables: f(self.tables, other.tables),
             launcher: f(self.launcher, other.launcher),
+            launcher_own: f(self.launcher_own, other.launcher_own),
             rings: f(self.rings, other.rings),
         }
     }
@@ -154,7 +178,9 @@ fn look(child: &Child, mut output: BufReader<ChildStdout>, traced: bool) -> Resu
         ..Held::default()
     };
     if traced {
-        held.launcher = field(&format!("/proc/{}/smaps_rollup", child.id()), "Pss:")?;
+        let launcher = format!("/proc/{}/smaps_rollup", child.id());
+        held.launcher = field(&launcher, "Pss_Shmem:")?;
+        held.launcher_own = field(&launcher, "Pss_Anon:")?;
         held.rings = session_bytes(pid)?;
     }
     Ok(held)
@@ -184,7 +210,7 @@ fn session_bytes(pid: u32) -> Result<f64> {
 }
 
 /// The launcher's own largest RSS, for runs short and long.
-fn launchers(ground: &Ground, scale: &Scale, report: &Report) -> Result<f64> {
+fn launchers(ground: &Ground, scale: &Scale, report: &Report) -> Result<Launcher> {
     report.line("");
     let (iterations, rounds) = if scale.quick { (1000, 5) } else { (10_000, 20) };
     let linked: OsString = repo::root().join("tests/programs/build/linked").into();
@@ -195,35 +221,50 @@ fn launchers(ground: &Ground, scale: &Scale, report: &Report) -> Result<f64> {
         ("true".to_owned(), vec!["true".into()]),
         (format!("linked {}", loops.to_string_lossy()), vec![linked, loops]),
         (format!("{} iterations of 10x10", iterations * rounds), long),
-        ("100 threads".to_owned(), vec![threads, "100".into(), "1000".into()]),
+        ("100 threads".to_owned(), vec![threads.clone(), "100".into(), "1000".into()]),
+        ("20 threads, 5,000 commands each".to_owned(), vec![threads, "20".into(), "0".into(), "5000".into()]),
     ];
     let mut rows = Vec::new();
-    let mut most = 0f64;
+    let mut most = Launcher::default();
     for (what, words) in &programs {
         let mut row = vec![what.clone()];
         for quiet in [true, false] {
-            let (peak, shared, took) = peak(ground, quiet, words)?;
-            most = most.max(peak);
-            row.extend([number(peak / MIB, 1), number(shared / MIB, 1), number(took, 1)]);
+            let peak = peak(ground, quiet, words)?;
+            row.extend([peak.rss, peak.anonymous, peak.rings].map(|bytes| number(bytes / MIB, 1)));
+            if peak.rss > most.rss {
+                most = Launcher { rss: peak.rss, program: what.clone(), ..most };
+            }
+            most.anonymous = most.anonymous.max(peak.anonymous);
         }
         rows.push(row);
     }
     let head = [
         "the launcher's peak, MiB",
         "-q: RSS",
-        "of it shared",
-        "seconds",
+        "anonymous",
+        "rings",
         "with tables: RSS",
-        "of it shared",
-        "s",
+        "anonymous",
+        "rings",
     ];
     report.table(&head, &rows);
+    report.line("RSS: VmHWM, with mapped files (the trace, when tables are made); the parts: largest seen");
     Ok(most)
 }
 
-/// The launcher's largest RSS, the most shared memory seen in it (the rings
-/// that it reads, and which the program's threads are charged for), seconds.
-fn peak(ground: &Ground, quiet: bool, program: &[OsString]) -> Result<(f64, f64, f64)> {
+/// The launcher's largest sizes, in bytes.
+#[derive(Debug, Default)]
+struct Peak {
+    /// Resident, as the kernel kept it.
+    rss: f64,
+    /// Of that its own memory; the largest that was seen.
+    anonymous: f64,
+    /// Of that rings, which the program's threads are charged for.
+    rings: f64,
+}
+
+/// Runs a program and watches the launcher.
+fn peak(ground: &Ground, quiet: bool, program: &[OsString]) -> Result<Peak> {
     let trace = ground.work.join("trace-peak");
     let _ = fs::remove_dir_all(&trace);
     let mut words: Vec<OsString> = vec![ground.hetrace.clone().into(), "run".into()];
@@ -232,17 +273,17 @@ fn peak(ground: &Ground, quiet: bool, program: &[OsString]) -> Result<(f64, f64,
     words.extend_from_slice(program);
     let mut command = command(&words)?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let start = std::time::Instant::now();
     let mut child = command.spawn()?;
     let status = format!("/proc/{}/status", child.id());
-    let (mut peak, mut shared) = (0f64, 0f64);
+    let mut peak = Peak::default();
     while child.try_wait()?.is_none() {
         // Read until it is gone: the last look has the highest mark.
-        peak = peak.max(field(&status, "VmHWM:").unwrap_or(0.0));
-        shared = shared.max(field(&status, "RssShmem:").unwrap_or(0.0));
+        let seen = |name: &str| field(&status, name).unwrap_or(0.0);
+        peak.rss = peak.rss.max(seen("VmHWM:"));
+        peak.anonymous = peak.anonymous.max(seen("RssAnon:"));
+        peak.rings = peak.rings.max(seen("RssShmem:"));
         std::thread::sleep(Duration::from_millis(1));
     }
-    let took = start.elapsed().as_secs_f64();
     let _ = fs::remove_dir_all(&trace);
-    Ok((peak, shared, took))
+    Ok(peak)
 }

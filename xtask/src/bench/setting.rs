@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ pub fn run(
     look: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<Ran> {
     let (words, trace) = setting.words(ground, pin, program)?;
-    let out = command(&words)?.output().context("starting the program")?;
+    let out = output(&words)?;
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     if !out.status.success() {
         bail!("{}: {}: {}", setting.name(), out.status, stderr.trim());
@@ -152,6 +153,22 @@ pub fn run(
         ran.lost = number("events_discarded");
     }
     Ok(ran)
+}
+
+/// Runs a command to its end. A machine has room for one session daemon of
+/// root's: while another is there, the peer has to wait.
+fn output(words: &[OsString]) -> Result<Output> {
+    let mut patience = 60;
+    loop {
+        let out = command(words)?.output().context("starting the program")?;
+        let busy = out.status.code() == Some(125)
+            && String::from_utf8_lossy(&out.stderr).contains("another lttng-sessiond");
+        if !busy || patience == 0 {
+            return Ok(out);
+        }
+        patience -= 1;
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 fn pairs(text: &str) -> BTreeMap<String, f64> {

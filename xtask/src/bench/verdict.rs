@@ -5,6 +5,7 @@ use serde_json::json;
 use super::calls::{CALLS, Calls, FOLDED, recorded};
 use super::disk::PerEvent;
 use super::instructions::Instructions;
+use super::iterations::Small;
 use super::memory::Memory;
 use super::report::{Report, number};
 use super::setting::{DEFAULT, Setting};
@@ -20,14 +21,14 @@ pub struct Found {
     pub calls: Calls,
     /// Instructions per call.
     pub instructions: Instructions,
-    /// What a 10x10 iteration takes longer, in nanoseconds.
-    pub iteration: f64,
+    /// A 10x10 iteration.
+    pub iteration: Small,
     /// What `run -- true` takes longer than `true`, in milliseconds.
     pub startup: f64,
     /// Memory.
     pub memory: Memory,
-    /// Bytes per event.
-    pub disk: PerEvent,
+    /// Bytes per event, by program.
+    pub disk: Vec<PerEvent>,
 }
 
 struct Target {
@@ -60,10 +61,12 @@ pub fn print(found: &Found, report: &mut Report) {
         kept.push(json!({ "target": t.what, "found": t.found, "most": t.most, "verdict": verdict }));
     }
     report.table(&["target", "found", "at most", ""], &rows);
-    match found.calls.lost(DEFAULT) {
-        Some(0.0) | None => {}
-        Some(lost) => {
-            report.line(&format!("{lost} records were lost in table 2: its times are too good"));
+    for (place, lost) in [
+        ("table 2", found.calls.lost(DEFAULT).unwrap_or_default()),
+        ("the 10x10 iteration", found.iteration.lost),
+    ] {
+        if lost > 0.0 {
+            report.line(&format!("{lost} records were lost in {place}: its times are too good"));
         }
     }
     report.keep("verdict", json!(kept));
@@ -110,15 +113,20 @@ fn targets(found: &Found) -> Vec<Target> {
     all.push(target(&format!("instructions added, folded: {FOLDED} (default)"), folded, 150.0, "", 1));
 
     let memory = &found.memory;
-    all.push(target("10x10 iteration adds", found.iteration / 1e3, 5.0, "us", 2));
+    all.push(target("10x10 iteration adds", found.iteration.added / 1e3, 5.0, "us", 2));
     all.push(target("hetrace run -- true takes longer", found.startup, 15.0, "ms", 2));
     all.push(target("memory of a recording thread", memory.thread / MIB, 2.0, "MiB", 3));
-    let commands = memory.thread_with_commands / MIB;
-    all.push(target("memory of a thread that makes commands", commands, 2.0, "MiB", 3));
     let rss = memory.thread_rss / MIB;
     all.push(target("  as RSS, which counts the ring twice", rss, 2.0, "MiB", 3));
-    all.push(target("launcher's peak RSS", memory.launcher / MIB, 64.0, "MiB", 1));
-    all.push(target("bytes per event", found.disk.plain, 28.0, "B", 2));
-    all.push(target("bytes per event, compressed", found.disk.compressed, 8.0, "B", 2));
+    let commands = memory.thread_with_commands / MIB;
+    all.push(target("memory of a thread that makes commands", commands, 2.0, "MiB", 3));
+    let launcher = &memory.launcher;
+    let what = format!("launcher's peak RSS, worst: {}", launcher.program);
+    all.push(target(&what, launcher.rss / MIB, 64.0, "MiB", 1));
+    all.push(target("  without mapped files and rings", launcher.anonymous / MIB, 64.0, "MiB", 1));
+    for program in &found.disk {
+        all.push(target(&format!("bytes per event, {}", program.name), program.plain, 28.0, "B", 2));
+        all.push(target("  compressed", program.compressed, 8.0, "B", 2));
+    }
     all
 }

@@ -255,6 +255,7 @@ impl Host {
             let sum = |of: fn(&Sum) -> u64| own.iter().map(|s| of(s)).fold(0, u64::saturating_add);
             totals.push(ApiTotals {
                 api: api.clone(),
+                title: trace.models().iter().find(|m| m.api == *api).map_or("", |m| &m.title).to_owned(),
                 processes: pids.len() as u64,
                 threads: who.len() as u64,
                 calls: sum(|s| s.calls),

@@ -3,9 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::rows::{HostRow, Tally};
-use crate::text::{
-    Column, Style, Table, api_title, bandwidth, bytes, count, duration, duration_f, percent, plural,
-};
+use crate::text::{Column, Style, Table, bandwidth, bytes, count, duration, duration_f, percent, plural};
 use crate::trace::Exit;
 
 /// How the text should look.
@@ -78,7 +76,7 @@ impl Renderer<'_> {
                 continue;
             }
             self.heading(&[
-                format!("{} API calls", api_title(&totals.api)),
+                format!("{} API calls", if totals.title.is_empty() { &totals.api } else { &totals.title }),
                 plural(totals.processes, "process"),
                 plural(totals.threads, "thread"),
             ])?;

@@ -99,6 +99,8 @@ pub struct ClockError {
 pub struct ApiTotals {
     /// The API.
     pub api: String,
+    /// How people spell it; its name where the model does not say.
+    pub title: String,
     /// Processes with a call of it.
     pub processes: u64,
     /// Threads with a call of it.

@@ -134,7 +134,8 @@ impl Manifest {
 
     /// Whether the launcher lived to write it.
     pub fn is_present(&self) -> bool {
-        self.schema != 0
+        // The first one, written while the program runs, says of no end.
+        self.schema != 0 && self.exit.is_some()
     }
 }
 

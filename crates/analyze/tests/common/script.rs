@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hetrace_analyze::trace::{Manifest, Trace};
+use hetrace_analyze::trace::{Exit, Manifest, Trace};
 use hetrace_ctf::class::TraceClass;
 use hetrace_ctf::write::{Encoder, PacketWriter, StreamIdentity};
 
@@ -47,7 +47,7 @@ pub fn build(text: &str) -> Trace {
 
 /// The same with these APIs, and streams that `damage` may change.
 pub fn build_with(models: Vec<Model>, text: &str, mut damage: impl FnMut(&mut Vec<u8>)) -> Trace {
-    let manifest = Manifest { schema: 1, ..Manifest::default() };
+    let manifest = Manifest { schema: 1, exit: Some(Exit::Code(0)), ..Manifest::default() };
     let class = schema::trace(&models);
     let mut script = Script { class, streams: BTreeMap::new(), manifest };
     for line in text.lines() {
@@ -213,5 +213,5 @@ pub fn long(models: Vec<Model>, threads: u64, calls: u64) -> Trace {
         files.push((format!("toy-1-{thread}"), bytes));
     }
     let ctf = hetrace_ctf::read::Trace::from_class(class, files).expect("a trace");
-    Trace::new(ctf, models, Manifest { schema: 1, ..Manifest::default() })
+    Trace::new(ctf, models, Manifest { schema: 1, exit: Some(Exit::Code(0)), ..Manifest::default() })
 }

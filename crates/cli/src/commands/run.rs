@@ -13,11 +13,22 @@ use hetrace_session::{Library, RunError, RunOptions, Selection, Way, apis, run a
 use super::terminal;
 use crate::args::{Interpose, Mode, OnFull, Run};
 
-/// Bits of what is stored besides.
-const SOURCES: u32 = 1 << 3;
+/// What is stored besides, as bits of `hetrace_ring::abi::option`.
+fn captures(args: &Run) -> u32 {
+    let wanted =
+        [args.sources, args.build_logs, args.kernel_args, args.properties, !args.capture_buffers.is_empty()];
+    // The first of them is bit 3.
+    wanted.iter().enumerate().map(|(i, on)| u32::from(*on) << (3 + i)).sum()
+}
+
+/// Choices of launches that a session has room for.
+const CHOICES: usize = 8;
 
 /// Runs a program under trace.
 pub fn run(args: Run) -> Result<ExitCode> {
+    if args.capture_buffers.len() > CHOICES {
+        bail!("--capture-buffers takes at most {CHOICES} choices");
+    }
     let libraries = chosen(&args.trace)?;
     let output = match &args.output {
         Some(path) if path.exists() => bail!("{} exists already; choose another with -o", path.display()),
@@ -44,7 +55,9 @@ pub fn run(args: Run) -> Result<ExitCode> {
         },
         block: args.on_full == OnFull::Block,
         ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
-        capture: if args.sources { SOURCES } else { 0 },
+        capture: captures(&args),
+        buffers: args.capture_buffers.iter().map(|l| (l.kernel.clone(), l.numbers.clone())).collect(),
+        buffer_cap: args.capture_size,
         compress: args.compress,
         shown: std::env::args().skip(1).collect(),
     };

@@ -26,6 +26,22 @@ impl Bytes {
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Some(Bytes::Mapped(map)))
     }
+
+    /// Says that these bytes will hardly be read again, so that a reader of a
+    /// large file does not count all of it as its memory.
+    pub fn forget(&self, range: std::ops::Range<usize>) {
+        if let Bytes::Mapped(map) = self
+            && range.end <= map.len()
+        {
+            // SAFETY: the mapping is read-only and of a file, so pages that are
+            // dropped come back from the file when they are read again.
+            let advised = unsafe {
+                map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
+            };
+            // It is a hint: if the system does not take it, nothing is wrong.
+            drop(advised);
+        }
+    }
 }
 
 impl Deref for Bytes {

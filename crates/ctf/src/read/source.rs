@@ -1,6 +1,10 @@
 //! The bytes of a stream file from the current packet on.
 
 use super::frames::{Frames, Stop};
+use super::map::Bytes;
+
+/// Bytes of a mapped file that may lie behind before they are given back.
+const KEEP: usize = 8 << 20;
 
 /// A window that moves over a stream.
 #[derive(Debug)]
@@ -11,14 +15,18 @@ pub(super) enum Source<'t> {
         window: &'t [u8],
         /// Where it starts.
         offset: u64,
+        /// The whole.
+        file: &'t Bytes,
+        /// Up to where the file was given back to the system.
+        forgotten: usize,
     },
     /// It is decompressed as far as needed.
     Frames(Box<Frames<'t>>),
 }
 
 impl<'t> Source<'t> {
-    pub fn plain(data: &'t [u8]) -> Self {
-        Source::Plain { window: data, offset: 0 }
+    pub fn plain(file: &'t Bytes) -> Self {
+        Source::Plain { window: file, offset: 0, file, forgotten: 0 }
     }
 
     #[inline]
@@ -41,11 +49,16 @@ impl<'t> Source<'t> {
     pub fn seek(&mut self, to: u64) {
         match self {
             Source::Frames(frames) => frames.seek(to),
-            Source::Plain { window, offset } => {
+            Source::Plain { window, offset, file, forgotten } => {
                 let forward = usize::try_from(to.saturating_sub(*offset)).unwrap_or(usize::MAX);
                 let forward = forward.min(window.len());
                 *window = &window[forward..];
                 *offset += forward as u64;
+                let behind = file.len() - window.len();
+                if behind - *forgotten >= KEEP {
+                    file.forget(*forgotten..behind);
+                    *forgotten = behind;
+                }
             }
         }
     }

@@ -46,6 +46,8 @@ pub fn clock_class(boot_id: [u8; 16], offset_ns: i64) -> ClockClass {
     ClockClass {
         uuid: Some(boot_id),
         description: Some("Monotonic Clock".into()),
+        // What LTTng's clocks are taken for; readers merge only clocks that agree.
+        absolute: true,
         offset_seconds: offset_ns.div_euclid(NS),
         offset: offset_ns.rem_euclid(NS) as u64,
         ..ClockClass::new(CLOCK, NS as u64)

@@ -1,4 +1,5 @@
-//! Device clocks to host time, from inequalities (CLUST text §3.4).
+//! Device clocks to host time, from inequalities (the convex hull
+//! method; see Couturier and Dagenais, "LTTng CLUST", 2015, §3.4).
 //!
 //! Few APIs tell how the device's clock relates to the host's. But a command is
 //! queued *after* the call that enqueues it began, and was over *before* its

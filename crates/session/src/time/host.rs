@@ -1,7 +1,7 @@
 //! Raw TSC counts to `CLOCK_MONOTONIC` nanoseconds.
 //!
 //! Traced threads read only the TSC. The drainer reads TSC and
-//! `CLOCK_MONOTONIC` together about every 100 ms, and [`HostClock`] strings
+//! `CLOCK_MONOTONIC` together a few times a second, and [`HostClock`] strings
 //! these [`ReferencePoint`]s into one piecewise-linear function. What binds it:
 //!
 //! * **Continuous and never decreasing**, so events keep their order.

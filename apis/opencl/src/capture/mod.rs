@@ -1,0 +1,37 @@
+//! What only a tracer of this API can show, recorded when the user asks for it.
+//!
+//! ```text
+//!   --sources          code      programs' sources, intermediate code, binaries
+//!   --build-logs       build     options and logs of builds
+//!   --kernel-args      kernels   names and types of kernels' arguments
+//!   --properties       properties of platforms and devices
+//!   --capture-buffers  objects   which memory objects are a kernel's arguments
+//!                      launch    reads them before and after chosen launches
+//! ```
+//! Each thing becomes a record ([`record`]), which the drainer turns into an
+//! event `object:…` of the trace; contents that are long become files, named
+//! by their hash. When an option is off, its hooks look at one word.
+
+mod build;
+mod code;
+pub mod hooks;
+mod kernels;
+mod launch;
+mod objects;
+mod properties;
+mod query;
+mod reads;
+mod record;
+
+use hetrace_interpose::session;
+
+pub use kernels::made as kernel_made;
+pub use launch::launch;
+pub use query::version;
+pub use reads::harvest;
+
+/// Whether the user asked for this; see [`hetrace_interpose::ring::abi::option`].
+#[inline]
+fn wanted(option: u32) -> bool {
+    session().is_some_and(|s| s.option(option))
+}

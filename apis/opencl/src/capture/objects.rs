@@ -1,0 +1,269 @@
+//! `--capture-buffers`: which memory objects live, and which of them are
+//! arguments of which kernels.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+use hetrace_interpose::ring::abi::{BufferChoice, option};
+use hetrace_interpose::table::Table;
+use hetrace_interpose::{note, session};
+
+use super::wanted;
+use crate::generated::prelude::P;
+
+/// What is known of a memory object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Buffer = 1,
+    Image = 2,
+    Pipe = 3,
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    /// A live memory object.
+    Object(P, Kind),
+    /// An address of shared virtual memory.
+    Shared(u64),
+    /// A value: no object that we know.
+    Value(u64),
+    /// Of another size than a handle's, or not set by a function we follow.
+    Other,
+}
+
+/// Not looked yet, off, on.
+static STATE: AtomicU8 = AtomicU8::new(0);
+
+/// Whether buffers of any launch are stored.
+#[inline(always)]
+pub fn active() -> bool {
+    match STATE.load(Ordering::Relaxed) {
+        1 => false,
+        2 => true,
+        _ => look(),
+    }
+}
+
+#[cold]
+fn look() -> bool {
+    let on = wanted(option::BUFFERS);
+    // Before the session is joined nothing is decided.
+    if session().is_some() {
+        STATE.store(if on { 2 } else { 1 }, Ordering::Relaxed);
+    }
+    on
+}
+
+/// Object → kind in the upper byte, and the program's references.
+static OBJECTS: Table<65536> = Table::new();
+const KIND: u32 = 56;
+/// Kernel and argument → the value that was set.
+static VALUES: Table<65536> = Table::new();
+/// Kernel and argument → the address of shared memory that was set.
+static SHARED: Table<16384> = Table::new();
+/// User events without a status: what waits for them waits for the program.
+static OPEN_EVENTS: AtomicI64 = AtomicI64::new(0);
+
+/// An object was made, or not.
+#[inline]
+pub fn made(object: P, kind: Kind) {
+    if active() && !object.is_null() && !OBJECTS.set(object as u64, (kind as u64) << KIND | 1) {
+        full();
+    }
+}
+
+#[cold]
+fn full() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        note(b"--capture-buffers: more memory objects or arguments than are followed");
+    }
+}
+
+/// The program's references become one more.
+#[inline]
+pub fn retained(object: P) {
+    if active()
+        && let Some(word) = OBJECTS.get(object as u64)
+    {
+        OBJECTS.set(object as u64, word + 1);
+    }
+}
+
+/// The program gives one reference back; with the last one the handle is
+/// nobody's, whatever references the driver has. Called before the real one:
+/// after it another thread may have the handle for a new object.
+#[inline]
+pub fn released(object: P) {
+    if active()
+        && let Some(word) = OBJECTS.get(object as u64)
+    {
+        if word & ((1 << KIND) - 1) <= 1 {
+            OBJECTS.remove(object as u64);
+        } else {
+            OBJECTS.set(object as u64, word - 1);
+        }
+    }
+}
+
+fn kind(object: u64) -> Option<Kind> {
+    match OBJECTS.get(object)? >> KIND {
+        1 => Some(Kind::Buffer),
+        2 => Some(Kind::Image),
+        3 => Some(Kind::Pipe),
+        _ => None,
+    }
+}
+
+/// Handles are addresses of 47 bits, so an index has room above; no key is 0.
+fn key(kernel: P, index: u32) -> u64 {
+    kernel as u64 ^ u64::from(index.wrapping_add(1) & 0x7fff) << 48
+}
+
+/// An argument was set.
+///
+/// # Safety
+/// `value` is NULL or readable for `size` bytes.
+pub unsafe fn set(kernel: P, index: u32, size: u64, value: *const u8) {
+    let key = key(kernel, index);
+    SHARED.remove(key);
+    if size != 8 {
+        VALUES.remove(key);
+        return;
+    }
+    // SAFETY: promised by the caller. NULL is a buffer that is none.
+    let value = if value.is_null() { 0 } else { unsafe { value.cast::<u64>().read_unaligned() } };
+    if !VALUES.set(key, value) {
+        full();
+    }
+}
+
+/// An argument is an address of shared virtual memory now.
+pub fn set_shared(kernel: P, index: u32, address: u64) {
+    let key = key(kernel, index);
+    VALUES.remove(key);
+    if !SHARED.set(key, address) {
+        full();
+    }
+}
+
+/// What an argument is.
+pub fn argument(kernel: P, index: u32) -> Argument {
+    let key = key(kernel, index);
+    if let Some(address) = SHARED.get(key) {
+        return Argument::Shared(address);
+    }
+    match VALUES.get(key) {
+        Some(value) => match kind(value) {
+            Some(kind) => Argument::Object(value as P, kind),
+            None => Argument::Value(value),
+        },
+        None => Argument::Other,
+    }
+}
+
+/// A kernel was made: its handle may have belonged to another, and a clone has
+/// the arguments of its source.
+pub fn kernel_made(kernel: P, source: P, arguments: u32) {
+    for index in 0..arguments {
+        let key = key(kernel, index);
+        VALUES.remove(key);
+        SHARED.remove(key);
+        if source.is_null() {
+            continue;
+        }
+        match argument(source, index) {
+            Argument::Object(object, _) => drop(VALUES.set(key, object as u64)),
+            Argument::Value(value) => drop(VALUES.set(key, value)),
+            Argument::Shared(address) => drop(SHARED.set(key, address)),
+            Argument::Other => {}
+        }
+    }
+}
+
+/// A user event was made (1) or got its status (-1).
+#[inline]
+pub fn user_event(change: i64) {
+    if active() {
+        OPEN_EVENTS.fetch_add(change, Ordering::Relaxed);
+    }
+}
+
+/// Whether a command may wait for what the program does later.
+pub fn may_wait_for_program() -> bool {
+    OPEN_EVENTS.load(Ordering::Relaxed) > 0
+}
+
+/// Kernels whose launches are counted.
+const NAMES: usize = 1024;
+/// Hash of a name, launches so far.
+static LAUNCHES: [(AtomicU64, AtomicU64); NAMES] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; NAMES];
+
+/// Counts a launch of a kernel. Answers its number if it is to be stored.
+pub fn choose(name: &[u8]) -> Option<u64> {
+    let control = session()?.control();
+    // Nobody reads what a program stores when its launcher is gone.
+    if control.drainer_alive.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let fits = |choice: &&BufferChoice| glob(&choice.kernel, name);
+    let mut fitting = control.buffer_choices.iter().filter(fits).peekable();
+    fitting.peek()?;
+    let number = count(name)?;
+    let within = |choice: &BufferChoice| {
+        (choice.first.load(Ordering::Relaxed)..=choice.last.load(Ordering::Relaxed)).contains(&number)
+    };
+    fitting.any(within).then_some(number)
+}
+
+fn count(name: &[u8]) -> Option<u64> {
+    let hash =
+        name.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    let hash = hash.max(1);
+    for i in 0..NAMES {
+        let (key, launches) = LAUNCHES.get((hash as usize).wrapping_add(i) % NAMES)?;
+        let there = match key.compare_exchange(0, hash, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => hash,
+            Err(there) => there,
+        };
+        if there == hash {
+            return Some(launches.fetch_add(1, Ordering::Relaxed));
+        }
+    }
+    None
+}
+
+/// Whether a NUL-terminated glob of `*` and `?` matches a whole name; an empty
+/// one matches none.
+fn glob(glob: &[AtomicU8], name: &[u8]) -> bool {
+    let at = |i: usize| match glob.get(i).map_or(0, |b| b.load(Ordering::Relaxed)) {
+        0 => None,
+        byte => Some(byte),
+    };
+    if at(0).is_none() {
+        return false;
+    }
+    let (mut g, mut n) = (0, 0);
+    // Where to go on after the last `*` took one more byte.
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(n) {
+        match at(g) {
+            Some(b'*') => {
+                star = Some((g + 1, n));
+                g += 1;
+            }
+            Some(c) if c == b'?' || c == *byte => (g, n) = (g + 1, n + 1),
+            _ => match star {
+                Some((after, from)) => {
+                    (g, n) = (after, from + 1);
+                    star = Some((after, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    while at(g) == Some(b'*') {
+        g += 1;
+    }
+    at(g).is_none()
+}

@@ -1,0 +1,224 @@
+//! `--capture-buffers`: contents on their way from the device.
+//!
+//! A content is read by a command of its own. Whoever launched waits for it,
+//! but not when that could mean waiting for the program itself: then it is
+//! left here, and stored when the program synchronizes.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use hetrace_interpose::ErrnoGuard;
+use hetrace_interpose::ring::abi::{ObjectRecord, object};
+
+use super::query::{Memory, word};
+use super::record::{Cause, store, tell};
+use crate::generated::prelude::{P, null_mut};
+use crate::generated::real;
+
+const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
+
+/// The launch that a content belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch {
+    pub cause: Cause,
+    pub kernel: P,
+    pub name: &'static [u8],
+    /// Counted from 0 for each name.
+    pub number: u64,
+}
+
+/// Before or after the launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    Before,
+    After,
+}
+
+impl When {
+    fn name(self) -> &'static [u8] {
+        match self {
+            When::Before => b"before",
+            When::After => b"after",
+        }
+    }
+}
+
+/// A content that is being read.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    pub launch: Launch,
+    pub when: When,
+    pub index: u32,
+    pub buffer: P,
+    /// Bytes of the whole buffer.
+    pub size: u64,
+    /// Where the content goes, and how much of it.
+    pub at: *mut u8,
+    pub bytes: usize,
+    /// The reading command.
+    pub event: P,
+    /// Commands that overtook it may have changed it: not to be believed.
+    pub void: bool,
+    /// The launch waited until it was read.
+    pub waited: bool,
+}
+
+impl Read {
+    /// Status of the reading command: positive while it is under way.
+    pub fn status(&self) -> i32 {
+        let status = word::<i32>(|size, at| {
+            // SAFETY: room as said; the event is live, we own a reference.
+            unsafe {
+                real::clGetEventInfo(self.event, CL_EVENT_COMMAND_EXECUTION_STATUS, size, at, null_mut())
+            }
+        });
+        status.unwrap_or(-1)
+    }
+
+    /// Stores the content of a finished command, and gives everything back.
+    pub fn finish(self, status: i32) {
+        // SAFETY: leaked for this command, which has ended.
+        let memory = unsafe { Memory::again(self.at, self.bytes) };
+        // SAFETY: the reference is ours.
+        unsafe { real::clReleaseEvent(self.event) };
+        if status < 0 {
+            return not_captured(self.launch, self.index, self.buffer, b"reading failed", status);
+        }
+        if self.void {
+            let why = b"the launch may have come before the reading";
+            return not_captured(self.launch, self.index, self.buffer, why, 0);
+        }
+        let record = ObjectRecord {
+            what: object::BUFFER,
+            object: self.launch.kernel as u64,
+            other: self.buffer as u64,
+            number: self.launch.number,
+            length: self.size,
+            stored: self.bytes as u64,
+            hash: store(memory.bytes()),
+            index: self.index,
+            code: i32::from(self.waited),
+            ..ObjectRecord::default()
+        };
+        tell(self.launch.cause, record, &[self.launch.name, self.when.name()]);
+    }
+}
+
+/// Says that an argument of a launch is not stored, and why.
+pub fn not_captured(launch: Launch, index: u32, value: P, why: &[u8], code: i32) {
+    let record = ObjectRecord {
+        what: object::NOT_CAPTURED,
+        object: launch.kernel as u64,
+        other: value as u64,
+        number: launch.number,
+        index,
+        code,
+        ..ObjectRecord::default()
+    };
+    tell(launch.cause, record, &[launch.name, why]);
+}
+
+/// A place for a content that is waited for.
+struct Slot {
+    state: AtomicU32,
+    /// Process that the place belongs to: a forked child must not touch it.
+    pid: AtomicU32,
+    read: UnsafeCell<Option<Read>>,
+}
+
+// SAFETY: `read` is touched only by who has made `state` BUSY.
+unsafe impl Sync for Slot {}
+
+const FREE: u32 = 0;
+const BUSY: u32 = 1;
+const FULL: u32 = 2;
+static SLOTS: [Slot; 256] =
+    [const { Slot { state: AtomicU32::new(FREE), pid: AtomicU32::new(0), read: UnsafeCell::new(None) } };
+        256];
+/// How many places are full.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Bytes of memory they have.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+/// Most bytes that may wait, so that a program which waits for nothing does
+/// not run out of memory.
+const MOST: u64 = 256 << 20;
+
+fn pid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// Whether so much more may wait.
+pub fn room(bytes: u64) -> bool {
+    BYTES.load(Ordering::Relaxed).saturating_add(bytes) <= MOST || WAITING.load(Ordering::Relaxed) == 0
+}
+
+/// Leaves a content to be stored later.
+pub fn defer(read: Read) {
+    static AT_EXIT: AtomicBool = AtomicBool::new(false);
+    if !AT_EXIT.swap(true, Ordering::Relaxed) {
+        // SAFETY: a function that lives as long as this library.
+        unsafe { libc::atexit(at_exit) };
+    }
+    for slot in &SLOTS {
+        if slot.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // SAFETY: BUSY is ours.
+            unsafe { *slot.read.get() = Some(read) };
+            slot.pid.store(pid(), Ordering::Relaxed);
+            BYTES.fetch_add(read.bytes as u64, Ordering::Relaxed);
+            WAITING.fetch_add(1, Ordering::Relaxed);
+            slot.state.store(FULL, Ordering::Release);
+            return;
+        }
+    }
+    // Its memory stays: the command will still write there.
+    not_captured(read.launch, read.index, read.buffer, b"too many readings under way", 0);
+}
+
+/// Stores the contents whose commands have ended since.
+#[inline]
+pub fn harvest() {
+    if WAITING.load(Ordering::Relaxed) != 0 {
+        look(|read| {
+            let status = read.status();
+            if status <= 0 {
+                read.finish(status);
+            }
+            status <= 0
+        });
+    }
+}
+
+/// Offers each content to `done`, which says whether it is done with it.
+#[cold]
+fn look(mut done: impl FnMut(Read) -> bool) {
+    let _errno = ErrnoGuard::new();
+    let me = pid();
+    for slot in &SLOTS {
+        if slot.state.compare_exchange(FULL, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            continue;
+        }
+        // SAFETY: BUSY is ours.
+        let read = unsafe { *slot.read.get() };
+        let ended = match read {
+            Some(read) if slot.pid.load(Ordering::Relaxed) == me => done(read),
+            // The parent's, whose commands never end here.
+            _ => true,
+        };
+        if ended {
+            BYTES.fetch_sub(read.map_or(0, |r| r.bytes as u64), Ordering::Relaxed);
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
+        slot.state.store(if ended { FREE } else { FULL }, Ordering::Release);
+    }
+}
+
+extern "C" fn at_exit() {
+    harvest();
+    if WAITING.load(Ordering::Relaxed) != 0 {
+        look(|read| {
+            not_captured(read.launch, read.index, read.buffer, b"under way when the program ended", 0);
+            true
+        });
+    }
+}

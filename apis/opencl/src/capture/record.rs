@@ -1,0 +1,88 @@
+//! How the things of this folder are recorded.
+
+use hetrace_interpose::put::Put;
+use hetrace_interpose::ring::abi::{OBJECT_PARTS, ObjectRecord, special};
+use hetrace_interpose::ring::record::{HEAD, MAX_RECORD};
+use hetrace_interpose::{record_extra, store_blob, thread_id};
+
+/// Longest text or value that stands in a record; longer ones become files.
+pub const INLINE: usize = 3800;
+/// Longest of the short texts beside it.
+const SHORT: usize = 160;
+
+const _: () = assert!(HEAD + size_of::<ObjectRecord>() + INLINE + SHORT <= MAX_RECORD);
+
+/// The call on whose behalf something is recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Cause {
+    /// Counter value of its entry.
+    pub time: u64,
+    pub thread: u32,
+}
+
+impl Cause {
+    /// A call of this thread.
+    pub fn here(time: u64) -> Cause {
+        // SAFETY: no preconditions.
+        let ask = || unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+        Cause { time, thread: Some(thread_id()).filter(|t| *t != 0).unwrap_or_else(ask) }
+    }
+}
+
+/// Records an object with its parts, which fit as `INLINE` says.
+pub fn tell(cause: Cause, record: ObjectRecord, parts: &[&[u8]]) {
+    let mut record = ObjectRecord { cause: cause.time, cause_tid: cause.thread, ..record };
+    for (length, part) in record.parts.iter_mut().zip(parts) {
+        *length = part.len().min(MAX_RECORD) as u16;
+    }
+    // SAFETY: plain data and live slices.
+    unsafe { record_extra(special::OBJECT, Body { record: &record, parts }) };
+}
+
+/// A content as it goes into a record: in it if it is short, else as the name
+/// of the file that has it.
+pub fn inline_or_stored(content: &[u8], record: &mut ObjectRecord) -> usize {
+    record.length = content.len() as u64;
+    if content.len() <= INLINE {
+        return content.len();
+    }
+    record.hash = store(content);
+    record.stored = record.length;
+    0
+}
+
+/// Stores a content as a file. Answers its name.
+pub fn store(content: &[u8]) -> u64 {
+    // SAFETY: a live slice.
+    unsafe { store_blob(&[(content.as_ptr(), content.len())]) }
+}
+
+#[derive(Clone, Copy)]
+struct Body<'d> {
+    record: &'d ObjectRecord,
+    parts: &'d [&'d [u8]],
+}
+
+impl Body<'_> {
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().take(OBJECT_PARTS).map(|p| p.get(..MAX_RECORD).unwrap_or(p))
+    }
+}
+
+impl Put for Body<'_> {
+    fn size(&self) -> usize {
+        size_of::<ObjectRecord>() + self.parts().map(<[u8]>::len).sum::<usize>()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        let size = size_of::<ObjectRecord>();
+        // SAFETY: room for the record and its parts.
+        unsafe {
+            at.copy_from_nonoverlapping(std::ptr::from_ref(self.record).cast(), size);
+            self.parts().fold(at.add(size), |at, part| {
+                at.copy_from_nonoverlapping(part.as_ptr(), part.len());
+                at.add(part.len())
+            })
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A hook on `dlsym` and `dlvsym`, and who called us.
+//!
+//! The hooks are a few instructions ([`hook_dlsym!`]): they ask a Rust function
+//! and then jump to the real one with everything as it was, so that it sees
+//! the program's own return address, from which it derives what `RTLD_NEXT`
+//! and `RTLD_DEFAULT` mean.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::real::{each_object, is_ours};
+
+/// A question to `dlsym`, as it lies on the stack.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Asked {
+    /// The version; anything if `dlsym` was asked.
+    pub version: *const c_char,
+    /// The name.
+    pub name: *const c_char,
+    /// Where to look; the answer, if there is one already.
+    pub handle: *mut c_void,
+    /// Where the call returns to.
+    pub caller: *const c_void,
+}
+
+/// One of the two functions.
+#[derive(Debug)]
+pub struct Lookup {
+    name: &'static CStr,
+    real: AtomicPtr<c_void>,
+}
+
+/// `dlsym`.
+pub static DLSYM: Lookup = Lookup::new(c"dlsym");
+/// `dlvsym`.
+pub static DLVSYM: Lookup = Lookup::new(c"dlvsym");
+
+impl Lookup {
+    const fn new(name: &'static CStr) -> Lookup {
+        Lookup { name, real: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// The real function: the first behind this library, found without
+    /// `dlsym`. NULL only if nobody could have called it without us.
+    pub fn real(&self) -> *mut c_void {
+        let known = self.real.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        let (mut behind, mut found, mut before) = (false, None, None);
+        each_object(|object| {
+            if is_ours_unasked(object) {
+                behind = true;
+            } else if let Some(address) = object.definition(self.name) {
+                // Loaded as a layer we stand at the end, behind all of them.
+                *(if behind { &mut found } else { &mut before }) = Some(address);
+            }
+            found.is_none()
+        });
+        let real = found.or(before).unwrap_or(std::ptr::null_mut());
+        self.real.store(real, Ordering::Relaxed);
+        real
+    }
+
+    /// Asks the real function, as this library.
+    ///
+    /// # Safety
+    /// As `dlsym` or `dlvsym`.
+    pub unsafe fn ask(&self, asked: &Asked) -> *mut c_void {
+        let real = self.real();
+        if real.is_null() {
+            return real;
+        }
+        type Function = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
+        // SAFETY: the address of one of the two, which begin with the same
+        // arguments; one too many in a register does no harm.
+        unsafe { std::mem::transmute::<*mut c_void, Function>(real)(asked.handle, asked.name, asked.version) }
+    }
+}
+
+/// Inside a walk over the libraries none may be begun for the first time.
+fn is_ours_unasked(object: &crate::real::Object) -> bool {
+    object.contains(is_ours as *const c_void)
+}
+
+/// Where the innermost call of this library came from: the first return
+/// address outside of it. NULL if it can't be told.
+#[inline(never)]
+pub fn caller() -> *const c_void {
+    unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
+        // SAFETY: the unwinder's own context.
+        let at = unsafe { _Unwind_GetIP(context) } as *const c_void;
+        if is_ours(at) {
+            return 0;
+        }
+        // SAFETY: the variable below.
+        unsafe { *data.cast::<*const c_void>() = at };
+        5 // _URC_END_OF_STACK: enough.
+    }
+    let mut found = std::ptr::null();
+    is_ours(found); // Known before the unwinder takes its lock.
+    // SAFETY: `step` is called only while `found` lives. Nothing but frames of
+    // this library are unwound, all of which have their tables.
+    unsafe { _Unwind_Backtrace(step, (&raw mut found).cast()) };
+    found
+}
+
+// The compiler's own library, which the standard library needs already.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        data: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+/// Exports `dlsym` and `dlvsym`. The two functions named get an [`Asked`] and
+/// answer which function to go on with, or NULL if the answer is there.
+#[macro_export]
+macro_rules! hook_dlsym {
+    ($dlsym:path, $dlvsym:path) => {
+        $crate::hook_dlsym!(@ dlsym, $dlsym);
+        $crate::hook_dlsym!(@ dlvsym, $dlvsym);
+    };
+    (@ $name:ident, $asked:path) => {
+        /// Asks whether to answer ourselves, and else goes on as if it had
+        /// never been here.
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                ".cfi_startproc",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rsi",
+                ".cfi_adjust_cfa_offset 8",
+                "push rdx",
+                ".cfi_adjust_cfa_offset 8",
+                "mov rdi, rsp",
+                "call {asked}",
+                "mov r11, rax",
+                "pop rdx",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rsi",
+                ".cfi_adjust_cfa_offset -8",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -8",
+                "test r11, r11",
+                "jz 2f",
+                "jmp r11",
+                "2: mov rax, rdi",
+                "ret",
+                ".cfi_endproc",
+                asked = sym $asked,
+            );
+        }
+    };
+}

@@ -1,0 +1,153 @@
+//! The commands that read: what they promise to scripts.
+
+use std::path::Path;
+use std::process::Command;
+
+use hetrace_tests::bed::{Done, run};
+use hetrace_tests::{Platform, hetrace, trace};
+use serde_json::Value;
+
+fn command(arguments: &[&str], trace: &Path) -> Done {
+    run(Command::new(hetrace()).args(arguments).arg(trace))
+}
+
+fn tally(trace: &Path, options: &[&str]) -> Value {
+    let done = command(&[&["tally", "--json"], options].concat(), trace);
+    assert_eq!(done.status, 0, "{}", done.err);
+    serde_json::from_str(&done.out).expect("one JSON object")
+}
+
+fn row<'v>(table: &'v Value, name: &str) -> &'v Value {
+    let rows = table.as_array().expect("a table");
+    rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("no {name} in {table}"))
+}
+
+#[test]
+fn tally_tells_calls_commands_and_traffic() {
+    let traced = trace(Platform::Pocl, &["linked", "50", "20", "20"]);
+    let tables = tally(&traced.folder, &["--extended"]);
+    assert!(tables["schema"].is_u64());
+    assert_eq!((&tables["lost_events"], &tables["unfinished_calls"]), (&Value::from(0), &Value::from(0)));
+    let call = row(&tables["host"], "clSetKernelArg");
+    assert_eq!((&call["calls"], &call["api"], &call["errors"]), (&650.into(), &"opencl".into(), &0.into()));
+    for column in ["total_ns", "self_ns", "avg_ns", "min_ns", "max_ns"] {
+        assert!(call[column].is_number(), "{column}: {call}");
+    }
+    let kernels: u64 =
+        tables["device"].as_array().expect("rows").iter().filter_map(|r| r["calls"].as_u64()).sum();
+    assert_eq!(kernels, 100, "a kernel and a read each time");
+    let read = row(&tables["device"], "read");
+    assert!(read["device"].is_string() && read["queue"].is_string(), "{read}");
+    assert_eq!(row(&tables["traffic"], "read")["bytes"], 50 * 20 * 20 * 4);
+}
+
+#[test]
+fn failed_calls_are_counted_apart() {
+    let traced = trace(Platform::Pocl, &["transparent"]);
+    let tables = tally(&traced.folder, &[]);
+    let errors: u64 =
+        tables["host"].as_array().expect("rows").iter().filter_map(|r| r["errors"].as_u64()).sum();
+    assert!(errors > 20, "{errors} failed calls");
+}
+
+#[test]
+fn a_call_without_an_end_is_shown() {
+    let traced = trace(Platform::Pocl, &["ending", "hang"]);
+    assert_eq!(tally(&traced.folder, &[])["unfinished_calls"], 1);
+    let text = command(&["tally"], &traced.folder).out;
+    assert!(text.contains("clWaitForEvents") && text.contains("UNFINISHED"), "{text}");
+}
+
+#[test]
+fn print_decodes_calls_and_commands() {
+    let traced = trace(Platform::Pocl, &["linked", "1"]);
+    let text = command(&["print"], &traced.folder).out;
+    for part in ["clEnqueueNDRangeKernel(", "work_dim=2", "blocking_read=CL_TRUE", "= CL_SUCCESS", "kernel "]
+    {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    let events = command(&["print", "--events"], &traced.folder).out;
+    assert!(events.lines().count() as u64 >= traced.seen().events);
+}
+
+#[test]
+fn timeline_is_written_and_never_over_another_file() {
+    let traced = trace(Platform::Pocl, &["linked", "20"]);
+    let scratch = tempfile::tempdir().expect("scratch");
+    let out = scratch.path().join("t.pftrace");
+    let line = || {
+        let mut command = Command::new(hetrace());
+        command.arg("timeline").arg(&traced.folder).arg("-o").arg(&out);
+        run(&mut command)
+    };
+    assert_eq!(line().status, 0);
+    assert!(std::fs::metadata(&out).expect("a file").len() > 1000);
+    assert_eq!(line().status, 125, "the file is there already");
+}
+
+#[test]
+fn model_tells_every_parameter() {
+    let done = run(Command::new(hetrace()).args(["model", "opencl", "--json"]));
+    let model: Value = serde_json::from_str(&done.out).expect("JSON");
+    let functions = model["functions"].as_array().expect("functions");
+    assert!(functions.len() > 240);
+    for f in functions {
+        assert!(f["name"].is_string() && f["roles"].is_array());
+        for p in f["params"].as_array().expect("params") {
+            assert!(p["name"].is_string() && p["type"].is_string(), "{f}");
+            assert!(["in", "out", "inout", "none"].iter().any(|d| p["direction"] == **d), "{p}");
+            assert!(p["followed"].is_string() != p["waived"].is_string(), "{p}");
+        }
+    }
+    let wrong = run(Command::new(hetrace()).args(["model", "opencl", "clNoSuch"]));
+    assert_eq!(wrong.status, 125);
+    assert!(wrong.err.contains("clNoSuch"));
+}
+
+#[test]
+fn garbage_gets_one_clear_line() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let none = scratch.path().join("none");
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "no trace").expect("a file");
+    let empty = scratch.path().join("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    let garbage = scratch.path().join("garbage");
+    std::fs::create_dir(&garbage).expect("a folder");
+    std::fs::write(garbage.join("metadata"), [0x55u8; 500]).expect("a file");
+    for path in [&none, &file, &empty, &garbage] {
+        for what in ["tally", "print", "timeline"] {
+            let done = command(&[what], path);
+            assert_eq!(done.status, 125, "{what} {path:?}: {}", done.err);
+            assert_eq!(done.err.lines().count(), 1, "{what} {path:?}: {}", done.err);
+            assert!(!done.err.contains("panicked"));
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_was_cut_off_opens_and_says_where_it_ends() {
+    let traced = trace(Platform::Pocl, &["linked", "200"]);
+    let stream = std::fs::read_dir(&traced.folder)
+        .expect("a trace")
+        .flatten()
+        .find(|e| e.file_name().to_string_lossy().starts_with("opencl-"))
+        .expect("a stream");
+    let bytes = std::fs::read(stream.path()).expect("bytes");
+    std::fs::write(stream.path(), &bytes[..bytes.len() * 2 / 3]).expect("written");
+    std::fs::remove_file(traced.folder.join("hetrace/manifest.json")).expect("removed");
+    let done = command(&["tally"], &traced.folder);
+    assert_eq!(done.status, 0, "{}", done.err);
+    assert!(done.out.contains("clSetKernelArg"));
+    assert!(done.out.contains("INCOMPLETE"), "{}", done.out);
+    assert!(tally(&traced.folder, &[])["cut_at_ns"].is_number());
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let traced = trace(Platform::Pocl, &["linked", "2000"]);
+    let line = format!("{} print {} | head -1", hetrace().display(), traced.folder.display());
+    let done = run(Command::new("bash").args(["-o", "pipefail", "-c", &line]));
+    assert_eq!((done.status, done.err.as_str()), (0, ""));
+    assert_eq!(done.out.lines().count(), 1);
+}

@@ -1,0 +1,217 @@
+//! The preloaded way: complete, never twice, and to the loader that each part
+//! of the program would have reached without us.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hetrace_tests::bed::{program, run};
+use hetrace_tests::counts::{complete, lines, manifest};
+use hetrace_tests::{Done, Platform, bare, hetrace, programs, trace_with};
+use tempfile::TempDir;
+
+/// Runs a command line under trace; more than `trace` in what it is given.
+struct Run {
+    done: Done,
+    folder: PathBuf,
+    _scratch: TempDir,
+}
+
+impl Run {
+    fn new(platform: Platform, variables: &[(&str, &Path)], options: &[&str], line: &[&str]) -> Run {
+        let scratch = TempDir::new().expect("a scratch folder");
+        let folder = scratch.path().join("trace");
+        let mut command = Command::new(hetrace());
+        command.arg("run").arg("-o").arg(&folder).args(options).arg("--").args(line);
+        command.envs(platform.environment(scratch.path())).envs(variables.iter().copied());
+        Run { done: run(&mut command), folder, _scratch: scratch }
+    }
+
+    fn complete(&self) {
+        assert_eq!(self.done.status, 0, "{}", self.done.err);
+        assert!(self.done.out.contains("EXPECT"), "{}", self.done.out);
+        complete(&self.folder, &self.done.out).expect("each call recorded once");
+    }
+
+    fn way(&self) -> String {
+        manifest(&self.folder)["interposition"][0]["way"].as_str().expect("a way").to_owned()
+    }
+}
+
+fn path(name: &str) -> String {
+    program(name).display().to_string()
+}
+
+/// The API's library.
+fn library() -> PathBuf {
+    hetrace().with_file_name("libhetrace_opencl.so").canonicalize().expect("the library")
+}
+
+/// All test programs.
+fn check(platform: Platform) {
+    let mut failures = Vec::new();
+    for line in lines().iter().filter(|l| platform == Platform::Pocl || !l.pocl) {
+        let traced = trace_with(platform, &["--interpose", "preload", "--buffer", "8192"], &line.command);
+        let result = if traced.done.status != line.end {
+            Err(format!("ended with {}, not {}: {}", traced.done.status, line.end, traced.done.err))
+        } else {
+            complete(&traced.folder, &traced.done.out)
+        };
+        if let Err(what) = result {
+            failures.push(format!("{}: {what}", line.command.join(" ")));
+        }
+    }
+    assert!(failures.is_empty(), "{platform:?}:\n{}", failures.join("\n"));
+}
+
+#[test]
+fn preloaded_it_records_what_was_called_on_pocl() {
+    check(Platform::Pocl);
+}
+
+#[test]
+fn preloaded_it_records_what_was_called_on_oclgrind() {
+    // Its driver fills its dispatch table with what its names are bound to.
+    check(Platform::Oclgrind);
+}
+
+fn same(platform: Platform, line: &[&str]) {
+    let without = bare(platform, line);
+    let with = trace_with(platform, &["--interpose", "preload"], line);
+    assert_eq!(without.out, with.done.out, "{line:?}");
+    assert_eq!(without.status, with.done.status, "{line:?}: {}", with.done.err);
+    complete(&with.folder, &with.done.out).expect("each call recorded once");
+}
+
+#[test]
+fn preloaded_it_is_not_noticed() {
+    same(Platform::Pocl, &["transparent"]);
+    same(Platform::Oclgrind, &["transparent"]);
+    same(Platform::Both, &["transparent"]);
+    same(Platform::Pocl, &["errno_signal"]);
+}
+
+#[test]
+fn what_is_not_there_stays_away() {
+    same(Platform::Pocl, &["weak"]);
+    same(Platform::Pocl, &["weak", "load"]);
+}
+
+#[test]
+fn each_part_of_a_program_keeps_its_own_loader() {
+    let folder = programs().display();
+    let (system, fake) = (format!("{folder}/plugin_system.so"), format!("{folder}/plugin_fake.so"));
+    same(Platform::Pocl, &["loaders", &system, &fake]);
+    same(Platform::Pocl, &["loaders", &fake, &system]);
+    same(Platform::Pocl, &["loaders", &fake]);
+}
+
+#[test]
+fn preloaded_and_a_layer_it_records_once() {
+    let library = library();
+    for way in ["preload", "layer"] {
+        for line in [
+            &["linked"][..],
+            &["dlopened", "local"],
+            &["dlopened", "deepbind"],
+            &["dlopened", "default"],
+            &["lifecycle"],
+            &["queues"],
+            &["extension"],
+            &["ctypes_cl.py"],
+        ] {
+            // Each way with the other one set by hand.
+            let other = if way == "preload" { "OPENCL_LAYERS" } else { "LD_PRELOAD" };
+            let name = path(line[0]);
+            let line: Vec<&str> = std::iter::once(name.as_str()).chain(line[1..].iter().copied()).collect();
+            Run::new(Platform::Pocl, &[(other, &library)], &["--interpose", way], &line).complete();
+        }
+    }
+}
+
+/// A loader from before layers: the machine's, which no longer looks for them.
+fn old_loader(folder: &Path) {
+    let name = "libOpenCL.so.1";
+    let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let place = places.iter().map(|p| Path::new(p).join(name)).find(|p| p.exists());
+    let mut bytes = std::fs::read(place.expect("a loader: run scripts/install-deps.sh")).expect("readable");
+    let marker = b"OPENCL_LAYERS";
+    let found =
+        (0..bytes.len() - marker.len()).filter(|i| bytes[*i..].starts_with(marker)).collect::<Vec<_>>();
+    assert!(!found.is_empty(), "this machine's loader has no layers");
+    for place in found {
+        bytes[place] = b'N';
+    }
+    std::fs::write(folder.join(name), bytes).expect("a scratch file");
+}
+
+#[test]
+fn a_loader_without_layers_is_reached_all_the_same() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    old_loader(scratch.path());
+    let variables = [("LD_LIBRARY_PATH", scratch.path())];
+    for line in [&["linked"][..], &["dlopened", "local"], &["dlopened", "deepbind"], &["ctypes_cl.py"]] {
+        let name = path(line[0]);
+        let line: Vec<&str> = std::iter::once(name.as_str()).chain(line[1..].iter().copied()).collect();
+        let ran = Run::new(Platform::Pocl, &variables, &[], &line);
+        assert_eq!(ran.way(), "layer+preload", "{line:?}");
+        ran.complete();
+        // It is the loader that makes the difference.
+        let layer = Run::new(Platform::Pocl, &variables, &["--interpose", "layer"], &line);
+        assert_eq!(manifest(&layer.folder)["written"]["records"], 0, "{line:?}");
+    }
+}
+
+#[test]
+fn oclgrinds_launcher_stands_before_us() {
+    for line in [&["linked"][..], &["dlopened", "default"], &["queues"]] {
+        let name = path(line[0]);
+        let line: Vec<&str> = ["oclgrind", &name].into_iter().chain(line[1..].iter().copied()).collect();
+        let options: &[&str] = &["--interpose", "preload"];
+        Run::new(Platform::Pocl, &[], options, &line).complete();
+    }
+}
+
+#[test]
+#[ignore = "downloads pyopencl from PyPI"]
+fn a_wheel_keeps_the_loader_that_it_brings() {
+    const PROGRAM: &str = r#"
+import ctypes, sys, numpy, pyopencl as cl
+if "both" in sys.argv:
+    ctypes.CDLL("libOpenCL.so.1").clGetPlatformIDs(0, None, ctypes.byref(ctypes.c_uint()))
+for p in cl.get_platforms():
+    print(p.name, p.version, [d.name for d in p.get_devices()])
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+queue = cl.CommandQueue(context)
+a = numpy.arange(1000, dtype=numpy.float32)
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=a)
+program = cl.Program(context, "kernel void f(global float *x) { x[get_global_id(0)] *= 2; }").build()
+kernel = program.f
+for _ in range(10):
+    kernel(queue, a.shape, None, buffer)
+cl.enqueue_copy(queue, a, buffer)
+assert a[999] == 1998 * 512
+"#;
+    let scratch = TempDir::new().expect("a scratch folder");
+    let environment = scratch.path().join("venv");
+    let python = environment.join("bin/python").display().to_string();
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    assert_eq!(made.status, 0, "{}", made.err);
+    let got = run(Command::new(&python).args(["-m", "pip", "install", "-q", "numpy", "pyopencl"]));
+    assert_eq!(got.status, 0, "{}", got.err);
+    let file = scratch.path().join("wheel.py");
+    std::fs::write(&file, PROGRAM).expect("a scratch file");
+    let file = file.display().to_string();
+    for more in [&[][..], &["both"]] {
+        let line: Vec<&str> = [python.as_str(), &file].into_iter().chain(more.iter().copied()).collect();
+        // The wheel's loader has a list of drivers of its own.
+        let without = run(Command::new(&python).args(&line[1..]));
+        assert_eq!(without.status, 0, "{}", without.err);
+        let mut command = Command::new(hetrace());
+        let folder = scratch.path().join(format!("trace{}", more.len()));
+        command.args(["run", "--interpose", "preload", "-o"]).arg(&folder).arg("--").args(&line);
+        let with = run(&mut command);
+        assert_eq!((with.status, &with.out), (0, &without.out), "{}", with.err);
+        let seen = hetrace_tests::Seen::read(&folder).total();
+        assert_eq!(seen.get("clEnqueueNDRangeKernel"), Some(&10), "{seen:?}");
+    }
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""OpenCL under hetrace on a machine with a real GPU: one call runs everything.
+
+    opencl.py HETRACE PROGRAMS OUT
+
+HETRACE is the built binary with its libraries beside it, PROGRAMS the folder of built
+test programs (tests/programs), OUT a folder for what is worth keeping. Prints a table;
+the exit status is 1 if anything is not as it should be.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+HETRACE, PROGRAMS, OUT = (Path(p).resolve() for p in sys.argv[1:4])
+OUT.mkdir(parents=True, exist_ok=True)
+RUNS = [line.split() for line in (Path(__file__).parent.parent / "programs/check/runs.txt").read_text().splitlines()
+        if line and not line.startswith("#")]
+faults = 0
+
+
+def sh(command, **more):
+    if not shutil.which(command[0]):
+        return 127, "", f"no {command[0]}"
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, **more)
+    return (done.returncode if done.returncode >= 0 else 128 - done.returncode), done.stdout, done.stderr
+
+
+def vendors():
+    """One environment per installed implementation."""
+    folder = Path("/etc/OpenCL/vendors")
+    found = {}
+    for icd in sorted(folder.glob("*.icd")):
+        own = OUT / f"vendors-{icd.stem}"
+        own.mkdir(exist_ok=True)
+        (own / icd.name).write_text(icd.read_text())
+        found[icd.stem] = dict(os.environ, OCL_ICD_VENDORS=str(own), OPENCL_VENDOR_PATH=str(own))
+    found["all"] = dict(os.environ)
+    return found
+
+
+def expected(text):
+    total = Counter()
+    for line in re.findall(r"^EXPECT(.*)$", text, re.M):
+        total.update({k: int(v) for k, v in (i.split("=") for i in line.split()) if k != "pid"})
+    return {k: v for k, v in total.items() if not k.startswith("clIcdGet")}
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+def traced(name, command, env, options=()):
+    folder = OUT / name
+    subprocess.run(["rm", "-rf", str(folder)])
+    begin = time.monotonic()
+    status, out, err = sh([str(HETRACE), "run", "-q", *options, "-o", str(folder), "--", *command], env=env)
+    took = time.monotonic() - begin
+    if not (folder / "metadata").exists():
+        return status, out, err, took, None, None
+    _, text, problems = sh([str(HETRACE), "tally", "--json", "--extended", str(folder)])
+    try:
+        tables = json.loads(text)
+    except ValueError:
+        say("no tables:", problems[-300:])
+        tables = None
+    manifest = json.loads((folder / "hetrace/manifest.json").read_text())
+    return status, out, err, took, tables, manifest
+
+
+def main():
+    global faults
+    say(*sh(["uname", "-a"])[1].split())
+    say(sh(["nvidia-smi", "-L"])[1].strip())
+    say(sh([str(HETRACE), "doctor"])[1])
+    for platform, env in vendors().items():
+        say(f"\n== {platform}")
+        for *command, end, _ in RUNS:
+            if command[0].endswith(".py"):
+                program = [sys.executable, str(Path(__file__).parent.parent / "programs" / command[0])]
+            else:
+                program = [str(PROGRAMS / command[0])]
+            line = [*program, *command[1:]]
+            try:
+                bare_status, bare_out, bare_err = sh(line, env=env)
+                status, out, err, took, tables, manifest = traced("trace", line, env)
+            except subprocess.TimeoutExpired:
+                say("TIMEOUT", *command)
+                faults += 1
+                continue
+            what = []
+            if status != bare_status:
+                what.append(f"ended {status}, bare {bare_status}: {(err or bare_err).strip()[-200:]}")
+            if tables is None:
+                what.append("no trace")
+            else:
+                got = Counter({r["name"]: r["calls"] for r in tables["host"] if not r["name"].startswith("clIcdGet")})
+                got.update({r["name"]: r["calls"] for r in tables["unfinished"]})
+                want = expected(out)
+                if status == bare_status == int(end) and want and got != want:
+                    off = {k: (want.get(k, 0), got.get(k, 0)) for k in {*want, *got} if want.get(k, 0) != got.get(k, 0)}
+                    what.append(f"called/recorded {off}")
+                if tables["lost_events"]:
+                    what.append(f"lost {tables['lost_events']}")
+            if command[0] in ("transparent", "errno_signal") and out != bare_out:
+                pairs = [(a, b) for a, b in zip(bare_out.splitlines(), out.splitlines()) if a != b]
+                what.append(f"not unnoticed: {pairs[:4]}")
+            commands = sum(r["calls"] for r in tables["device"]) if tables else 0
+            clocks = [(c["name"], c["error_ns"], c["epochs"]) for c in manifest["device_clocks"]] if manifest else []
+            note = "" if bare_status == int(end) else f" (bare ends {bare_status}, not {end})"
+            say("FAULT" if what else "ok   ", *command, f"{took:.2f}s", f"{commands} commands", clocks, note, *what)
+            faults += bool(what)
+        measure(platform, env)
+    say(f"\n{faults} faults")
+    return bool(faults)
+
+
+def measure(platform, env):
+    """The article's iteration, in microseconds, and what it costs."""
+    for size in ("10", "100", "1000"):
+        line = [str(PROGRAMS / "linked"), "-t", "500", size, size]
+        figures = {}
+        for _ in range(3):
+            for way, options in (("bare", None), ("api", ["--no-device"]), ("default", []), ("full", ["-m", "full"])):
+                if options is None:
+                    out = sh(line, env=env)[1]
+                else:
+                    out = traced("time", line, env, options)[1]
+                found = re.search(r"us_per_iteration[ =:]*([\d.]+)", out)
+                if found:
+                    figures.setdefault(way, []).append(float(found[1]))
+        say(f"iteration {size}x{size}:", {k: min(v) for k, v in figures.items()})
+    status, out, err, took, tables, manifest = traced(f"iteration-{platform}", line[:1] + ["200", "100", "100"], env)
+    if manifest:
+        say("bytes per record:", manifest["written"]["bytes"] / max(1, manifest["written"]["records"]))
+        say(sh([str(HETRACE), "tally", str(OUT / f"iteration-{platform}")])[1])
+        say("\n".join(sh([str(HETRACE), "print", str(OUT / f"iteration-{platform}")])[1].splitlines()[-18:]))
+
+
+sys.exit(main())
