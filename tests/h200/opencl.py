@@ -33,16 +33,17 @@ def sh(command, **more):
 
 
 def vendors():
-    """One environment per installed implementation."""
-    folder = Path("/etc/OpenCL/vendors")
-    found = {}
-    for icd in sorted(folder.glob("*.icd")):
-        own = OUT / f"vendors-{icd.stem}"
+    """Environments: each implementation through the loader that programs get here, and
+    through the system's, which knows layers."""
+    base = {k: v for k, v in os.environ.items() if k not in ("OCL_ICD_FILENAMES", "OCL_ICD_VENDORS")}
+    system = "/usr/lib/x86_64-linux-gnu"
+    path = f"{system}:{base.get('LD_LIBRARY_PATH', '')}"
+    for name, library in (("nvidia", "libnvidia-opencl.so.1"), ("pocl", "libpocl.so.2")):
+        yield f"{name}, default loader", dict(base, OCL_ICD_FILENAMES=library, OCL_ICD_VENDORS=library)
+        own = OUT / f"vendors-{name}"
         own.mkdir(exist_ok=True)
-        (own / icd.name).write_text(icd.read_text())
-        found[icd.stem] = dict(os.environ, OCL_ICD_VENDORS=str(own), OPENCL_VENDOR_PATH=str(own))
-    found["all"] = dict(os.environ)
-    return found
+        (own / f"{name}.icd").write_text(library + "\n")
+        yield f"{name}, system's loader", dict(base, LD_LIBRARY_PATH=path, OCL_ICD_VENDORS=str(own))
 
 
 def expected(text):
@@ -79,8 +80,11 @@ def main():
     say(*sh(["uname", "-a"])[1].split())
     say(sh(["nvidia-smi", "-L"])[1].strip())
     say(sh([str(HETRACE), "doctor"])[1])
-    for platform, env in vendors().items():
-        say(f"\n== {platform}")
+    for platform, env in vendors():
+        status, out, _ = sh([str(PROGRAMS / "linked"), "1"], env=env)
+        say(f"\n== {platform}" + ("" if status == 0 else f": not usable here ({status})"))
+        if status != 0:
+            continue
         for *command, end, _ in RUNS:
             if command[0].endswith(".py"):
                 program = [sys.executable, str(Path(__file__).parent.parent / "programs" / command[0])]
@@ -136,11 +140,11 @@ def measure(platform, env):
                 if found:
                     figures.setdefault(way, []).append(float(found[1]))
         say(f"iteration {size}x{size}:", {k: min(v) for k, v in figures.items()})
-    status, out, err, took, tables, manifest = traced(f"iteration-{platform}", line[:1] + ["200", "100", "100"], env)
+    status, out, err, took, tables, manifest = traced(f"iteration-{platform.split()[0].strip(',')}", line[:1] + ["200", "100", "100"], env)
     if manifest:
         say("bytes per record:", manifest["written"]["bytes"] / max(1, manifest["written"]["records"]))
-        say(sh([str(HETRACE), "tally", str(OUT / f"iteration-{platform}")])[1])
-        say("\n".join(sh([str(HETRACE), "print", str(OUT / f"iteration-{platform}")])[1].splitlines()[-18:]))
+        say(sh([str(HETRACE), "tally", str(OUT / f"iteration-{platform.split()[0].strip(',')}")])[1])
+        say("\n".join(sh([str(HETRACE), "print", str(OUT / f"iteration-{platform.split()[0].strip(',')}")])[1].splitlines()[-18:]))
 
 
 sys.exit(main())

@@ -4,7 +4,7 @@
 //! kept back until nothing older can come, converted by what is
 //! known of the clock by then, and written in the order of their start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hetrace_ring::abi::{
     COMMAND_KINDS, ClockRecord, CommandRecord, ObjectRecord, PendingRecord, QueueRecord, special,
@@ -17,7 +17,7 @@ use crate::schema::{DEVICE_STREAM, QUEUE_EVENT, UNTIMED_EVENT, objects};
 use crate::time::{DeviceClock, HostClock};
 
 /// Records held back before the oldest is written whatever may come.
-const HELD: usize = 200_000;
+const HELD: usize = 50_000;
 /// How long a record is held back at most.
 const PATIENCE: u64 = 2_000_000_000;
 
@@ -30,6 +30,8 @@ pub struct Devices {
     identity: Identity,
     clocks: HashMap<u64, DeviceClock>,
     names: HashMap<u64, String>,
+    /// Devices that ran commands.
+    used: HashSet<u64>,
     /// Largest error that a clock had when times were converted by it.
     worst: HashMap<u64, u64>,
     /// Commands not converted yet.
@@ -50,6 +52,7 @@ impl Devices {
             identity: Identity { tid: identity.pid, ..identity },
             clocks: HashMap::new(),
             names: HashMap::new(),
+            used: HashSet::new(),
             worst: HashMap::new(),
             raw: Vec::new(),
             order: Resequencer::with_capacity_limit(HELD),
@@ -122,6 +125,7 @@ impl Devices {
     }
 
     fn command(&mut self, command: CommandRecord, name: &[u8], host: &HostClock) {
+        self.used.insert(command.device);
         let clock = self.clocks.entry(command.device).or_default();
         if command.times_error == 0 && command.queued != 0 {
             // The command entered its queue during the call that enqueued it,
@@ -240,7 +244,8 @@ impl Devices {
             error_ns: self.worst.get(device).copied(),
             epochs: clock.epochs(),
         };
-        self.clocks.iter().map(report).collect()
+        // A device that ran nothing has a clock that nobody asked for.
+        self.clocks.iter().filter(|(device, _)| self.used.contains(device)).map(report).collect()
     }
 }
 

@@ -211,68 +211,7 @@ extern "C" fn missing() -> usize {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod thunks {
-    // One for each function, 16 bytes apart. Each asks `choose` with its
-    // number, and goes on there with all arguments as they were.
-    std::arch::global_asm!(
-        ".text",
-        ".p2align 4",
-        "hetrace_thunks:",
-        ".rept {count}",
-        ".p2align 4",
-        "lea r11, [rip - 7]",
-        "jmp hetrace_thunk",
-        ".endr",
-        ".p2align 4",
-        "hetrace_thunk:",
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "sub rsp, 176",
-        "and rsp, -16",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
-        "movups [rsp + 48], xmm0",
-        "movups [rsp + 64], xmm1",
-        "movups [rsp + 80], xmm2",
-        "movups [rsp + 96], xmm3",
-        "lea rdi, [rip + hetrace_thunks]",
-        "sub r11, rdi",
-        "shr r11, 4",
-        "mov rdi, r11",
-        "call {choose}",
-        "mov r11, rax",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "mov rcx, [rsp + 24]",
-        "mov r8, [rsp + 32]",
-        "mov r9, [rsp + 40]",
-        "movups xmm0, [rsp + 48]",
-        "movups xmm1, [rsp + 64]",
-        "movups xmm2, [rsp + 80]",
-        "movups xmm3, [rsp + 96]",
-        "leave",
-        ".cfi_def_cfa rsp, 8",
-        "jmp r11",
-        ".cfi_endproc",
-        ".globl hetrace_thunks",
-        ".hidden hetrace_thunks",
-        count = const super::NAMES.len(),
-        choose = sym super::choose,
-    );
-
-    unsafe extern "C" {
-        pub static hetrace_thunks: [[u8; 16]; super::NAMES.len()];
-    }
-}
+mod thunks;
 
 /// The entry that asks for its caller.
 #[cfg(target_arch = "x86_64")]
