@@ -87,3 +87,46 @@ fn nothing_is_left_in_shared_memory() {
     }
     panic!("session folders are left over");
 }
+
+/// The worst case: the program may wait for room, and who makes room is gone.
+#[test]
+fn a_killed_launcher_neither_stops_the_program_nor_loses_what_was_written() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let (folder, done) = (scratch.path().join("t"), scratch.path().join("done"));
+    let polls = hetrace_tests::bed::program("polls");
+    let line = format!("{} user 3000000; echo $? > {}", polls.display(), done.display());
+    let mut launcher = Command::new(hetrace())
+        .args(["run", "-q", "-m", "full", "--on-full", "block", "--buffer", "64", "-o"])
+        .arg(&folder)
+        .args(["--", "sh", "-c", &line])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("hetrace");
+    // Until something was written.
+    let stream = || {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with("opencl-")).count() > 0
+    };
+    for _ in 0..1000 {
+        if stream() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    launcher.kill().expect("killed");
+    launcher.wait().expect("buried");
+    let mut ended = String::new();
+    for _ in 0..6000 {
+        ended = std::fs::read_to_string(&done).unwrap_or_default();
+        if ended.ends_with('\n') {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(ended, "0\n", "the program goes on to its own end");
+    let tally = run(Command::new(hetrace()).arg("tally").arg(&folder));
+    assert_eq!(tally.status, 0, "{}", tally.err);
+    assert!(tally.out.contains("clGetEventInfo") && tally.out.contains("INCOMPLETE"), "{}", tally.out);
+    // The next run clears away what the dead launcher left in shared memory.
+    trace(Platform::Pocl, &["linked", "1"]);
+}

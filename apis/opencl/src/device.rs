@@ -154,7 +154,7 @@ pub fn collect(all: bool) {
     if collected > 0 {
         // The drainer orders commands; it must know how far it may go. What is
         // known of one thread's commands says nothing of the others'.
-        tell_pending(if all { left } else { Left { oldest: 1, ..left } });
+        tell_pending(if all { left } else { Left { oldest: 1 } });
     }
 }
 
@@ -169,10 +169,10 @@ fn collect_finished(all: bool) -> (u32, Left) {
     (collected, left)
 }
 
-/// Records how many commands are under way, and since when the oldest.
+/// Records since when the oldest command is under way.
 fn tell_pending(left: Left) {
     let lost = LOST.swap(0, Ordering::Relaxed);
-    let record = PendingRecord { outstanding: left.commands, lost, oldest: left.oldest };
+    let record = PendingRecord { lost, oldest: left.oldest };
     // SAFETY: plain data.
     unsafe { record_extra(special::PENDING, Body(&record, std::ptr::null())) };
 }

@@ -129,15 +129,12 @@ pub enum Progress {
 /// What is still under way.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Left {
-    /// How many commands.
-    pub commands: u64,
     /// Counter value when the oldest was enqueued; 0 if there is none.
     pub oldest: u64,
 }
 
 impl Left {
     fn add(&mut self, other: Left) {
-        self.commands += other.commands;
         self.oldest = match (self.oldest, other.oldest) {
             (0, there) | (there, 0) => there,
             (a, b) => a.min(b),
@@ -176,7 +173,7 @@ fn collect_block(block: &Block, finished: &mut impl FnMut(&Pending) -> Progress)
     if block.collecting.swap(true, Ordering::Acquire) {
         let commands = block.head.load(Ordering::Relaxed).wrapping_sub(block.tail.load(Ordering::Relaxed));
         // The other thread will tell; until then nothing is certain.
-        return Left { commands, oldest: u64::from(commands > 0) };
+        return Left { oldest: u64::from(commands > 0) };
     }
     let tail = block.tail.load(Ordering::Relaxed);
     // Pairs with the Release store in `push`.
@@ -212,5 +209,5 @@ fn collect_block(block: &Block, finished: &mut impl FnMut(&Pending) -> Progress)
     // Pairs with the Acquire load in `push`: these slots are the owner's again.
     block.tail.store(done, Ordering::Release);
     block.collecting.store(false, Ordering::Release);
-    Left { commands: head.wrapping_sub(done), oldest }
+    Left { oldest }
 }

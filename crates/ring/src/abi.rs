@@ -303,11 +303,9 @@ pub struct QueueRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PendingRecord {
-    /// Commands of this process that were enqueued and not yet reported.
-    pub outstanding: u64,
     /// Commands whose completion or times could not be learned.
     pub lost: u64,
-    /// Counter value when the oldest of the outstanding was enqueued; 0 if
+    /// Counter value when the oldest command under way was enqueued; 0 if
     /// there is none.
     pub oldest: u64,
 }

@@ -351,19 +351,23 @@ impl Writer {
             let fold = if self.fold_open { FOLD_RECORD } else { 0 };
             let Some(header) = self.header() else { return Room::Detached };
             let size = header.data_bytes;
-            let used = self.end.wrapping_sub(header.tail.released());
-            if used > size / 4 {
+            let free_until = header.tail.released().wrapping_add(size);
+            // Read once: a signal handler may move it at any moment.
+            // SAFETY: a word of ours.
+            let end = unsafe { (&raw const self.end).read_volatile() };
+            let free = free_until.wrapping_sub(end);
+            if free < size - size / 4 {
                 wake(&control.wake);
             }
             let need = (length + fold) as u64;
-            if used.wrapping_add(need) <= size {
+            if need <= free && free <= size {
                 if self.fold_open {
                     self.close_fold();
                 }
+                self.free_until = free_until;
                 // Come back after a quarter, to see whether to wake the drainer.
-                let free = size - used - fold as u64;
-                self.free_until = self.end.wrapping_add(free);
-                self.limit = self.end.wrapping_add(free.min((size / 4).max(length as u64)));
+                let quarter = end.wrapping_add(need.max(size / 4));
+                self.limit = if quarter.wrapping_sub(end) < free { quarter } else { free_until };
                 return Room::Yes;
             }
             if !block || !drainer_lives(control, naps) {
@@ -390,8 +394,16 @@ fn drainer_lives(control: &Control, naps: u32) -> bool {
     if control.drainer_alive.load(Ordering::Relaxed) == 0 {
         return false;
     }
+    if naps % 256 != 255 {
+        return true;
+    }
     // SAFETY: signal 0 only asks whether the process is there.
-    naps % 256 != 255 || unsafe { libc::kill(control.launcher as libc::pid_t, 0) } == 0
+    let there = unsafe { libc::kill(control.launcher as libc::pid_t, 0) } == 0 || errno() != libc::ESRCH;
+    if !there {
+        // Said for all: nobody needs to ask again.
+        control.drainer_alive.store(0, Ordering::Relaxed);
+    }
+    there
 }
 
 fn errno() -> i32 {

@@ -19,7 +19,7 @@ use crate::time::HostClock;
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
-/// Half a period of the 40 bits of time in a ring's records.
+/// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
 /// A ring being drained.
@@ -60,6 +60,10 @@ pub struct Drainer {
     seen: HashSet<OsString>,
     devices: HashMap<u32, Devices>,
     processes: Vec<Process>,
+    /// When each process started, in the kernel's units.
+    starts: HashMap<u32, u64>,
+    /// Devices of processes that are gone.
+    done: Vec<Devices>,
     /// Finished rings' streams, for their counts.
     written: (u64, u64),
     unwritten: u64,
@@ -82,6 +86,8 @@ impl Drainer {
             seen: HashSet::new(),
             devices: HashMap::new(),
             processes: Vec::new(),
+            starts: HashMap::new(),
+            done: Vec::new(),
             written: (0, 0),
             unwritten: 0,
             threads: Vec::new(),
@@ -121,7 +127,8 @@ impl Drainer {
         let header = ring.header();
         let (api, pid) = (header.api as usize, header.pid);
         let Some(name) = self.apis.get(api) else { return Err(RingError::Size(api as u64)) };
-        if !self.processes.iter().any(|p| p.pid == pid) {
+        // Process ids come again; when a process started tells them apart.
+        if self.starts.insert(pid, header.process_start) != Some(header.process_start) {
             self.processes.push(Process { pid, parent: header.parent, command: arguments(&header.command) });
         }
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -167,6 +174,7 @@ impl Drainer {
             devices.advance(now, &self.folder, host);
         }
         self.retire(host, false);
+        self.retire_devices(host);
     }
 
     /// Processes with a ring that live still.
@@ -211,11 +219,12 @@ impl Drainer {
         }
     }
 
-    /// Takes the rest and ends everything.
-    pub fn finish(&mut self, host: &HostClock) {
-        self.discover();
-        self.retire(host, true);
-        for devices in self.devices.values_mut() {
+    /// Ends the device streams of processes that have no ring any more.
+    fn retire_devices(&mut self, host: &HostClock) {
+        let kept = |pid: &u32| self.sources.iter().any(|s| s.pid == *pid);
+        let gone: Vec<u32> = self.devices.keys().filter(|pid| !kept(pid)).copied().collect();
+        for pid in gone {
+            let Some(mut devices) = self.devices.remove(&pid) else { continue };
             devices.finish(&self.folder, host);
             for stream in devices.streams() {
                 let (bytes, records, unwritten) = stream.counts();
@@ -223,7 +232,15 @@ impl Drainer {
                 self.written.1 += bytes;
                 self.unwritten += unwritten;
             }
+            self.done.push(devices);
         }
+    }
+
+    /// Takes the rest and ends everything.
+    pub fn finish(&mut self, host: &HostClock) {
+        self.discover();
+        self.retire(host, true);
+        self.retire_devices(host);
     }
 
     /// Records and bytes written.
@@ -238,7 +255,7 @@ impl Drainer {
 
     /// Devices by process.
     pub fn devices(&self) -> impl Iterator<Item = &Devices> {
-        self.devices.values()
+        self.devices.values().chain(&self.done)
     }
 
     /// Version of a library found in a program that does not fit this launcher.

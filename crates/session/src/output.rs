@@ -155,8 +155,20 @@ impl Stream {
     fn write(&mut self) -> io::Result<u64> {
         if self.file.is_none() {
             let suffix = if self.folder.compress { ".zst" } else { "" };
-            let path = self.folder.path.join(format!("{}{suffix}", self.name));
-            self.file = Some(OpenOptions::new().append(true).create_new(true).open(path)?);
+            // A process id that came again: its first streams have the plain name.
+            let open = |n: u32| {
+                let again = if n == 0 { String::new() } else { format!("-again-{n}") };
+                let path = self.folder.path.join(format!("{}{again}{suffix}", self.name));
+                OpenOptions::new().append(true).create_new(true).open(path)
+            };
+            let mut file = open(0);
+            for n in 1..1000 {
+                if !matches!(&file, Err(e) if e.kind() == io::ErrorKind::AlreadyExists) {
+                    break;
+                }
+                file = open(n);
+            }
+            self.file = Some(file?);
         }
         let Some(file) = &mut self.file else { return Ok(0) };
         if self.folder.compress {

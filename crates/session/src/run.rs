@@ -191,7 +191,7 @@ fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
     flags
 }
 
-/// Tells programs which launches' buffers are stored. Nobody reads it yet.
+/// Tells programs which launches' buffers are stored. No program has started yet.
 fn choose_buffers(control: &abi::Control, options: &RunOptions) {
     control.buffer_cap.store(options.buffer_cap, Ordering::Relaxed);
     for (choice, (kernel, launches)) in control.buffer_choices.iter().zip(&options.buffers) {
