@@ -194,8 +194,14 @@ fn behind(p: &Param, ok: Option<&str>) -> String {
 
 /// The closure that runs the real function, or what stands for it.
 fn real_call(f: &Function, real: &str, args: &str, ok: &str) -> String {
-    if f.hook.is_some() {
-        return format!("move |time| crate::hooks::{}(time, {args})", f.name);
+    if let Some(why) = &f.hook {
+        let hook = format!("crate::hooks::{}(time, {args})", f.name);
+        // One that serves an option is a cold detour.
+        return if why.starts_with("--") {
+            format!("move |time| if on & HOOK == 0 {{ {real}({args}) }} else {{ {hook} }}")
+        } else {
+            format!("move |time| {hook}")
+        };
     }
     let has = |name: &str| f.params.iter().any(|p| p.name == name);
     let Some(command) = f.command.as_ref().filter(|_| has("event")) else {

@@ -146,7 +146,7 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
 pub fn note(text: &[u8]) {
     if let Some(session) = session() {
         // SAFETY: the control file stays mapped.
-        unsafe { hetrace_ring::writer::note(session.control, text) };
+        unsafe { hetrace_ring::note::note(session.control, text) };
     }
 }
 

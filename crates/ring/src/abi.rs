@@ -95,7 +95,7 @@ pub struct Control {
     pub rings_failed: AtomicU32,
     /// Calls lost because no ring could be made.
     pub calls_without_ring: AtomicU64,
-    /// Bytes used of the notes' pages; see [`crate::writer::note`].
+    /// Bytes used of the notes' pages; see [`crate::note::note`].
     pub notes_used: AtomicU32,
     /// Notes that found no room.
     pub notes_lost: AtomicU32,

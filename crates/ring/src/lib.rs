@@ -23,6 +23,7 @@ pub mod abi;
 pub mod clock;
 pub mod cursor;
 mod map;
+pub mod note;
 mod primitive;
 pub mod reader;
 pub mod record;

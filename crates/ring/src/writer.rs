@@ -147,9 +147,12 @@ impl Writer {
         self.depth = self.depth.wrapping_add(1);
         compiler_fence(Ordering::SeqCst);
         let end = self.end.wrapping_add(length as u64);
-        if (end > self.limit || self.depth != 1) && self.make_room(length) != Room::Yes {
-            self.finish();
-            return None;
+        if self.depth != 1 || end > self.limit {
+            let room = self.make_room(length);
+            if room != Room::Yes {
+                self.abandon(room);
+                return None;
+            }
         }
         let position = self.reserve(length as u64);
         // Read now and not before, so that time never runs backwards in a ring.
@@ -201,22 +204,44 @@ impl Writer {
             self.depth = self.depth.wrapping_sub(1);
             return;
         }
-        loop {
-            // SAFETY: a word of ours; a handler may change it at any moment.
-            let end = unsafe { (&raw const self.end).read_volatile() };
-            if let Some(header) = self.header() {
-                header.head.publish(end);
-            }
-            compiler_fence(Ordering::SeqCst);
-            self.depth = 0;
-            compiler_fence(Ordering::SeqCst);
-            // SAFETY: as above.
-            if unsafe { (&raw const self.end).read_volatile() } == end {
-                return;
-            }
-            // A handler wrote a record between the two, and saw us at work.
+        let end = self.publish();
+        // SAFETY: a word of ours; a handler may change it at any moment.
+        if unsafe { (&raw const self.end).read_volatile() } != end {
+            self.publish_again(end);
+        }
+    }
+
+    /// Publishes up to the end, and lets handlers publish from now on.
+    #[inline(always)]
+    fn publish(&mut self) -> u64 {
+        // SAFETY: a word of ours; a handler may change it at any moment.
+        let end = unsafe { (&raw const self.end).read_volatile() };
+        // SAFETY: attached, or there would have been no room.
+        unsafe { (*self.header).head.publish(end) };
+        compiler_fence(Ordering::SeqCst);
+        self.depth = 0;
+        compiler_fence(Ordering::SeqCst);
+        end
+    }
+
+    /// A handler wrote a record between the two, and saw us at work.
+    #[cold]
+    #[inline(never)]
+    fn publish_again(&mut self, mut published: u64) {
+        // SAFETY: as in `publish`.
+        while unsafe { (&raw const self.end).read_volatile() } != published {
             self.depth = 1;
             compiler_fence(Ordering::SeqCst);
+            published = self.publish();
+        }
+    }
+
+    /// Ends a record that could not be written.
+    #[cold]
+    fn abandon(&mut self, room: Room) {
+        match room {
+            Room::Detached => self.depth = self.depth.wrapping_sub(1),
+            _ => self.finish(),
         }
     }
 
@@ -445,35 +470,4 @@ pub fn wake(word: &AtomicU32) {
     }
     // SAFETY: a futex word in memory that stays mapped.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
-}
-
-/// Leaves a short text for the report (`untraced extension clFooXYZ`).
-///
-/// ```text
-///   notes pages: │ u16 length │ text │ u16 length │ text │ …
-/// ```
-/// The length is stored last, so a reader stops at a note that is not finished.
-///
-/// # Safety
-/// `control` is the start of a mapped control file.
-pub unsafe fn note(control: *const Control, text: &[u8]) {
-    // SAFETY: promised by the caller.
-    let header = unsafe { &*control };
-    let text = &text[..text.len().min(500)];
-    let room = (crate::abi::NOTE_PAGES * PAGE) as u32;
-    let need = text.len() as u32 + 2;
-    let at = header.notes_used.fetch_add(need, Ordering::Relaxed);
-    if at.saturating_add(need) > room {
-        header.notes_used.fetch_sub(need, Ordering::Relaxed);
-        header.notes_lost.fetch_add(1, Ordering::Relaxed);
-        return;
-    }
-    // SAFETY: `at .. at + need` lies in the notes' pages, and the addition
-    // above made it this caller's alone.
-    unsafe {
-        let place = control.cast::<u8>().add(PAGE + at as usize).cast_mut();
-        place.add(2).copy_from_nonoverlapping(text.as_ptr(), text.len());
-        std::sync::atomic::fence(Ordering::Release);
-        place.cast::<u16>().write_unaligned((text.len() as u16).to_le());
-    }
 }

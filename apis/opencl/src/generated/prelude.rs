@@ -7,6 +7,7 @@ pub use std::ptr::{null, null_mut};
 use std::ffi::CStr;
 
 pub use hetrace_interpose::put::{Caps, bytes, list, one, seq, text, texts};
+pub use hetrace_interpose::ring::abi::flag::HOOK;
 pub use hetrace_interpose::{Real, call, extension, poll, wrapper};
 
 pub use super::real;
