@@ -100,7 +100,7 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         "move |result| {{ {}{exit} }}",
         if uses_ok { format!("let ok = {ok}; ") } else { "let _ = result; ".to_owned() }
     );
-    let call = real_call(f, &real, &args, &ok);
+    let call = real_call(f, &real, &args, &ok, true);
     let after = after(f);
     if entry.contains("caps") || exit.contains("caps") {
         body.push_str("    let caps = Caps::current();\n");
@@ -113,6 +113,15 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
             "    poll(on, {id}, {known}, {key}, move || {entry}, {call}, {answer}, {exit}, {after})"
         );
     } else {
+        // A hook that serves an option is a detour: the way without it is kept
+        // as short as that of any other function.
+        if f.command.is_none() && f.hook.as_ref().is_some_and(|why| why.starts_with("--")) {
+            let plain = real_call(f, &real, &args, &ok, false);
+            let _ = writeln!(
+                body,
+                "    if on & HOOK == 0 {{ return call(on, {id}, move || {entry}, {plain}, {exit}, {after}); }}"
+            );
+        }
         let _ = writeln!(body, "    call(on, {id}, move || {entry}, {call}, {exit}, {after})");
     }
     if by_loader {
@@ -193,15 +202,9 @@ fn behind(p: &Param, ok: Option<&str>) -> String {
 }
 
 /// The closure that runs the real function, or what stands for it.
-fn real_call(f: &Function, real: &str, args: &str, ok: &str) -> String {
-    if let Some(why) = &f.hook {
-        let hook = format!("crate::hooks::{}(time, {args})", f.name);
-        // One that serves an option is a cold detour.
-        return if why.starts_with("--") {
-            format!("move |time| if on & HOOK == 0 {{ {real}({args}) }} else {{ {hook} }}")
-        } else {
-            format!("move |time| {hook}")
-        };
+fn real_call(f: &Function, real: &str, args: &str, ok: &str, hooked: bool) -> String {
+    if f.hook.is_some() && hooked {
+        return format!("move |time| crate::hooks::{}(time, {args})", f.name);
     }
     let has = |name: &str| f.params.iter().any(|p| p.name == name);
     let Some(command) = f.command.as_ref().filter(|_| has("event")) else {

@@ -46,6 +46,24 @@ unsafe fn put(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u
     }
 }
 
+/// As [`put`], for a call whose entry was recorded: a process that was forked
+/// in between has no part in it, and attaches to no ring for it.
+///
+/// # Safety
+/// As [`put`].
+#[inline(always)]
+unsafe fn put_exit(writer: &mut Writer, id: u16, fields: impl Put + Copy) {
+    let length = HEAD + fields.size();
+    let body = |at: *mut u8| {
+        // SAFETY: `length` was made from the fields' size.
+        unsafe { fields.put(at) };
+    };
+    // SAFETY: `body` writes what `length` says, and that is not too much.
+    if length > MAX_RECORD || unsafe { writer.record(id, length, body) }.is_none() {
+        writer.lose_call();
+    }
+}
+
 /// As [`put`], at a time read earlier. Answers whether there was room.
 ///
 /// # Safety
@@ -71,7 +89,9 @@ unsafe fn put_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u6
 #[inline(never)]
 unsafe fn put_again(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     if writer.attached() {
-        writer.lose_call();
+        if !writer.is_inside() {
+            writer.lose_call();
+        }
         return None;
     }
     // A process that was forked: its writer is empty, and gets a ring now.
@@ -108,20 +128,15 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
         return result;
     }
     let Some(writer) = writer() else { return real(clock::ticks()) };
-    if writer.inside != 0 {
-        return real(clock::ticks());
-    }
     // SAFETY: promised by the caller.
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
     if time.is_some() {
         // A real function may have forked or ended this thread's ring: look again.
         // SAFETY: as in `writer`.
-        if let Some(writer) = unsafe { tls::get().as_mut() }
-            && writer.attached()
-        {
+        if let Some(writer) = unsafe { tls::get().as_mut() } {
             // SAFETY: promised by the caller.
-            unsafe { put(writer, id + 1, exit(result)) };
+            unsafe { put_exit(writer, id + 1, exit(result)) };
         }
     }
     after();
@@ -154,9 +169,6 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
         return result;
     }
     let Some(writer) = writer() else { return real(clock::ticks()) };
-    if writer.inside != 0 {
-        return real(clock::ticks());
-    }
     if writer.continues_poll(id + 2, &key, arguments) {
         let before = clock::ticks();
         let result = real(before);
@@ -210,11 +222,11 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 /// Runs `work`, during which this thread's calls are the tracer's own.
 pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
     let Some(writer) = writer() else { return work() };
-    writer.inside += 1;
+    writer.enter();
     let result = work();
     // SAFETY: as in `writer`; the thread's writer may have changed meanwhile.
     if let Some(writer) = unsafe { tls::get().as_mut() } {
-        writer.inside = writer.inside.saturating_sub(1);
+        writer.leave();
     }
     result
 }

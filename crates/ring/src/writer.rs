@@ -39,7 +39,7 @@ pub struct Writer {
     /// the writing of another, which alone publishes then.
     depth: u32,
     /// The tracer itself is calling the API; such calls are not recorded.
-    pub inside: u32,
+    inside: u32,
     header: *const RingHeader,
     control: *const Control,
     /// The last poll: what was asked and answered, and where the ring stood.
@@ -95,6 +95,23 @@ impl Writer {
     pub fn header(&self) -> Option<&RingHeader> {
         // SAFETY: null or what `attach` was promised.
         unsafe { self.header.as_ref() }
+    }
+
+    /// The tracer itself calls the API from now on: nothing is recorded.
+    pub fn enter(&mut self) {
+        self.inside = self.inside.wrapping_add(1);
+        // Every record takes the slow path, which knows.
+        self.limit = 0;
+    }
+
+    /// Ends what [`Writer::enter`] began; the next record finds its room anew.
+    pub fn leave(&mut self) {
+        self.inside = self.inside.saturating_sub(1);
+    }
+
+    /// Whether the tracer itself is calling.
+    pub fn is_inside(&self) -> bool {
+        self.inside != 0
     }
 
     /// Forgets the ring, so that the next call attaches anew.
@@ -350,6 +367,9 @@ impl Writer {
     fn make_room(&mut self, length: usize) -> Room {
         if self.control.is_null() || self.header.is_null() {
             return Room::Detached;
+        }
+        if self.inside != 0 {
+            return Room::No;
         }
         if self.depth != 1 {
             // A signal handler interrupted the writing of a record: it takes

@@ -467,7 +467,8 @@ extension! { 119 clGetSVMSuggestedTypeIndexKHR(context: P, required_capabilities
 } }
 wrapper! { #[unsafe(no_mangle)] 120 clGetPlatformIDs(num_entries: u32, platforms: *mut P, num_platforms: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 376, move || (num_entries,), move |time| if on & HOOK == 0 { real::clGetPlatformIDs(num_entries, platforms, num_platforms) } else { crate::hooks::clGetPlatformIDs(time, num_entries, platforms, num_platforms) }, move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 376, move || (num_entries,), move |_| real::clGetPlatformIDs(num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ()); }
+    call(on, 376, move || (num_entries,), move |time| crate::hooks::clGetPlatformIDs(time, num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 121 clGetPlatformInfo(platform: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
@@ -475,7 +476,8 @@ wrapper! { #[unsafe(no_mangle)] 121 clGetPlatformInfo(platform: P, param_name: u
 } }
 wrapper! { #[unsafe(no_mangle)] 122 clGetDeviceIDs(platform: P, device_type: u64, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 382, move || (platform,device_type,num_entries,), move |time| if on & HOOK == 0 { real::clGetDeviceIDs(platform, device_type, num_entries, devices, num_devices) } else { crate::hooks::clGetDeviceIDs(time, platform, device_type, num_entries, devices, num_devices) }, move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 382, move || (platform,device_type,num_entries,), move |_| real::clGetDeviceIDs(platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ()); }
+    call(on, 382, move || (platform,device_type,num_entries,), move |time| crate::hooks::clGetDeviceIDs(time, platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 123 clGetDeviceInfo(device: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
@@ -483,7 +485,8 @@ wrapper! { #[unsafe(no_mangle)] 123 clGetDeviceInfo(device: P, param_name: u32, 
 } }
 wrapper! { #[unsafe(no_mangle)] 124 clCreateSubDevices(in_device: P, properties: *const i64, num_devices: u32, out_devices: *mut P, num_devices_ret: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 388, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |time| if on & HOOK == 0 { real::clCreateSubDevices(in_device, properties, num_devices, out_devices, num_devices_ret) } else { crate::hooks::clCreateSubDevices(time, in_device, properties, num_devices, out_devices, num_devices_ret) }, move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 388, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |_| real::clCreateSubDevices(in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ()); }
+    call(on, 388, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |time| crate::hooks::clCreateSubDevices(time, in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 125 clRetainDevice(device: P) -> i32, on, {
     call(on, 391, move || (device,), move |_| real::clRetainDevice(device), move |result| { let _ = result; (result,) }, || ())
@@ -503,12 +506,14 @@ wrapper! { #[unsafe(no_mangle)] 129 clGetHostTimer(device: P, host_timestamp: *m
 wrapper! { #[unsafe(no_mangle)] 130 clCreateContext(properties: *const i64, num_devices: u32, devices: *const P, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 406, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |time| if on & HOOK == 0 { real::clCreateContext(properties, num_devices, devices, pfn_notify, user_data, errcode_ret) } else { crate::hooks::clCreateContext(time, properties, num_devices, devices, pfn_notify, user_data, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 406, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |_| real::clCreateContext(properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 406, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clCreateContext(time, properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 clCreateContextFromType(properties: *const i64, device_type: u64, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 409, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |time| if on & HOOK == 0 { real::clCreateContextFromType(properties, device_type, pfn_notify, user_data, errcode_ret) } else { crate::hooks::clCreateContextFromType(time, properties, device_type, pfn_notify, user_data, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 409, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |_| real::clCreateContextFromType(properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 409, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |time| crate::hooks::clCreateContextFromType(time, properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 132 clRetainContext(context: P) -> i32, on, {
     call(on, 412, move || (context,), move |_| real::clRetainContext(context), move |result| { let _ = result; (result,) }, || ())
@@ -540,17 +545,20 @@ wrapper! { #[unsafe(no_mangle)] 139 clGetCommandQueueInfo(command_queue: P, para
 } }
 wrapper! { #[unsafe(no_mangle)] 140 clCreateBuffer(context: P, flags: u64, size: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 436, move || (context,flags,size,host_ptr,), move |time| if on & HOOK == 0 { real::clCreateBuffer(context, flags, size, host_ptr, errcode_ret) } else { crate::hooks::clCreateBuffer(time, context, flags, size, host_ptr, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 436, move || (context,flags,size,host_ptr,), move |_| real::clCreateBuffer(context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 436, move || (context,flags,size,host_ptr,), move |time| crate::hooks::clCreateBuffer(time, context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 clCreateBufferWithProperties(context: P, properties: *const u64, flags: u64, size: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 439, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |time| if on & HOOK == 0 { real::clCreateBufferWithProperties(context, properties, flags, size, host_ptr, errcode_ret) } else { crate::hooks::clCreateBufferWithProperties(time, context, properties, flags, size, host_ptr, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 439, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |_| real::clCreateBufferWithProperties(context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 439, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |time| crate::hooks::clCreateBufferWithProperties(time, context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 clCreateSubBuffer(buffer: P, flags: u64, buffer_create_type: u32, buffer_create_info: *const c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 442, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |time| if on & HOOK == 0 { real::clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info, errcode_ret) } else { crate::hooks::clCreateSubBuffer(time, buffer, flags, buffer_create_type, buffer_create_info, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 442, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |_| real::clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 442, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |time| crate::hooks::clCreateSubBuffer(time, buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 clCreateImage(context: P, flags: u64, image_format: *const [u8; 8], image_desc: *const [u8; 72], host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
@@ -559,18 +567,22 @@ wrapper! { #[unsafe(no_mangle)] 143 clCreateImage(context: P, flags: u64, image_
 wrapper! { #[unsafe(no_mangle)] 144 clCreateImageWithProperties(context: P, properties: *const u64, flags: u64, image_format: *const [u8; 8], image_desc: *const [u8; 72], host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 448, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| if on & HOOK == 0 { real::clCreateImageWithProperties(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret) } else { crate::hooks::clCreateImageWithProperties(time, context, properties, flags, image_format, image_desc, host_ptr, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 448, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |_| real::clCreateImageWithProperties(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 448, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| crate::hooks::clCreateImageWithProperties(time, context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 145 clCreatePipe(context: P, flags: u64, pipe_packet_size: u32, pipe_max_packets: u32, properties: *const i64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 451, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |time| if on & HOOK == 0 { real::clCreatePipe(context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret) } else { crate::hooks::clCreatePipe(time, context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 451, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |_| real::clCreatePipe(context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 451, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |time| crate::hooks::clCreatePipe(time, context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 clRetainMemObject(memobj: P) -> i32, on, {
-    call(on, 454, move || (memobj,), move |time| if on & HOOK == 0 { real::clRetainMemObject(memobj) } else { crate::hooks::clRetainMemObject(time, memobj) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 454, move || (memobj,), move |_| real::clRetainMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 454, move || (memobj,), move |time| crate::hooks::clRetainMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 147 clReleaseMemObject(memobj: P) -> i32, on, {
-    call(on, 457, move || (memobj,), move |time| if on & HOOK == 0 { real::clReleaseMemObject(memobj) } else { crate::hooks::clReleaseMemObject(time, memobj) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 457, move || (memobj,), move |_| real::clReleaseMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 457, move || (memobj,), move |time| crate::hooks::clReleaseMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 148 clGetSupportedImageFormats(context: P, flags: u64, image_type: u32, num_entries: u32, image_formats: *mut [u8; 8], num_image_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
@@ -618,12 +630,14 @@ wrapper! { #[unsafe(no_mangle)] 159 clGetSamplerInfo(sampler: P, param_name: u32
 wrapper! { #[unsafe(no_mangle)] 160 clCreateProgramWithSource(context: P, count: u32, strings: *const P, lengths: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 496, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |time| if on & HOOK == 0 { real::clCreateProgramWithSource(context, count, strings, lengths, errcode_ret) } else { crate::hooks::clCreateProgramWithSource(time, context, count, strings, lengths, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 496, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |_| real::clCreateProgramWithSource(context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 496, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |time| crate::hooks::clCreateProgramWithSource(time, context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 clCreateProgramWithBinary(context: P, num_devices: u32, device_list: *const P, lengths: *const u64, binaries: *const P, binary_status: *mut i32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 499, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |time| if on & HOOK == 0 { real::clCreateProgramWithBinary(context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret) } else { crate::hooks::clCreateProgramWithBinary(time, context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret) }, move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 499, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |_| real::clCreateProgramWithBinary(context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ()); }
+    call(on, 499, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |time| crate::hooks::clCreateProgramWithBinary(time, context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 clCreateProgramWithBuiltInKernels(context: P, num_devices: u32, device_list: *const P, kernel_names: *const i8, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
@@ -632,7 +646,8 @@ wrapper! { #[unsafe(no_mangle)] 162 clCreateProgramWithBuiltInKernels(context: P
 } }
 wrapper! { #[unsafe(no_mangle)] 163 clCreateProgramWithIL(context: P, il: *const c_void, length: u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 505, move || (context,il,length,), move |time| if on & HOOK == 0 { real::clCreateProgramWithIL(context, il, length, errcode_ret) } else { crate::hooks::clCreateProgramWithIL(time, context, il, length, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 505, move || (context,il,length,), move |_| real::clCreateProgramWithIL(context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 505, move || (context,il,length,), move |time| crate::hooks::clCreateProgramWithIL(time, context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 clRetainProgram(program: P) -> i32, on, {
     call(on, 508, move || (program,), move |_| real::clRetainProgram(program), move |result| { let _ = result; (result,) }, || ())
@@ -642,16 +657,19 @@ wrapper! { #[unsafe(no_mangle)] 165 clReleaseProgram(program: P) -> i32, on, {
 } }
 wrapper! { #[unsafe(no_mangle)] 166 clBuildProgram(program: P, num_devices: u32, device_list: *const P, options: *const i8, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 514, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |time| if on & HOOK == 0 { real::clBuildProgram(program, num_devices, device_list, options, pfn_notify, user_data) } else { crate::hooks::clBuildProgram(time, program, num_devices, device_list, options, pfn_notify, user_data) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 514, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |_| real::clBuildProgram(program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 514, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |time| crate::hooks::clBuildProgram(time, program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 clCompileProgram(program: P, num_devices: u32, device_list: *const P, options: *const i8, num_input_headers: u32, input_headers: *const P, header_include_names: *const P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 517, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |time| if on & HOOK == 0 { real::clCompileProgram(program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data) } else { crate::hooks::clCompileProgram(time, program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 517, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |_| real::clCompileProgram(program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 517, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |time| crate::hooks::clCompileProgram(time, program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 168 clLinkProgram(context: P, num_devices: u32, device_list: *const P, options: *const i8, num_input_programs: u32, input_programs: *const P, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 520, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |time| if on & HOOK == 0 { real::clLinkProgram(context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret) } else { crate::hooks::clLinkProgram(time, context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 520, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |_| real::clLinkProgram(context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 520, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clLinkProgram(time, context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 169 clSetProgramReleaseCallback(program: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     call(on, 523, move || (program,pfn_notify,user_data,), move |_| real::clSetProgramReleaseCallback(program, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
@@ -692,10 +710,12 @@ wrapper! { #[unsafe(no_mangle)] 178 clReleaseKernel(kernel: P) -> i32, on, {
 } }
 wrapper! { #[unsafe(no_mangle)] 179 clSetKernelArg(kernel: P, arg_index: u32, arg_size: u64, arg_value: *const c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 553, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |time| if on & HOOK == 0 { real::clSetKernelArg(kernel, arg_index, arg_size, arg_value) } else { crate::hooks::clSetKernelArg(time, kernel, arg_index, arg_size, arg_value) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 553, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |_| real::clSetKernelArg(kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 553, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |time| crate::hooks::clSetKernelArg(time, kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 180 clSetKernelArgSVMPointer(kernel: P, arg_index: u32, arg_value: *const c_void) -> i32, on, {
-    call(on, 556, move || (kernel,arg_index,arg_value,), move |time| if on & HOOK == 0 { real::clSetKernelArgSVMPointer(kernel, arg_index, arg_value) } else { crate::hooks::clSetKernelArgSVMPointer(time, kernel, arg_index, arg_value) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 556, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgSVMPointer(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 556, move || (kernel,arg_index,arg_value,), move |time| crate::hooks::clSetKernelArgSVMPointer(time, kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 181 clSetKernelArgDevicePointerEXT(kernel: P, arg_index: u32, arg_value: u64) -> i32, on, {
     call(on, 559, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgDevicePointerEXT::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
@@ -734,7 +754,8 @@ wrapper! { #[unsafe(no_mangle)] 189 clGetEventInfo(event: P, param_name: u32, pa
 } }
 wrapper! { #[unsafe(no_mangle)] 190 clCreateUserEvent(context: P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 586, move || (context,), move |time| if on & HOOK == 0 { real::clCreateUserEvent(context, errcode_ret) } else { crate::hooks::clCreateUserEvent(time, context, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 586, move || (context,), move |_| real::clCreateUserEvent(context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 586, move || (context,), move |time| crate::hooks::clCreateUserEvent(time, context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 clRetainEvent(event: P) -> i32, on, {
     call(on, 589, move || (event,), move |_| real::clRetainEvent(event), move |result| { let _ = result; (result,) }, || ())
@@ -743,7 +764,8 @@ wrapper! { #[unsafe(no_mangle)] 192 clReleaseEvent(event: P) -> i32, on, {
     call(on, 592, move || (event,), move |time| crate::hooks::clReleaseEvent(time, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 clSetUserEventStatus(event: P, execution_status: i32) -> i32, on, {
-    call(on, 595, move || (event,execution_status,), move |time| if on & HOOK == 0 { real::clSetUserEventStatus(event, execution_status) } else { crate::hooks::clSetUserEventStatus(time, event, execution_status) }, move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 595, move || (event,execution_status,), move |_| real::clSetUserEventStatus(event, execution_status), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 595, move || (event,execution_status,), move |time| crate::hooks::clSetUserEventStatus(time, event, execution_status), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 clSetEventCallback(event: P, command_exec_callback_type: i32, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     call(on, 598, move || (event,command_exec_callback_type,pfn_notify,user_data,), move |_| real::clSetEventCallback(event, command_exec_callback_type, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
@@ -830,7 +852,7 @@ wrapper! { #[unsafe(no_mangle)] 214 clEnqueueMigrateMemObjects(command_queue: P,
 } }
 wrapper! { #[unsafe(no_mangle)] 215 clEnqueueNDRangeKernel(command_queue: P, kernel: P, work_dim: u32, global_work_offset: *const u64, global_work_size: *const u64, local_work_size: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 661, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| if on & HOOK == 0 { real::clEnqueueNDRangeKernel(command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_events_in_wait_list, event_wait_list, event) } else { crate::hooks::clEnqueueNDRangeKernel(time, command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_events_in_wait_list, event_wait_list, event) }, move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 661, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueNDRangeKernel(time, command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 216 clEnqueueNativeKernel(command_queue: P, user_func: *mut P, args: *mut c_void, cb_args: u64, num_mem_objects: u32, mem_list: *const P, args_mem_loc: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
@@ -877,11 +899,13 @@ wrapper! { #[unsafe(no_mangle)] 226 clSetCommandQueueProperty(command_queue: P, 
 } }
 wrapper! { #[unsafe(no_mangle)] 227 clCreateImage2D(context: P, flags: u64, image_format: *const [u8; 8], image_width: u64, image_height: u64, image_row_pitch: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 697, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |time| if on & HOOK == 0 { real::clCreateImage2D(context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret) } else { crate::hooks::clCreateImage2D(time, context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 697, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |_| real::clCreateImage2D(context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 697, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |time| crate::hooks::clCreateImage2D(time, context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 228 clCreateImage3D(context: P, flags: u64, image_format: *const [u8; 8], image_width: u64, image_height: u64, image_depth: u64, image_row_pitch: u64, image_slice_pitch: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 700, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |time| if on & HOOK == 0 { real::clCreateImage3D(context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret) } else { crate::hooks::clCreateImage3D(time, context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret) }, move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 700, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |_| real::clCreateImage3D(context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 700, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |time| crate::hooks::clCreateImage3D(time, context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 clEnqueueMarker(command_queue: P, event: *mut P) -> i32, on, {
     call(on, 703, move || (command_queue,), move |time| crate::device::enqueue(on, time, command_queue, 9, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMarker(command_queue, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
@@ -910,7 +934,7 @@ wrapper! { #[unsafe(no_mangle)] 235 clCreateSampler(context: P, normalized_coord
 } }
 wrapper! { #[unsafe(no_mangle)] 236 clEnqueueTask(command_queue: P, kernel: P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 724, move || (command_queue,kernel,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| if on & HOOK == 0 { real::clEnqueueTask(command_queue, kernel, num_events_in_wait_list, event_wait_list, event) } else { crate::hooks::clEnqueueTask(time, command_queue, kernel, num_events_in_wait_list, event_wait_list, event) }, move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 724, move || (command_queue,kernel,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueTask(time, command_queue, kernel, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 237 clGetICDLoaderInfoOCLICD(param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
