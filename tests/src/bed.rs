@@ -133,7 +133,8 @@ pub fn both_ways(scratch: &Path, line: &[&str]) -> (Done, Done) {
     let (program, arguments) = line.split_first().expect("a program");
     let bare = run(Command::new(program).args(arguments).current_dir(scratch));
     let mut command = Command::new(hetrace());
-    command.args(["run", "-q", "-o", "trace", "--", program]).args(arguments);
+    // Room for a busy test machine, on which the drainer may have to wait.
+    command.args(["run", "-q", "--buffer", "8192", "-o", "trace", "--", program]).args(arguments);
     (bare, run(command.current_dir(scratch)))
 }
 
