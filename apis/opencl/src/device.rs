@@ -69,7 +69,6 @@ pub fn own_references(event: P) -> u64 {
 #[inline]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn enqueue<R: Copy>(
-    _on: u8,
     time: u64,
     queue: P,
     kind: u8,

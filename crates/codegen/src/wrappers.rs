@@ -219,7 +219,7 @@ fn real_call(f: &Function, real: &str, args: &str, ok: &str, hooked: bool) -> St
         "NO_GEOMETRY"
     };
     format!(
-        "move |time| crate::device::enqueue(on, time, {}, {kind}, {kernel}, move || {bytes}, {geometry}, event, move |event| {real}({args}), move |result| {{ let _ = result; {ok} }})",
+        "move |time| crate::device::enqueue(time, {}, {kind}, {kernel}, move || {bytes}, {geometry}, event, move |event| {real}({args}), move |result| {{ let _ = result; {ok} }})",
         queue(f, &command.queue)
     )
 }

@@ -394,7 +394,7 @@ pub unsafe fn clEnqueueNDRangeKernel(
     // SAFETY: as above.
     unsafe {
         let shape = geometry(dimensions, offset, global, local);
-        device::enqueue(0, time, queue, KERNEL, kernel, || 0, shape, event, call, |error| error == CL_SUCCESS)
+        device::enqueue(time, queue, KERNEL, kernel, || 0, shape, event, call, |error| error == CL_SUCCESS)
     }
 }
 
@@ -415,7 +415,6 @@ pub unsafe fn clEnqueueTask(
     // SAFETY: as above.
     unsafe {
         device::enqueue(
-            0,
             time,
             queue,
             KERNEL,
