@@ -33,7 +33,10 @@ impl Run {
     }
 
     fn way(&self) -> String {
-        manifest(&self.folder)["interposition"][0]["way"].as_str().expect("a way").to_owned()
+        let manifest = manifest(&self.folder);
+        let mut apis = manifest["interposition"].as_array().expect("a list").iter();
+        let opencl = apis.find(|a| a["api"] == "opencl").expect("OpenCL");
+        opencl["way"].as_str().expect("a way").to_owned()
     }
 }
 

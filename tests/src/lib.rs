@@ -6,8 +6,11 @@
 //! what to do; nothing is skipped quietly.
 
 pub mod bed;
+pub mod called;
 pub mod counts;
 pub mod expect;
+pub mod fake;
+pub mod fake_nccl;
 pub mod platform;
 pub mod seen;
 

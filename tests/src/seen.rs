@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::Trace;
+use hetrace_ctf::read::{Event, Trace};
+use hetrace_ctf::{Scalar, Value};
+
+/// A distance in time that is not known.
+const UNKNOWN: i64 = -(1 << 47);
 
 /// A command on a device.
 #[derive(Debug, Clone, Default)]
@@ -61,8 +64,14 @@ pub struct Seen {
     pub discarded: u64,
     /// Damage found.
     pub damage: Vec<String>,
-    /// Names of devices.
+    /// Names of devices by handle.
     pub devices: BTreeMap<u64, String>,
+    /// Handle of each device by its number in the trace.
+    device_handles: BTreeMap<u64, u64>,
+    /// Handle and number of the device of each queue by its number.
+    queues: BTreeMap<u64, (u64, u64)>,
+    /// Names of functions by number.
+    functions: BTreeMap<u64, String>,
 }
 
 impl Seen {
@@ -95,49 +104,81 @@ impl Seen {
                 }
                 let name = event.class().name.as_str();
                 if let Some(kind) = name.strip_prefix("device:") {
-                    let text = |n: &str| match event.get(n) {
-                        Some(Scalar::Str(s)) => s.to_owned(),
-                        _ => String::new(),
-                    };
-                    if kind == "queue" {
-                        seen.devices.insert(number("device"), text("name"));
-                        continue;
-                    }
-                    let global = event.fields().ok().and_then(|f| match f.get("global") {
-                        Some(hetrace_ctf::Value::Array(items)) => Some(
-                            items
-                                .iter()
-                                .filter_map(|i| match i {
-                                    hetrace_ctf::Value::Unsigned(n) => Some(*n),
-                                    _ => None,
-                                })
-                                .collect(),
-                        ),
-                        _ => None,
-                    });
-                    seen.commands.push(Command {
-                        kind: kind.to_owned(),
-                        name: text("name"),
-                        pid,
-                        cause_tid: number("cause_tid") as u32,
-                        cause: number("cause"),
-                        queued: number("queued"),
-                        submitted: number("submitted"),
-                        start: time,
-                        end: number("end"),
-                        bytes: number("bytes"),
-                        status: event.get("status").and_then(Scalar::as_i64).unwrap_or(0),
-                        queue: number("queue"),
-                        device: number("device"),
-                        global: global.unwrap_or_default(),
-                    });
+                    seen.device(kind, &event, time, pid);
                 } else if let Some((_, function)) = name.split_once(':') {
                     seen.call(pid, tid, time, function, number("count"));
                 }
             }
             seen.discarded += stream.losses().events;
         }
+        seen.resolve();
         seen
+    }
+
+    /// A definition or a command, with numbers for now: definitions are in
+    /// files of their own, which may come later.
+    fn device(&mut self, kind: &str, event: &Event<'_, '_>, time: u64, pid: u32) {
+        let number = |name: &str| event.get(name).and_then(Scalar::as_u64).unwrap_or(0);
+        let signed = |name: &str| event.get(name).and_then(Scalar::as_i64).unwrap_or(0);
+        let text = |name: &str| event.get(name).and_then(Scalar::as_str).unwrap_or_default().to_owned();
+        match kind {
+            "device" => {
+                self.devices.insert(number("handle"), text("name"));
+                self.device_handles.insert(number("device"), number("handle"));
+            }
+            "queue" => {
+                self.queues.insert(number("queue"), (number("handle"), number("device")));
+            }
+            "function" => {
+                self.functions.insert(number("function"), text("name"));
+            }
+            "property" | "launches" => {}
+            _ => {
+                let fields = event.fields().expect("fields");
+                let list = |name: &str| match fields.get(name) {
+                    Some(Value::Array(items)) => items.clone(),
+                    _ => Vec::new(),
+                };
+                let unsigned = |value: &Value| match value {
+                    Value::Unsigned(n) => Some(*n),
+                    _ => None,
+                };
+                let status = match list("status").first() {
+                    Some(Value::Signed(status)) => *status,
+                    _ => 0,
+                };
+                let function = list("function").first().and_then(unsigned).unwrap_or(number("function"));
+                let before = |name: &str| time.saturating_add_signed(-signed(name));
+                let unknown = signed("cause_before") == UNKNOWN;
+                self.commands.push(Command {
+                    kind: kind.to_owned(),
+                    name: function.to_string(),
+                    pid,
+                    cause_tid: number("cause_tid") as u32,
+                    cause: if unknown { 0 } else { before("cause_before") },
+                    queued: before("queued_before"),
+                    submitted: before("submitted_before"),
+                    start: time,
+                    end: time.saturating_add_signed(signed("duration")),
+                    bytes: number("bytes"),
+                    status,
+                    queue: number("queue"),
+                    device: 0,
+                    global: list("global").iter().filter_map(unsigned).collect(),
+                });
+            }
+        }
+    }
+
+    /// Names and handles for the numbers of commands.
+    fn resolve(&mut self) {
+        for command in &mut self.commands {
+            let number = command.name.parse().unwrap_or(0);
+            command.name = self.functions.get(&number).cloned().unwrap_or_default();
+            let (queue, device) = self.queues.get(&command.queue).copied().expect("a queue that is defined");
+            command.queue = queue;
+            command.device = self.device_handles.get(&device).copied().expect("a device that is defined");
+        }
     }
 
     fn call(&mut self, pid: u32, tid: u32, time: u64, event: &str, count: u64) {

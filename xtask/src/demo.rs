@@ -18,7 +18,9 @@ pub struct Args {
 /// Installs what is missing, builds, and traces a real OpenCL program.
 pub fn run(args: &Args) -> Result<ExitCode> {
     step(Command::new(repo::root().join("scripts/install-deps.sh")))?;
-    step(cargo(&["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-opencl"]))?;
+    let build = repo::build_arguments()?;
+    let build: Vec<&str> = build.iter().map(String::as_str).collect();
+    step(cargo(&build))?;
     let hetrace = repo::root().join("target/release/hetrace");
     println!("==> {} run -- {}", hetrace.display(), args.program.join(" "));
     let status = Command::new(hetrace).args(["run", "--"]).args(&args.program).status()?;

@@ -23,10 +23,7 @@ pub struct Args {}
 /// ```
 pub fn run(_: &Args) -> Result<ExitCode> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--release", "-p", "hetrace-cli"]);
-    for api in repo::apis()? {
-        build.args(["-p", &format!("hetrace-{api}")]);
-    }
+    build.args(repo::build_arguments()?);
     checked(build.current_dir(repo::root()))?;
     let name = format!("hetrace-{}-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let out = repo::root().join("target/dist");

@@ -22,16 +22,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let steps: &[(&str, &[&str])] = &[
         ("formatting", &["fmt", "--all", "--check"]),
         ("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        ("models", &["xtask", "model", "opencl"]),
         ("generated code is current", &["xtask", "codegen", "--check"]),
         ("rules of the tree", &["xtask", "tidy"]),
         ("unit and property tests", &["test", "--workspace", "--exclude", "hetrace-tests"]),
-        ("build", &["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-opencl"]),
-        ("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"]),
     ];
     for (what, arguments) in steps {
         step(what, arguments, &[])?;
     }
+    for api in repo::apis()? {
+        step("model", &["xtask", "model", &api], &[])?;
+    }
+    let build = repo::build_arguments()?;
+    let build: Vec<&str> = build.iter().map(String::as_str).collect();
+    step("build", &build, &[])?;
+    step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &[])?;
     if args.full {
         let loom = [("RUSTFLAGS", "--cfg loom")];
         step(

@@ -17,7 +17,7 @@ use hetrace_interpose::{count_commands, record_extra, session};
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
 use crate::kernels;
-use crate::pending::{self, Left, Pending, Progress};
+use crate::pending::{self, Enqueued, Left, Pending, Progress};
 use crate::queues::{self, OUT_OF_ORDER, PROFILED};
 
 const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
@@ -100,18 +100,16 @@ pub unsafe fn enqueue<R: Copy>(
         unsafe { real::clRetainEvent(handle) };
         SHARED.set(handle as u64, 1);
     }
-    let command = CommandRecord {
+    let command = Enqueued {
         cause_tid: hetrace_interpose::thread_id(),
         kind,
         dimensions: geometry.0,
-        reserved: 0,
         cause: time,
         returned,
         queue: queue as u64,
         device: known.device as u64,
         bytes: bytes() as u64,
         geometry: geometry.1,
-        ..CommandRecord::default()
     };
     let name = if kernel.is_null() { std::ptr::null() } else { kernels::name(kernel) };
     match pending::push(Pending { event: handle, name, shared, command }) {
@@ -193,9 +191,24 @@ fn finished(pending: &Pending) -> Progress {
         let in_order = queues::get(pending.command.queue as P).is_some_and(|q| q.flags & OUT_OF_ORDER == 0);
         return if in_order { Progress::QueueWaits } else { Progress::Waits };
     }
-    let mut command = pending.command;
-    command.observed = ticks();
-    command.status = if error == 0 { status } else { error };
+    let known = &pending.command;
+    let (from, to) = memory(known.kind);
+    let mut command = CommandRecord {
+        cause_tid: known.cause_tid,
+        kind: known.kind,
+        dimensions: known.dimensions,
+        from,
+        to,
+        cause: known.cause,
+        returned: known.returned,
+        observed: ticks(),
+        queue: known.queue,
+        device: known.device,
+        bytes: known.bytes,
+        status: if error == 0 { status } else { error },
+        geometry: known.geometry,
+        ..CommandRecord::default()
+    };
     let times = [&mut command.queued, &mut command.submitted, &mut command.start, &mut command.end];
     for (i, time) in times.into_iter().enumerate() {
         // SAFETY: room for the answer.
@@ -220,6 +233,21 @@ fn finished(pending: &Pending) -> Progress {
     correlate(pending.command.device as P);
     release(pending.event, pending.shared);
     Progress::Collected
+}
+
+/// Where the bytes of a command come from and go to, as indexes into
+/// `MEMORY_KINDS`. Only of these two the API tells: what a copy or a map is
+/// about may be the host's as well as the device's.
+fn memory(kind: u8) -> (u8, u8) {
+    const READ: u8 = 2;
+    const WRITE: u8 = 3;
+    const DEVICE: u8 = 3;
+    const HOST: u8 = 7;
+    match kind {
+        READ => (DEVICE, HOST),
+        WRITE => (HOST, DEVICE),
+        _ => (0, 0),
+    }
 }
 
 /// A record's plain data and a text behind it.
@@ -269,6 +297,7 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
         device: device as u64,
         properties,
         resolution,
+        ..QueueRecord::default()
     };
     // SAFETY: plain data and a NUL-terminated text.
     unsafe { record_extra(special::QUEUE, Body(&record, name.as_ptr())) };

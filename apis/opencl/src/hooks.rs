@@ -371,7 +371,7 @@ unsafe fn exchange(name: *const i8, address: P) -> P {
         return address;
     }
     // SAFETY: NUL-terminated.
-    let name = unsafe { CStr::from_ptr(name) };
+    let name = unsafe { CStr::from_ptr(name.cast()) };
     let Some(number) = NAMES.iter().position(|n| *n == name) else {
         untraced(name);
         return address;

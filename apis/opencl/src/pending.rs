@@ -11,7 +11,6 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_interpose::ring::abi::CommandRecord;
 use hetrace_interpose::thread_extra;
 
 use crate::generated::prelude::P;
@@ -29,7 +28,31 @@ pub struct Pending {
     /// Whether the program has the event, too.
     pub shared: bool,
     /// What is known already.
-    pub command: CommandRecord,
+    pub command: Enqueued,
+}
+
+/// What is known of a command when it is enqueued. It is less than half of a
+/// record: this is written with every command, on the program's time.
+#[derive(Debug, Clone, Copy)]
+pub struct Enqueued {
+    /// Thread that enqueued it.
+    pub cause_tid: u32,
+    /// Index into `COMMAND_KINDS`.
+    pub kind: u8,
+    /// Dimensions of the geometry; 0 when there is none.
+    pub dimensions: u8,
+    /// Counter value of the entry record of the call.
+    pub cause: u64,
+    /// Counter value when the call returned.
+    pub returned: u64,
+    /// The queue's handle.
+    pub queue: u64,
+    /// The device's handle.
+    pub device: u64,
+    /// Bytes moved or set.
+    pub bytes: u64,
+    /// Global offset, global size, local size.
+    pub geometry: [[u64; 3]; 3],
 }
 
 /// The commands of one thread.

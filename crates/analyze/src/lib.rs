@@ -5,9 +5,13 @@
 //!    │
 //!  spans/     one walk in the order of time: calls nested per thread, commands, losses
 //!    │
-//!    ├── tally/      tables: host calls, device commands, traffic
+//!    ├── tally/      tables: calls by layer, commands, traffic, ranges, collectives, telemetry
 //!    ├── print/      every call or event on a line of its own
 //!    └── timeline/   Perfetto
+//!
+//!  ranges, collectives/, telemetry    what the program marked, what its ranks did together,
+//!                                     what devices told: by role, for all reports
+//!  demangle, occupancy                names of kernels; how full they can make a device
 //! ```
 //!
 //! ```no_run
@@ -24,15 +28,24 @@
 //!   heading spells an API is a list here, in `text/mod.rs`.
 //! - It reads a folder in [`trace::Trace::open`] and does no other I/O; reports
 //!   are values and text, or bytes for a writer of the caller's.
-//! - Memory grows with what is open at a time (calls, threads, queues, names),
-//!   not with the trace.
+//! - Memory grows with what is open at a time (calls, threads, queues, names), with
+//!   ranges, collectives (a million of each thread are remembered) and telemetry, not
+//!   with calls and commands.
 //! - No trace makes it panic. What is lost, cut, unfinished or unmatched is
 //!   counted, and every report says so.
 
 mod args;
+pub mod collectives;
+pub mod demangle;
+mod history;
+pub mod lint;
+pub mod occupancy;
 pub mod print;
+pub mod ranges;
 pub mod spans;
 pub mod tally;
+pub mod telemetry;
 mod text;
 pub mod timeline;
 pub mod trace;
+pub mod why;

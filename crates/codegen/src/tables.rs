@@ -13,6 +13,12 @@ pub fn by_loader(model: &Model, f: &Function) -> bool {
     if dispatch.is_empty() { f.extension.is_none() } else { dispatch.contains(&f.name) }
 }
 
+/// The two numbers of a version.
+fn version(text: &str) -> (u32, u32) {
+    let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+}
+
 /// `tables.rs`.
 pub fn tables(model: &Model) -> String {
     let mut out = heading(model, "use super::prelude::*;\nuse super::wrappers;");
@@ -42,6 +48,24 @@ pub fn tables(model: &Model) -> String {
         let _ = writeln!(out, "    ({index}, [{}]),", instances.join(", "));
     }
     let _ = writeln!(out, "];\n");
+    let changed: Vec<(usize, &Function, (u32, u32))> = model
+        .functions
+        .iter()
+        .enumerate()
+        .filter_map(|(i, f)| Some((i, f, version(f.changed.as_ref()?))))
+        .collect();
+    if !changed.is_empty() {
+        let _ = writeln!(
+            out,
+            "/// Functions whose symbol had another signature before a version, and their wrappers."
+        );
+        let _ = writeln!(out, "pub static CHANGED: [(usize, (u32, u32), Address); {}] = [", changed.len());
+        for (index, f, version) in changed {
+            let _ =
+                writeln!(out, "    ({index}, {version:?}, Address(wrappers::{} as *const c_void)),", f.name);
+        }
+        let _ = writeln!(out, "];\n");
+    }
     let number = |name: &String| model.functions.iter().position(|f| f.name == *name);
     let dispatch: Vec<String> = model
         .interpose

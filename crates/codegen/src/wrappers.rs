@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use hetrace_model::layout::{self, Phase, Shape, Source};
-use hetrace_model::{Follow, Function, Model, Param, Success};
+use hetrace_model::layout::{self, Phase, Source};
+use hetrace_model::{Direction, Follow, Function, Model, Param, Success, Timing};
 
-use crate::expr::rust;
+use crate::expr::Scope;
 use crate::rust_type::{self, ident};
 use crate::{heading, tables};
 
@@ -68,7 +68,9 @@ pub fn wrappers(model: &Model) -> Result<String, String> {
     if model.functions.len() > most {
         return Err(format!("{} functions; a ring's records can name {most}", model.functions.len()));
     }
-    let mut out = heading(model, "use super::prelude::*;");
+    let changed = model.functions.iter().any(|f| f.changed.is_some());
+    let names = if changed { "\nuse super::tables::NAMES;" } else { "" };
+    let mut out = heading(model, &format!("use super::prelude::*;{names}"));
     for index in 0..model.functions.len() {
         wrapper(model, index, &mut out)?;
     }
@@ -86,11 +88,16 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     let real = if by_loader { format!("real::{}", f.name) } else { format!("real::{}::<I>", f.name) };
     let events = layout::function_events(model, index);
     let fields = |phase| events.iter().find(|e| e.phase == phase).map(|e| &e.fields[..]).unwrap_or(&[]);
-    let entry = tuple(fields(Phase::Entry).iter().map(|field| entry_field(model, f, field)));
-    let exit = tuple(fields(Phase::Exit).iter().map(|field| exit_field(f, field)));
+    let at = |e: String| format!("{}: {e}", f.name);
+    let scope = Scope::of(model, f);
+    let entry: Result<Vec<String>, String> =
+        fields(Phase::Entry).iter().map(|field| entry_field(&scope, field)).collect();
+    let exit: Result<Vec<String>, String> =
+        fields(Phase::Exit).iter().map(|field| exit_field(&scope, field)).collect();
+    let (entry, exit) = (tuple(entry.map_err(at)?), tuple(exit.map_err(at)?));
     let id = layout::entry_id(index);
     let ok = match &f.success {
-        Success::ReturnZero => "result == 0".to_owned(),
+        Success::ReturnZero => good_results(model, f),
         Success::ReturnNonNull => "!result.is_null()".to_owned(),
         Success::OutZero(name) => format!("*{name} == 0"),
         Success::Always => "true".to_owned(),
@@ -100,14 +107,14 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         "move |result| {{ {}{exit} }}",
         if uses_ok { format!("let ok = {ok}; ") } else { "let _ = result; ".to_owned() }
     );
-    let call = real_call(f, &real, &args, &ok, true);
-    let after = after(f);
+    let call = real_call(&scope, &real, &args, &ok, true).map_err(at)?;
+    let after = after(model, f);
     if entry.contains("caps") || exit.contains("caps") {
         body.push_str("    let caps = Caps::current();\n");
     }
-    if f.has_role("poll") {
+    if f.may_fold() {
         let (key, known) = poll_key(f);
-        let answer = poll_answer(f, known, &ok);
+        let answer = poll_answer(model, f, known, &ok).map_err(at)?;
         let _ = writeln!(
             body,
             "    poll(on, {id}, {known}, {key}, move || {entry}, {call}, {answer}, {exit}, {after})"
@@ -115,8 +122,8 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     } else {
         // A hook that serves an option is a detour: the way without it is kept
         // as short as that of any other function.
-        if f.command.is_none() && f.hook.as_ref().is_some_and(|why| why.starts_with("--")) {
-            let plain = real_call(f, &real, &args, &ok, false);
+        if f.command.is_none() && serves_option(f) {
+            let plain = real_call(&scope, &real, &args, &ok, false).map_err(at)?;
             let _ = writeln!(
                 body,
                 "    if on & HOOK == 0 {{ return call(on, {id}, move || {entry}, {plain}, {exit}, {after}); }}"
@@ -125,63 +132,80 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         let _ = writeln!(body, "    call(on, {id}, move || {entry}, {call}, {exit}, {after})");
     }
     if by_loader {
-        let _ = writeln!(
-            out,
-            "wrapper! {{ #[unsafe(no_mangle)] {index} {}({params}){result}, on, {{\n{body}}} }}",
-            f.name
-        );
+        let name = &f.name;
+        // A struct that is passed by value is copied for each call in between.
+        let kind = match &f.changed {
+            Some(_) => format!("changed_wrapper! {{ NAMES, #[unsafe(export_name = \"{name}\")]"),
+            None if params.contains("Val<") || result.contains("Val<") => {
+                "value_wrapper! { #[unsafe(no_mangle)]".to_owned()
+            }
+            None => "wrapper! { #[unsafe(no_mangle)]".to_owned(),
+        };
+        let _ = writeln!(out, "{kind} {index} {name}({params}){result}, on, {{\n{body}}} }}");
     } else {
         let _ = writeln!(out, "extension! {{ {index} {}({params}){result}, on, {{\n{body}}} }}", f.name);
     }
     Ok(())
 }
 
-fn tuple(parts: impl Iterator<Item = String>) -> String {
-    let mut parts: Vec<String> = parts.collect();
+fn tuple(mut parts: Vec<String>) -> String {
     // Tuples of more than 12 are nested, since Rust gives them no traits.
     if parts.len() > 12 {
         let rest = parts.split_off(11);
-        parts.push(tuple(rest.into_iter()));
+        parts.push(tuple(rest));
     }
     format!("({})", parts.iter().map(|p| format!("{p},")).collect::<String>())
 }
 
-fn entry_field(_: &Model, f: &Function, field: &layout::Field) -> String {
-    match field.source {
-        Source::Param(i) => param_value(&f.params[i], &field.shape),
-        Source::Behind(i) => behind(&f.params[i], None),
+fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+    let f = scope.function;
+    Ok(match &field.source {
+        Source::Param(i) => ident(&f.params[*i].name),
+        Source::Behind(i) => behind(scope, &f.params[*i], None)?,
+        Source::Member { param, path } => member(scope, &f.params[*param], path, None)?,
         Source::Return | Source::Tracer => "()".to_owned(),
-    }
+    })
 }
 
-fn exit_field(f: &Function, field: &layout::Field) -> String {
-    match field.source {
+fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+    let f = scope.function;
+    Ok(match &field.source {
         Source::Return => "result".to_owned(),
-        Source::Param(i) => param_value(&f.params[i], &field.shape),
-        Source::Behind(i) if matches!(&f.success, Success::OutZero(n) if *n == f.params[i].name) => {
-            format!("*{}", ident(&f.params[i].name))
+        Source::Param(i) => ident(&f.params[*i].name),
+        Source::Behind(i) if matches!(&f.success, Success::OutZero(n) if *n == f.params[*i].name) => {
+            format!("*{}", ident(&f.params[*i].name))
         }
-        Source::Behind(i) => behind(&f.params[i], Some("ok")),
+        Source::Behind(i) => behind(scope, &f.params[*i], Some(filled(&f.params[*i])))?,
+        Source::Member { param, path } => {
+            member(scope, &f.params[*param], path, Some(filled(&f.params[*param])))?
+        }
         Source::Tracer => "()".to_owned(),
-    }
+    })
 }
 
-fn param_value(p: &Param, _: &Shape) -> String {
-    ident(&p.name)
+/// When an output is there.
+fn filled(p: &Param) -> &'static str {
+    if p.always { "true" } else { "ok" }
+}
+
+/// A length that is 0 when outputs are not there.
+fn guarded(length: String, ok: Option<&str>) -> String {
+    match ok {
+        Some(ok) => format!("if {ok} {{ {length} }} else {{ 0 }}"),
+        None => length,
+    }
 }
 
 /// What a pointer parameter points at; `ok` guards outputs of failed calls.
-fn behind(p: &Param, ok: Option<&str>) -> String {
+fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, String> {
     let name = ident(&p.name);
-    let guarded = |length: String| match ok {
-        Some(ok) => format!("if {ok} {{ {length} }} else {{ 0 }}"),
-        None => length,
-    };
-    match &p.follow {
+    let length = |e: &hetrace_model::Expr| Ok::<_, String>(guarded(scope.rust(e)?, ok));
+    Ok(match &p.follow {
+        Follow::Pointee if tells_size(scope, p) => format!("sized({name}, {})", ok.unwrap_or("true")),
         Follow::Pointee => format!("one({name}, {})", ok.unwrap_or("true")),
-        Follow::Array { length } => format!("seq({name}, {}, caps)", guarded(rust(length))),
+        Follow::Array { length: n } => format!("seq({name}, {}, caps)", length(n)?),
         Follow::String { length } => {
-            let length = length.as_ref().map_or("0".to_owned(), rust);
+            let length = length.as_ref().map_or(Ok("0".to_owned()), |n| scope.rust(n))?;
             match ok {
                 Some(ok) => format!("text(if {ok} {{ {name} }} else {{ null_mut() }}, {length}, caps)"),
                 None => format!("text({name}, {length}, caps)"),
@@ -189,45 +213,146 @@ fn behind(p: &Param, ok: Option<&str>) -> String {
         }
         Follow::Strings { count, lengths } => {
             let lengths = lengths.as_ref().map_or("null()".to_owned(), |l| format!("{}.cast()", ident(l)));
-            format!("texts({name}.cast::<*const u8>(), {}, {lengths}, caps)", guarded(rust(count)))
+            format!("texts({name}.cast::<*const u8>(), {}, {lengths}, caps)", length(count)?)
         }
         Follow::List { pairs } => format!("list({name}.cast(), {}, caps)", if *pairs { 2 } else { 1 }),
         Follow::Info { size, size_ret, .. } => format!(
             "bytes({name}, {}, caps)",
-            guarded(format!("({} as usize).min(behind({}))", ident(size), ident(size_ret)))
+            guarded(format!("({} as usize).min(behind({}))", ident(size), ident(size_ret)), ok)
         ),
-        Follow::Bytes { length } => format!("bytes({name}, {}, caps)", guarded(rust(length))),
+        Follow::Bytes { length: n } => format!("bytes({name}, {}, caps)", length(n)?),
         Follow::Value | Follow::Data { .. } | Follow::Callback | Follow::Waived { .. } => name,
+    })
+}
+
+/// Whether a parameter points at a struct that tells its own size.
+fn tells_size(scope: &Scope<'_>, p: &Param) -> bool {
+    let ty = scope.model.types.iter().find(|t| t.name == p.base);
+    p.pointers == 1 && ty.is_some_and(layout::tells_size)
+}
+
+/// What a member of the struct that a parameter points at points at.
+fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Result<String, String> {
+    let model = scope.model;
+    let find = |name: &str| model.types.iter().find(|t| t.name == name).ok_or(format!("no type `{name}`"));
+    let mut ty = find(&p.base)?;
+    let mut offset = 0;
+    let Some((last, outer)) = path.split_last() else { return Err("a path without members".to_owned()) };
+    for step in outer {
+        let m = ty.members.get(*step).ok_or("no such member")?;
+        offset += m.offset;
+        ty = find(&m.ty)?;
     }
+    let m = ty.members.get(*last).ok_or("no such member")?;
+    let inside = Scope { inside: Some((&p.name, offset, ty)), ..*scope };
+    let follow = model.members.get(&ty.name).and_then(|k| k.get(&m.name)).ok_or("not described")?;
+    let element = match m.pointers {
+        1 => rust_type::element(model, &m.ty)?,
+        _ => "P".to_owned(),
+    };
+    let readable = ok.unwrap_or("true");
+    let place = |element: &str| {
+        format!("at_ptr::<{element}>({}.cast(), {}, {readable})", ident(&p.name), offset + m.offset)
+    };
+    Ok(match follow {
+        Follow::Pointee => format!("one({}, true)", place(&element)),
+        Follow::Array { length } => {
+            format!("seq({}, {}, caps)", place(&element), guarded(inside.rust(length)?, ok))
+        }
+        Follow::String { length } => {
+            let length = length.as_ref().map_or(Ok("0".to_owned()), |n| inside.rust(n))?;
+            format!("text({}, {length}, caps)", place("u8"))
+        }
+        Follow::Strings { count, .. } => {
+            format!("texts({}, {}, null(), caps)", place("*const u8"), guarded(inside.rust(count)?, ok))
+        }
+        Follow::Bytes { length } => {
+            format!("bytes({}, {}, caps)", place("u8"), guarded(inside.rust(length)?, ok))
+        }
+        other => return Err(format!("{other:?} is no field")),
+    })
+}
+
+/// Whether a function's hook is there for an option only, which its reason names first.
+fn serves_option(f: &Function) -> bool {
+    f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
 }
 
 /// The closure that runs the real function, or what stands for it.
-fn real_call(f: &Function, real: &str, args: &str, ok: &str, hooked: bool) -> String {
+fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) -> Result<String, String> {
+    let f = scope.function;
+    let around = scope.model.timing == Timing::Around;
+    // What serves an option looks at a command before it is enqueued as ever.
+    let before = around && f.command.is_some() && serves_option(f);
+    if before && hooked {
+        let inner = real_call(scope, real, args, ok, false)?;
+        let name = &f.name;
+        return Ok(format!(
+            "move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}"
+        ));
+    }
     if f.hook.is_some() && hooked {
-        return format!("move |time| crate::hooks::{}(time, {args})", f.name);
+        return Ok(format!("move |time| crate::hooks::{}(time, {args})", f.name));
     }
     let has = |name: &str| f.params.iter().any(|p| p.name == name);
-    let Some(command) = f.command.as_ref().filter(|_| has("event")) else {
-        return format!("move |_| {real}({args})");
+    let Some(command) = f.command.as_ref().filter(|_| around || has("event")) else {
+        return Ok(format!("move |_| {real}({args})"));
     };
     let kind = hetrace_command_kind(&command.kind);
-    let bytes = command.bytes.as_ref().map_or("0".to_owned(), rust);
-    let kernel = command.kernel.as_ref().map_or("null_mut()".to_owned(), |k| ident(k));
+    let optional = |e: &Option<hetrace_model::Expr>| e.as_ref().map_or(Ok("0".to_owned()), |e| scope.rust(e));
+    let bytes = optional(&command.bytes)?;
+    let kernel = command.kernel.as_ref().map_or("null_mut()".to_owned(), |k| handle(scope, k));
+    let queue = queue(scope, command.queue.as_deref());
+    if around {
+        let sizes: Result<Vec<String>, String> = command.geometry.iter().map(|e| scope.rust(e)).collect();
+        let sizes = sizes?;
+        let geometry = if sizes.is_empty() { "[0; 6]".to_owned() } else { format!("[{}]", sizes.join(", ")) };
+        let shared = optional(&command.shared)?;
+        let memory = |m: &Option<String>| memory_kind(m.as_deref());
+        let memory = format!("[{}, {}]", memory(&command.from), memory(&command.to));
+        let ok = format!("move |result| {{ let _ = result; {ok} }}");
+        let per_thread = f.name.ends_with("_ptsz") || f.name.ends_with("_ptds");
+        let address = |name: &Option<String>| name.as_ref().map(|n| format!("{} as u64", handle(scope, n)));
+        let addresses = [address(&command.source), address(&command.target)];
+        if addresses.iter().any(Option::is_some) {
+            let [from, to] = addresses.map(|a| a.unwrap_or_else(|| "0".to_owned()));
+            return Ok(format!(
+                "move |time| crate::device::copy(time, {queue}, {kind}, {memory}, move || [{from}, {to}], move || {bytes}, move || {real}({args}), {ok}, {per_thread})"
+            ));
+        }
+        return Ok(format!(
+            "move |time| crate::device::command(time, {queue}, {kind}, {kernel}, {memory}, move || ({bytes}, {shared}), move || {geometry}, move || {real}({args}), {ok}, {per_thread})"
+        ));
+    }
     let geometry = if has("work_dim") && has("global_work_size") {
         "geometry(work_dim, global_work_offset, global_work_size, local_work_size)"
     } else {
         "NO_GEOMETRY"
     };
-    format!(
-        "move |time| crate::device::enqueue(time, {}, {kind}, {kernel}, move || {bytes}, {geometry}, event, move |event| {real}({args}), move |result| {{ let _ = result; {ok} }})",
-        queue(f, &command.queue)
-    )
+    Ok(format!(
+        "move |time| crate::device::enqueue(time, {queue}, {kind}, {kernel}, move || {bytes}, {geometry}, event, move |event| {real}({args}), move |result| {{ let _ = result; {ok} }})"
+    ))
 }
 
-/// The queue a command goes to; the first of several.
-fn queue(f: &Function, name: &str) -> String {
-    let several = f.params.iter().any(|p| p.name == name && p.pointers > 0);
-    if several { format!("first({})", ident(name)) } else { ident(name) }
+/// A handle that a command mentions: a parameter, or a member behind one.
+fn handle(scope: &Scope<'_>, name: &str) -> String {
+    if name.contains('.') {
+        let number = scope.rust(&hetrace_model::Expr::Name(name.to_owned()));
+        return number.map_or("null_mut()".to_owned(), |n| format!("({n}) as P"));
+    }
+    ident(name)
+}
+
+/// The queue a command goes to; the first of several, NULL for the default one.
+fn queue(scope: &Scope<'_>, name: Option<&str>) -> String {
+    let Some(name) = name else { return "null_mut()".to_owned() };
+    let several = scope.function.params.iter().any(|p| p.name == name && p.pointers > 0);
+    if several { format!("first({})", ident(name)) } else { handle(scope, name) }
+}
+
+/// Position of a kind of memory in the ring's table; kept equal by a test.
+fn memory_kind(name: Option<&str>) -> usize {
+    name.and_then(|name| MEMORY_KINDS.iter().position(|k| *k == name)).unwrap_or(0)
 }
 
 /// Position of a command's kind in the ring's table; kept equal by a test.
@@ -241,11 +366,19 @@ const MAX_ID: u16 = (1 << 14) - 1;
 /// The kinds of commands, as `hetrace_ring::abi::COMMAND_KINDS` has them.
 pub const COMMAND_KINDS: &[&str] = &[
     "other", "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier",
-    "native", "free", "acquire", "release",
+    "native", "free", "acquire", "release", "graph",
 ];
 
+/// The kinds of memory, as `hetrace_ring::abi::MEMORY_KINDS` has them.
+pub const MEMORY_KINDS: &[&str] =
+    &["unknown", "pageable", "pinned", "device", "array", "managed", "peer", "host"];
+
 /// What runs when the exit is recorded.
-fn after(f: &Function) -> String {
+fn after(model: &Model, f: &Function) -> String {
+    // An API without commands has no device to look at.
+    if !model.functions.iter().any(|f| f.command.is_some()) {
+        return "|| ()".to_owned();
+    }
     if f.has_role("sync") {
         return "|| crate::device::synchronized()".to_owned();
     }
@@ -265,18 +398,37 @@ fn poll_key(f: &Function) -> (String, usize) {
 }
 
 /// The closure that adds a poll's answer to its key.
-fn poll_answer(f: &Function, known: usize, ok: &str) -> String {
-    let outputs = f.params.iter().filter_map(|p| match &p.follow {
+fn poll_answer(model: &Model, f: &Function, known: usize, ok: &str) -> Result<String, String> {
+    let mut outputs = f.params.iter().filter_map(|p| match &p.follow {
         Follow::Info { size, .. } => {
             Some(format!("answer_word({}, {} as usize)", ident(&p.name), ident(size)))
         }
+        Follow::Pointee if f.folds && p.direction == Direction::Out => {
+            let size = match p.pointers {
+                1 => model.types.iter().find(|t| t.name == p.base).map_or(0, |t| t.size),
+                _ => 8,
+            };
+            Some(format!("answer_word({}.cast(), {size})", ident(&p.name)))
+        }
         _ => None,
     });
-    let output = outputs.into_iter().next().unwrap_or("0".to_owned());
-    format!(
+    let output = outputs.next().unwrap_or("0".to_owned());
+    if f.folds && (outputs.next().is_some() || f.params.len() > 6) {
+        return Err("folds, but has more than one answer or six arguments".to_owned());
+    }
+    Ok(format!(
         "move |result, key| {{ key[{known}] = result as u64; key[{}] = if {ok} {{ {output} }} else {{ 0 }}; }}",
         known + 1
-    )
+    ))
+}
+
+/// Results with which the outputs are there. A communicator that is made in the background
+/// has its handle at once, though the call answers a state.
+fn good_results(model: &Model, f: &Function) -> String {
+    let group = f.returns_values.as_ref().unwrap_or(&model.errors);
+    let values = model.enums.iter().filter(|g| g.name == *group).flat_map(|g| &g.values);
+    let states = values.filter(|(name, _)| f.communicator.is_some() && model.states.contains(name));
+    states.fold("result == 0".to_owned(), |out, (_, code)| format!("{out} || result == {code}"))
 }
 
 #[cfg(test)]
@@ -284,6 +436,7 @@ mod tests {
     #[test]
     fn numbers_agree_with_the_ring() {
         assert_eq!(super::COMMAND_KINDS, hetrace_ring::abi::COMMAND_KINDS);
+        assert_eq!(super::MEMORY_KINDS, hetrace_ring::abi::MEMORY_KINDS);
         assert_eq!(super::MAX_ID, hetrace_ring::record::MAX_ID);
         assert_eq!(hetrace_model::layout::FIRST_FUNCTION_EVENT, hetrace_ring::record::FIRST_CALL_ID);
         assert_eq!(hetrace_model::layout::EVENTS_PER_FUNCTION, hetrace_ring::record::IDS_PER_CALL);

@@ -1,10 +1,12 @@
-//! Measures the reader with a trace made in memory: `cargo run --release --example speed`.
+//! Measures the reader with a trace made in memory, or with one in a folder:
+//! `cargo run --release --example speed [FOLDER]`.
 
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::{EventClass, FieldClass, FieldPath, IntegerClass, StructClass};
-use hetrace_ctf::read::{Merge, OpenError, Trace};
+use hetrace_ctf::read::{Merge, OpenError, StreamReader, Trace};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 
 const STREAMS: u64 = 4;
@@ -77,28 +79,62 @@ fn trace(kinds: &[usize], finish: impl Fn(&[u8]) -> Vec<u8>, suffix: &str) -> Re
     Trace::from_class(class, streams.collect())
 }
 
+/// Nanoseconds per event, the best of seven times.
 fn best(mut work: impl FnMut() -> u64) -> f64 {
+    let mut events = 0;
     let run = |_| {
         let start = Instant::now();
-        let events = work();
-        assert_eq!(events, STREAMS * EVENTS);
+        events = work();
         start.elapsed()
     };
     let best: Duration = (0..7).map(run).min().unwrap_or_default();
-    best.as_nanos() as f64 / (STREAMS * EVENTS) as f64
+    best.as_nanos() as f64 / events.max(1) as f64
 }
 
-fn measure(label: &str, trace: &Trace) {
-    let streams = best(|| {
-        let mut events = 0;
-        for mut reader in trace.streams() {
-            while let Some(Ok(event)) = reader.next_event() {
-                black_box((event.timestamp(), event.class().id));
-                events += 1;
+fn count(mut reader: StreamReader<'_>) -> u64 {
+    let mut events = 0;
+    while let Some(Ok(event)) = reader.next_event() {
+        black_box((event.timestamp(), event.class().id));
+        events += 1;
+    }
+    events
+}
+
+/// A trace of somebody else, with more and more threads.
+fn measure_folder(dir: &Path) -> Result<(), OpenError> {
+    let trace = Trace::open(dir)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut threads = 1;
+    while threads <= cores {
+        let each = best(|| {
+            let parts = (0..trace.stream_count()).flat_map(|index| trace.parts(index, threads));
+            let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+            for (index, part) in parts.enumerate() {
+                shares[index % threads].push(part);
             }
+            let count_all = |share: Vec<_>| share.into_iter().map(count).sum::<u64>();
+            std::thread::scope(|scope| {
+                let running: Vec<_> = shares.into_iter().map(|s| scope.spawn(|| count_all(s))).collect();
+                running.into_iter().filter_map(|thread| thread.join().ok()).sum()
+            })
+        });
+        println!("{threads:2} threads {each:6.1} ns/event");
+        threads *= 2;
+    }
+    let merged = best(|| {
+        let (mut merge, mut events) = (Merge::new(&trace), 0);
+        while let Some(Ok(event)) = merge.next_event() {
+            black_box((event.timestamp(), event.class().id));
+            events += 1;
         }
         events
     });
+    println!("    merged {merged:6.1} ns/event");
+    Ok(())
+}
+
+fn measure(label: &str, trace: &Trace) {
+    let streams = best(|| trace.streams().map(count).sum());
     let merged = best(|| {
         let (mut merge, mut events) = (Merge::new(trace), 0);
         while let Some(Ok(event)) = merge.next_event() {
@@ -111,6 +147,9 @@ fn measure(label: &str, trace: &Trace) {
 }
 
 fn main() -> Result<(), OpenError> {
+    if let Some(dir) = std::env::args_os().nth(1) {
+        return measure_folder(dir.as_ref());
+    }
     for (label, kinds) in [
         ("fixed", &[0][..]),
         ("result", &[1]),

@@ -19,6 +19,11 @@ pub fn sign_extend(value: u64, bits: u32) -> i64 {
     ((value << unused) as i64) >> unused
 }
 
+/// The lowest `bits` (1 to 64) bits in the reverse order.
+pub fn reverse(value: u64, bits: u32) -> u64 {
+    (value & mask(bits)).reverse_bits() >> (64 - bits.clamp(1, 64))
+}
+
 /// The next position that is a multiple of `align`, a power of two; none on overflow.
 pub fn align_up(pos: u64, align: u32) -> Option<u64> {
     let low = u64::from(align.max(1)) - 1;

@@ -1,9 +1,9 @@
-//! Common Trace Format 1.8: the reader beside the writer.
+//! Common Trace Format 1.8 and 2: the reader beside the writer.
 //!
 //! CTF is a folder with a `metadata` file, which describes in a language of its
-//! own (TSDL) how the bytes of the other files, the data streams, are laid out.
-//! This crate has the description as data ([`class`]), the language in both
-//! directions ([`tsdl`]), the reader of streams ([`read`]) and the writer
+//! own (TSDL; JSON in CTF 2) how the bytes of the other files, the data streams,
+//! are laid out. This crate has the description as data ([`class`]), the languages
+//! in both directions ([`tsdl`], [`ctf2`]), the reader of streams ([`read`]) and the writer
 //! ([`mod@write`]). It knows no tracing API, neither ours nor anybody else's.
 //!
 //! ```no_run
@@ -31,8 +31,9 @@
 
 pub mod bits;
 pub mod class;
+pub mod ctf2;
+pub mod metadata;
 pub mod read;
-
 pub mod tsdl;
 pub mod value;
 pub mod write;

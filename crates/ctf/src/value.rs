@@ -9,7 +9,8 @@ pub enum Scalar<'t> {
     Signed(i64),
     /// A floating-point number.
     Float(f64),
-    /// An enumeration: the number and, if there is one, its first label.
+    /// An enumeration: the number and, if there is one, its first label. A
+    /// boolean of CTF 2 has the labels `false` and `true`.
     Enum {
         /// The number.
         value: i128,
@@ -18,7 +19,8 @@ pub enum Scalar<'t> {
     },
     /// A text, without its NUL.
     Str(&'t str),
-    /// A text that is not UTF-8, without its NUL.
+    /// A text that is not UTF-8, without its NUL; or the bytes of a BLOB, or of a
+    /// text in UTF-16 or UTF-32, which [`crate::class::Encoding::decode`] reads.
     Bytes(&'t [u8]),
 }
 
@@ -87,7 +89,7 @@ pub enum Value {
     },
     /// A text.
     Str(String),
-    /// A text that is not UTF-8.
+    /// A text that is not valid in its encoding, or the bytes of a BLOB.
     Bytes(Vec<u8>),
     /// Named fields.
     Struct(Vec<(String, Value)>),
@@ -100,6 +102,8 @@ pub enum Value {
         /// Its value.
         value: Box<Value>,
     },
+    /// An optional field, if it is there.
+    Optional(Option<Box<Value>>),
 }
 
 impl Value {

@@ -22,6 +22,22 @@ fn lttng() -> Parts {
     (read("metadata"), vec![read("ch_0"), read("ch_1")])
 }
 
+fn ctf2() -> Parts {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ctf2");
+    let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    (read("metadata"), vec![read("stream-0"), read("stream-1")])
+}
+
+fn barectf() -> Parts {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/barectf/trace-be");
+    let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+    (read("metadata"), vec![read("stream"), Vec::new()])
+}
+
+fn any_of(which: usize) -> Parts {
+    [demo, lttng, ctf2, barectf][which]()
+}
+
 /// Reads everything in every way; gives how many events and errors there were.
 fn exhaust(metadata: &[u8], streams: &[Vec<u8>]) -> Option<(usize, usize)> {
     exhaust_named(metadata, streams, "")
@@ -98,8 +114,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn streams(foreign: bool, changes in prop::collection::vec((change(), any::<bool>()), 1..6)) {
-        let (metadata, mut streams) = if foreign { lttng() } else { demo() };
+    fn streams(which in 0usize..4, changes in prop::collection::vec((change(), any::<bool>()), 1..6)) {
+        let (metadata, mut streams) = any_of(which);
         for (change, second) in &changes {
             apply(&mut streams[usize::from(*second)], change);
         }
@@ -107,8 +123,8 @@ proptest! {
     }
 
     #[test]
-    fn compressed(foreign: bool, changes in prop::collection::vec((change(), any::<bool>()), 1..6)) {
-        let (metadata, streams) = if foreign { lttng() } else { demo() };
+    fn compressed(which in 0usize..4, changes in prop::collection::vec((change(), any::<bool>()), 1..6)) {
+        let (metadata, streams) = any_of(which);
         let mut streams: Vec<Vec<u8>> = streams
             .iter()
             .map(|s| s.chunks(1000).flat_map(|c| zstd::bulk::compress(c, 3).unwrap()).collect())
@@ -120,8 +136,8 @@ proptest! {
     }
 
     #[test]
-    fn metadata(foreign: bool, changes in prop::collection::vec(change(), 1..4)) {
-        let (mut metadata, streams) = if foreign { lttng() } else { demo() };
+    fn metadata(which in 0usize..4, changes in prop::collection::vec(change(), 1..4)) {
+        let (mut metadata, streams) = any_of(which);
         for change in &changes {
             apply(&mut metadata, change);
         }
@@ -145,8 +161,46 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Whole words of JSON exchanged for others: what is left is often JSON, and
+    /// rarely what it was.
+    #[test]
+    fn words_of_ctf2(changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..20), 1..6)) {
+        const WORDS: [&str; 20] = [
+            "0", "1", "64", "18446744073709551615", "-9223372036854775808", "null", "[]", "{}", "\"byte\"",
+            "\"variant\"", "\"optional\"", "\"structure\"", "\"dynamic-length-array\"", "\"n\"", "[[0, 255]]",
+            "\"variable-length-signed-integer\"", "\"dynamic-length-blob\"", "{\"path\": [null, \"n\"]}",
+            "\"event-record-class-id\"", "\"dynamic-length-string\"",
+        ];
+        let (metadata, streams) = ctf2();
+        let mut text = String::from_utf8(metadata).unwrap();
+        for (at, word) in changes {
+            // A number or a text somewhere behind a colon.
+            let starts: Vec<usize> = text.match_indices(": ").map(|(at, _)| at + 2).collect();
+            let start = starts[at.index(starts.len())];
+            let rest = &text[start..];
+            let end = match rest.as_bytes()[0] {
+                b'"' => rest[1..].find('"').map(|end| end + 2),
+                _ => rest.find([',', '}', ']']),
+            };
+            text.replace_range(start..start + end.unwrap_or(0), WORDS[word]);
+        }
+        if let Ok(class) = hetrace_ctf::metadata::parse(text.as_bytes()) {
+            let printed = hetrace_ctf::ctf2::print(&class).unwrap();
+            prop_assert_eq!(hetrace_ctf::metadata::parse(printed.as_bytes()).unwrap(), class, "{}", printed);
+        }
+        exhaust(text.as_bytes(), &streams);
+    }
+}
+
 #[test]
 fn unchanged_traces_are_whole() {
+    let (metadata, streams) = ctf2();
+    assert_eq!(exhaust(&metadata, &streams), Some((12, 0)));
+    let (metadata, streams) = barectf();
+    assert_eq!(exhaust(&metadata, &streams[..1]), Some((24, 0)));
     let (metadata, streams) = lttng();
     assert_eq!(exhaust(&metadata, &streams), Some((48, 0)));
     let (metadata, streams) = demo();

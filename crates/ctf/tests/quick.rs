@@ -4,7 +4,8 @@ mod common;
 
 use hetrace_ctf::Value;
 use hetrace_ctf::class::{
-    ByteOrder, EventClass, FieldClass, FieldPath, IntegerClass, Scope, StructClass, TraceClass,
+    ByteOrder, ClockClass, EnumClass, EnumMapping, EventClass, Field, FieldClass, FieldPath, IntegerClass,
+    Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
 use hetrace_ctf::read::{StreamError, Trace};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
@@ -119,5 +120,90 @@ proptest! {
         let mut bytes = writer.finish(1).to_vec();
         bytes.truncate(bytes.len() - cut.min(bytes.len() - 104));
         prop_assert_eq!(read(class(true), &bytes), read(class(false), &bytes));
+    }
+}
+
+/// The headers of LTTng: an id of few bits, or 31 (65535) and a longer one.
+fn lttng(bits: u32, quick: bool) -> TraceClass {
+    let last = (1 << bits) - 1;
+    let time = |size| IntegerClass::unsigned(size).align(if size == 27 { 1 } else { 8 }).clock("c");
+    let label = |label: &str, start, end| EnumMapping { label: label.into(), start, end };
+    let id = EnumClass {
+        container: IntegerClass::unsigned(bits),
+        mappings: vec![label("compact", 0, last - 1), label("extended", last, last)],
+    };
+    let compact = StructClass::default().field("timestamp", time(if bits == 5 { 27 } else { 32 }));
+    let extended =
+        StructClass::default().field("id", IntegerClass::unsigned(32)).field("timestamp", time(64));
+    let options = vec![
+        Field { name: "compact".into(), class: compact.into() },
+        Field { name: "extended".into(), class: extended.into() },
+    ];
+    let v = VariantClass { tag: FieldPath::relative("id"), options, ranges: None };
+    let mut header = StructClass { min_align: 8, fields: Vec::new() }.field("id", id).field("v", v);
+    if !quick {
+        header = StructClass::default().field("inner", header);
+    }
+    let mut trace = TraceClass::new(ByteOrder::Little);
+    trace.clocks.push(ClockClass::new("c", 1_000_000_000));
+    let tagged = VariantClass {
+        tag: FieldPath::absolute(Scope::EventHeader, if quick { vec!["id"] } else { vec!["inner", "id"] }),
+        options: vec![
+            Field { name: "compact".into(), class: byte().into() },
+            Field { name: "extended".into(), class: IntegerClass::unsigned(16).into() },
+        ],
+        ranges: None,
+    };
+    let mut events: Vec<_> = (0..).zip(payloads()).collect();
+    events.push((40, StructClass::default().field("a", byte())));
+    events.push((3, StructClass::default().field("by_header", tagged)));
+    events.remove(3);
+    trace.streams.push(StreamClass {
+        event_header: Some(header),
+        event_context: Some(StructClass::default().field("vtid", IntegerClass::signed(32))),
+        events: events
+            .into_iter()
+            .map(|(id, fields)| EventClass { id, name: format!("e{id}"), fields, ..EventClass::default() })
+            .collect(),
+        ..StreamClass::default()
+    });
+    trace
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn headers_of_lttng_are_quick_and_the_same(
+        large: bool,
+        events in prop::collection::vec(
+            (prop_oneof![6 => 0u64..8, 1 => Just(40u64)], any::<bool>(), any::<u32>(),
+             prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..24)),
+            1..12,
+        ),
+        cut in 0usize..16,
+    ) {
+        let mut bytes = Vec::new();
+        for (id, extended, time, payload) in &events {
+            let extended = *extended || *id > 30;
+            match (large, extended) {
+                (false, false) => bytes.extend((*id as u32 | time << 5).to_le_bytes()),
+                (false, true) => bytes.push(31),
+                (true, false) => {
+                    bytes.extend((*id as u16).to_le_bytes());
+                    bytes.extend(time.to_le_bytes());
+                }
+                (true, true) => bytes.extend([0xff; 2]),
+            }
+            if extended {
+                bytes.extend((*id as u32).to_le_bytes());
+                bytes.extend((u64::from(*time) << 7).to_le_bytes());
+            }
+            bytes.extend([1, 2, 3, 4]);
+            bytes.extend(payload);
+        }
+        bytes.truncate(bytes.len() - cut.min(bytes.len() - 1));
+        let bits = if large { 16 } else { 5 };
+        prop_assert_eq!(read(lttng(bits, true), &bytes), read(lttng(bits, false), &bytes));
     }
 }

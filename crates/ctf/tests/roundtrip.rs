@@ -86,7 +86,7 @@ fn any_sample(order: ByteOrder) -> impl Strategy<Value = Sample> {
             let items = Value::Array(vec![value; len]);
             let element = Box::new(FieldClass::from(class));
             if !sequence {
-                return plain(ArrayClass { len: len as u64, element }, items);
+                return plain(ArrayClass { len: len as u64, element, min_align: 1 }, items);
             }
             let length = (IntegerClass::unsigned(7).order(order).into(), Value::Unsigned(len as u64));
             let class = FieldClass::sequence(FieldPath::relative("before"), *element);
@@ -109,7 +109,7 @@ fn any_sample(order: ByteOrder) -> impl Strategy<Value = Sample> {
                     options.push(Field { name: format!("o{i}"), class: class.into() });
                     value = if i == chosen { Some(v) } else { value };
                 }
-                let class = VariantClass { tag: FieldPath::relative("before"), options };
+                let class = VariantClass { tag: FieldPath::relative("before"), options, ranges: None };
                 let value = Value::Variant { option: format!("o{chosen}"), value: Box::new(value.unwrap()) };
                 Sample { before: vec![(tag.into(), number)], class: class.into(), value }
             },

@@ -176,3 +176,117 @@ fn references_have_to_precede() {
     assert!(open("u m; variant <m> { u a; } v;").is_err());
     assert!(open("struct { u m; } s; u a[s.m];").is_ok());
 }
+
+/// Opens a trace of one packet, and shows the payloads.
+fn payloads(metadata: &str, bytes: &[u8]) -> Vec<String> {
+    let trace = Trace::from_parts(metadata.as_bytes(), vec![("s".into(), bytes.to_vec())]).unwrap();
+    let mut reader = trace.stream(0).unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = reader.next_event() {
+        seen.push(format!("{:?}", event.unwrap().fields().unwrap()));
+    }
+    seen
+}
+
+const HEAD: &str = "typealias integer { size = 8; } := u8; typealias integer { size = 16; } := u16;
+    typealias integer { size = 8; signed = true; } := s8;
+    trace { major = 1; minor = 8; byte_order = be; };";
+
+#[test]
+fn tags_of_every_kind_and_scope() {
+    // Relative, absolute, in another scope, of an enclosing structure, through a
+    // structure, signed, with ranges; variants in variants.
+    let metadata = format!(
+        "{HEAD}
+        stream {{
+            packet.context := struct {{ enum : u8 {{ one = 1, two }} which; }};
+            event.header := struct {{ u8 id; struct {{ enum : s8 {{ minus = -5 ... -1, plus = 0 ... 5 }} sign; }} deep; }};
+            event.context := struct {{ enum kind : u8 {{ a, b = (+7) ... 9, c = 'x' }} common; }};
+        }};
+        event {{
+            name = \"e\"; id = 0; loglevel = \"none\";
+            context := struct {{ variant <stream.event.context.common> {{ u8 a; u16 b; string c; }} own; }};
+            fields := struct {{
+                enum kind {{ a, b = 7 ... 9, c }} : u8 x;
+            }};
+        }};"
+    )
+    .replace("enum kind {{ a, b = 7 ... 9, c }} : u8 x;", "")
+    .replace("enum kind { a, b = 7 ... 9, c } : u8 x;", "
+        enum : u8 { a, b = 7 ... 9, c = 120 } _tag;
+        variant <stream.packet.context.which> { u8 one; u16 two; } p;
+        variant <stream.event.header.deep.sign> { s8 minus; struct { u8 y; } plus; } h;
+        variant <event.context.own> { u8 q; } none[0];
+        struct {
+            enum : u8 { in, out } inner;
+            variant <inner> {
+                variant <_tag> { u8 a; u16 b; string c; } in;
+                variant <event.fields._tag> { u8 a; u8 b[2]; string c; } out;
+            } v;
+        } rows[2];")
+    .replace("variant <event.context.own> { u8 q; } none[0];", "");
+    let bytes = [
+        2, // which = two
+        0, 0xFD, // id, sign = minus
+        8, 0x12, 0x34, // common = b, own = 0x1234
+        9, 0xAB, 0xCD, 0xFF, // _tag = b, p = two, h = minus -1
+        0, 0x01, 0x02, // rows[0]: in, b
+        1, 3, 4, // rows[1]: out, b
+    ];
+    let seen = payloads(&metadata, &bytes);
+    assert_eq!(seen.len(), 1);
+    for part in [
+        "(\"tag\", Enum { value: 9, label: Some(\"b\") })",
+        "(\"p\", Variant { option: \"two\", value: Unsigned(43981) })",
+        "(\"h\", Variant { option: \"minus\", value: Signed(-1) })",
+        "Variant { option: \"in\", value: Variant { option: \"b\", value: Unsigned(258) } }",
+        "Variant { option: \"out\", value: Variant { option: \"b\", value: Array([Unsigned(3), Unsigned(4)]) } }",
+    ] {
+        assert!(seen[0].contains(part), "{part} in {}", seen[0]);
+    }
+}
+
+#[test]
+fn sequences_of_structures_and_of_sequences() {
+    let metadata = format!(
+        "{HEAD} event {{ name = e; fields := struct {{
+            u8 n; struct {{ u8 m; u16 items[m]; string names[2]; }} rows[n]; u8 grid[n][2];
+            integer {{ size = 4; align = 1; byte_order = le; }} nibbles[n];
+        }}; }};"
+    );
+    let bytes = [2, 1, 0, 7, b'a', 0, 0, 0, b'b', 0, b'c', 0, 1, 2, 3, 4, 0x21];
+    let seen = payloads(&metadata, &bytes);
+    let expected = "Struct([(\"n\", Unsigned(2)), (\"rows\", Array([\
+        Struct([(\"m\", Unsigned(1)), (\"items\", Array([Unsigned(7)])), (\"names\", Array([Str(\"a\"), Str(\"\")]))]), \
+        Struct([(\"m\", Unsigned(0)), (\"items\", Array([])), (\"names\", Array([Str(\"b\"), Str(\"c\")]))])])), \
+        (\"grid\", Array([Array([Unsigned(1), Unsigned(2)]), Array([Unsigned(3), Unsigned(4)])])), \
+        (\"nibbles\", Array([Unsigned(1), Unsigned(2)]))])";
+    assert_eq!(seen, [expected]);
+}
+
+#[test]
+fn several_clocks_and_offsets() {
+    let metadata = format!(
+        "{HEAD}
+        clock {{ name = slow; freq = 1000; offset_s = 3; offset = 500; }};
+        clock {{ name = fast; freq = 2000000000; offset = -1; }};
+        trace {{ packet.header := struct {{ u8 stream_id; }}; }};
+        stream {{ id = 0; event.header := struct {{ u8 id; integer {{ size = 8; map = clock.slow.value; }} timestamp; }}; }};
+        stream {{ id = 1; event.header := struct {{ u8 id; integer {{ size = 16; map = clock.fast.value; }} timestamp; }}; }};
+        event {{ name = s; stream_id = 0; }}; event {{ name = f; stream_id = 1; }};"
+    );
+    let streams = vec![("a".into(), vec![0, 0, 250, 0, 4, 0, 4]), ("b".into(), vec![1, 0, 0, 5, 0, 0, 4])];
+    let trace = Trace::from_parts(metadata.as_bytes(), streams).unwrap();
+    let times = |index| {
+        let mut reader = trace.stream(index).unwrap();
+        let mut times = Vec::new();
+        while let Some(event) = reader.next_event() {
+            times.push(event.unwrap().ns_from_origin().unwrap());
+        }
+        times
+    };
+    // 250, then 260 and the same again; the clocks start at 3.5 s and at -0.5 ns.
+    assert_eq!(times(0), [3_750_000_000, 3_760_000_000, 3_760_000_000]);
+    // 5, then 65540: the low 16 bits have wrapped.
+    assert_eq!(times(1), [2, 32769]);
+}

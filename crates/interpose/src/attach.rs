@@ -11,6 +11,7 @@ use hetrace_ring::writer::{Writer, wake};
 use hetrace_ring::{clock, map_mirrored};
 
 use crate::errno::ErrnoGuard;
+use crate::errors;
 use crate::process::{KEY, PATH, Session, session};
 use crate::tls;
 
@@ -66,7 +67,12 @@ pub(crate) fn attach() -> Option<&'static mut Writer> {
         return None;
     }
     match claim(session).or_else(|| make(session)) {
-        Some(base) => finish(session, existing, base),
+        Some(base) => {
+            finish(session, existing, base)?;
+            errors::tell_once();
+            // SAFETY: set by `finish`.
+            unsafe { tls::get().as_mut() }
+        }
         None => {
             FAILURES.fetch_add(1, Ordering::Relaxed);
             session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +82,7 @@ pub(crate) fn attach() -> Option<&'static mut Writer> {
     }
 }
 
-fn pid() -> u32 {
+pub(crate) fn pid() -> u32 {
     // SAFETY: no preconditions.
     unsafe { libc::getpid() as u32 }
 }

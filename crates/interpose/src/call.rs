@@ -219,6 +219,22 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
     unsafe { put(writer, id, fields) }.is_some()
 }
 
+/// As [`record_extra`], at a time read earlier.
+///
+/// # Safety
+/// As [`Put::put`] for `fields`.
+#[inline]
+pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
+    let Some(writer) = writer() else { return false };
+    let length = HEAD + fields.size();
+    let body = |at: *mut u8| {
+        // SAFETY: `length` was made from the fields' size.
+        unsafe { fields.put(at) };
+    };
+    // SAFETY: `body` writes what `length` says, and that is not too much.
+    length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some()
+}
+
 /// Runs `work`, during which this thread's calls are the tracer's own.
 pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
     let Some(writer) = writer() else { return work() };

@@ -1,4 +1,4 @@
-//! A hook on `dlsym` and `dlvsym`, and who called us.
+//! Hooks on `dlsym` and its like, and who called us.
 //!
 //! The hooks are a few instructions ([`hook_dlsym!`]): they ask a Rust function
 //! and then jump to the real one with everything as it was, so that it sees
@@ -8,7 +8,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::real::{each_object, is_ours};
+use crate::elf::each_object;
+use crate::real::is_ours;
 
 /// A question to `dlsym`, as it lies on the stack.
 #[repr(C)]
@@ -24,7 +25,7 @@ pub struct Asked {
     pub caller: *const c_void,
 }
 
-/// One of the two functions.
+/// One of the functions.
 #[derive(Debug)]
 pub struct Lookup {
     name: &'static CStr,
@@ -35,6 +36,11 @@ pub struct Lookup {
 pub static DLSYM: Lookup = Lookup::new(c"dlsym");
 /// `dlvsym`.
 pub static DLVSYM: Lookup = Lookup::new(c"dlvsym");
+/// `dlopen`, whose file takes the place of the handle, and whose flags that of
+/// the name.
+pub static DLOPEN: Lookup = Lookup::new(c"dlopen");
+/// `dlclose`.
+pub static DLCLOSE: Lookup = Lookup::new(c"dlclose");
 
 impl Lookup {
     const fn new(name: &'static CStr) -> Lookup {
@@ -80,7 +86,7 @@ impl Lookup {
 }
 
 /// Inside a walk over the libraries none may be begun for the first time.
-fn is_ours_unasked(object: &crate::real::Object) -> bool {
+fn is_ours_unasked(object: &crate::elf::Object) -> bool {
     object.contains(is_ours as *const c_void)
 }
 
@@ -88,18 +94,27 @@ fn is_ours_unasked(object: &crate::real::Object) -> bool {
 /// address outside of it. NULL if it can't be told.
 #[inline(never)]
 pub fn caller() -> *const c_void {
+    caller_and_stack().0
+}
+
+/// As above, and where on the stack that call put its return address.
+#[inline(never)]
+pub fn caller_and_stack() -> (*const c_void, usize) {
+    type Found = (*const c_void, usize);
     unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
         // SAFETY: the unwinder's own context.
         let at = unsafe { _Unwind_GetIP(context) } as *const c_void;
         if is_ours(at) {
             return 0;
         }
+        // SAFETY: the unwinder's own context: the stack as it was before the call.
+        let stack = unsafe { _Unwind_GetCFA(context) };
         // SAFETY: the variable below.
-        unsafe { *data.cast::<*const c_void>() = at };
+        unsafe { *data.cast::<Found>() = (at, stack.wrapping_sub(size_of::<usize>())) };
         5 // _URC_END_OF_STACK: enough.
     }
-    let mut found = std::ptr::null();
-    is_ours(found); // Known before the unwinder takes its lock.
+    let mut found: Found = (std::ptr::null(), 0);
+    is_ours(found.0); // Known before the unwinder takes its lock.
     // SAFETY: `step` is called only while `found` lives. Nothing but frames of
     // this library are unwound, all of which have their tables.
     unsafe { _Unwind_Backtrace(step, (&raw mut found).cast()) };
@@ -113,6 +128,7 @@ unsafe extern "C" {
         data: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
 }
 
 /// Exports `dlsym` and `dlvsym`. The two functions named get an [`Asked`] and
@@ -124,6 +140,9 @@ macro_rules! hook_dlsym {
         $crate::hook_dlsym!(@ dlvsym, $dlvsym);
     };
     (@ $name:ident, $asked:path) => {
+        // What the jump calls, and what nobody calls where there is no jump.
+        const _: unsafe extern "C" fn(&mut $crate::dlsym::Asked) -> *mut std::ffi::c_void = $asked;
+
         /// Asks whether to answer ourselves, and else goes on as if it had
         /// never been here.
         #[cfg(target_arch = "x86_64")]
@@ -156,5 +175,14 @@ macro_rules! hook_dlsym {
                 asked = sym $asked,
             );
         }
+    };
+}
+
+/// As [`hook_dlsym!`], for `dlopen` and `dlclose`.
+#[macro_export]
+macro_rules! hook_dlopen {
+    ($dlopen:path, $dlclose:path) => {
+        $crate::hook_dlsym!(@ dlopen, $dlopen);
+        $crate::hook_dlsym!(@ dlclose, $dlclose);
     };
 }

@@ -14,20 +14,32 @@
 mod attach;
 mod call;
 pub mod dlsym;
+pub mod early;
+mod elf;
 mod errno;
+mod errors;
 mod flags;
+pub mod library;
+pub mod members;
+pub mod prelude;
 mod process;
 pub mod put;
 mod real;
+mod room;
 pub mod table;
 mod tls;
 
-pub use call::{call, count_commands, poll, record_extra, thread_extra, thread_id, with_guard};
+pub use call::{
+    call, count_commands, poll, record_extra, record_extra_at, thread_extra, thread_id, with_guard,
+};
+pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
+pub use errors::{error_text, tells_errors};
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use process::{Session, note, session, start, store_blob};
-pub use real::{Object, Real, Reference, each_object, generation, is_ours, look_up_next};
+pub use real::{Address, Real, is_ours, look_up_next};
+pub use room::await_room;
 
 /// Version of the shared memory that this library was built for, for a
 /// launcher that reads the file: one of another version says so and stops.
@@ -37,14 +49,22 @@ static ABI: u32 = hetrace_ring::abi::ABI_VERSION.to_le();
 
 /// Makes the wrapper of one function: the symbol that programs call, which
 /// jumps to the real function when nothing is to be recorded, and the part
-/// that records, kept apart so that the first needs no stack.
+/// that records, kept apart so that the first needs no stack. The API's crate
+/// has a function `loaded` that starts it.
 #[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "the API's crate is meant")]
 macro_rules! wrapper {
     ($(#[$meta:meta])* $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
         $(#[$meta])*
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(never)]
             unsafe extern "C" fn recorded($($arg: $ty),*) $(-> $ret)? {
+                if $crate::early::unusual()
+                    && let Some(_copy) = $crate::library::scope(crate::loaded)
+                {
+                    // SAFETY: the arguments are the program's own.
+                    return unsafe { recorded($($arg),*) };
+                }
                 let $on = $crate::flags($index);
                 // SAFETY: the arguments are the program's own.
                 unsafe { $body }
@@ -58,6 +78,63 @@ macro_rules! wrapper {
             // SAFETY: as above.
             unsafe { recorded($($arg),*) }
         }
+    };
+}
+
+/// As [`wrapper!`], for a function with structs that are passed by value. There
+/// the way on may be a call and no jump, so it always begins by knowing who called.
+#[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "the API's crate is meant")]
+macro_rules! value_wrapper {
+    ($(#[$meta:meta])* $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        $(#[$meta])*
+        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+            if $crate::early::unusual()
+                && let Some(_copy) = $crate::library::scope(crate::loaded)
+            {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { $name($($arg),*) };
+            }
+            let $on = $crate::flags($index);
+            if $on == 0
+                && let Some(known) = real::known::$name()
+            {
+                // SAFETY: as above.
+                return unsafe { known($($arg),*) };
+            }
+            // SAFETY: the arguments are the program's own.
+            unsafe { $body }
+        }
+    };
+}
+
+/// As [`wrapper!`], for a function whose symbol had another signature in older
+/// libraries: the symbol is a jump that first asks which library the call means.
+#[macro_export]
+macro_rules! changed_wrapper {
+    ($names:path, #[$export:meta] $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        #[cfg(target_arch = "x86_64")]
+        $crate::value_wrapper! { $index $name($($arg: $ty),*) $(-> $ret)?, $on, $body }
+
+        #[cfg(target_arch = "x86_64")]
+        const _: () = {
+            #[$export]
+            #[unsafe(naked)]
+            pub unsafe extern "C" fn symbol() {
+                std::arch::naked_asm!(
+                    "jmp hetrace_choosing + {place}",
+                    place = const 16 * ($names.len() + $index),
+                )
+            }
+        };
+
+        // Without the jump nobody may stand before the symbol: what an older
+        // signature has on the stack would be lost.
+        #[cfg(not(target_arch = "x86_64"))]
+        $crate::value_wrapper! { $index $name($($arg: $ty),*) $(-> $ret)?, $on, $body }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        const _: usize = $names.len();
     };
 }
 

@@ -1,9 +1,11 @@
 //! The process's part in a session: found once, when the library is loaded.
 
+use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::fs::File;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
     ABI_VERSION, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE,
@@ -12,8 +14,8 @@ use hetrace_ring::abi::{
 use hetrace_ring::map_file;
 
 use crate::errno::ErrnoGuard;
-use crate::flags;
 use crate::put::Caps;
+use crate::{early, flags};
 
 /// Longest path of a session's folder.
 pub(crate) const PATH: usize = 200;
@@ -29,6 +31,15 @@ pub struct Session {
 }
 
 static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Where the session lies: not in the program's heap, which may be locked by
+/// whoever makes the first call.
+struct Place(UnsafeCell<MaybeUninit<Session>>);
+
+// SAFETY: written by `join` alone, once, before `SESSION` points there.
+unsafe impl Sync for Place {}
+
+static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
 /// Key whose destructor tells that a thread ended; `u32::MAX` if there is none.
 pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -68,13 +79,22 @@ impl Session {
 }
 
 /// Joins the session that the environment names, if there is one that can be
-/// trusted. Called when the library is loaded; without a session the library
-/// stays dormant.
+/// trusted. Called when the library is loaded, or before if other libraries
+/// start earlier and call it; without a session the library stays dormant.
 pub fn start(api: &str) {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return;
+    }
     let _errno = ErrnoGuard::new();
+    find(api);
+    early::over();
+}
+
+fn find(api: &str) {
     // A setuid program must not trust its caller's environment.
     // SAFETY: no preconditions.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 || session().is_some() {
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return;
     }
     let mut name = [0u8; 32];
@@ -132,8 +152,8 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     }
     crate::attach::own();
     let offset = flags_offset(session.api as usize);
-    // Allocated once, at load time, outside any call; lives for ever.
-    let session = Box::into_raw(Box::new(session));
+    // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
+    let session = unsafe { (*PLACE.0.get()).write(session) };
     SESSION.store(session, Ordering::Release);
     // The flags come last: from now on wrappers record.
     if !flags::join(file.as_raw_fd(), offset) {

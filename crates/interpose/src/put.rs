@@ -311,7 +311,7 @@ pub struct Texts {
 pub fn texts<T>(at: *const *const T, count: usize, lengths: *const usize, caps: Caps) -> Texts {
     let count = if at.is_null() { 0 } else { count.min(8) };
     // All of them must fit into one record.
-    let caps = Caps { text: caps.text.min(128), ..caps };
+    let caps = if count == 1 { caps } else { Caps { text: caps.text.min(128), ..caps } };
     Texts { at: at.cast(), lengths, count, caps }
 }
 

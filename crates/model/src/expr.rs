@@ -6,7 +6,8 @@
 //! factor = number | "*" name | name | name "[" number "]"
 //!        | name "(" expr { "," expr } ")" | "(" expr ")"
 //! ```
-//! `*name` is what a pointer parameter points at, `name[i]` its i-th element.
+//! `*name` is what a pointer parameter points at, `name[i]` its i-th element,
+//! and `name.member` a member of the struct that it points at.
 //! `min` and `max` are built in; any other call names a hand-written function
 //! of the API's own folder.
 
@@ -139,7 +140,7 @@ impl Parser<'_> {
     fn word(&mut self) -> &str {
         self.space();
         let start = self.at;
-        while self.peek().is_ascii_alphanumeric() || self.peek() == b'_' {
+        while self.peek().is_ascii_alphanumeric() || matches!(self.peek(), b'_' | b'.') {
             self.at += 1;
         }
         &self.text[start..self.at]
@@ -228,6 +229,7 @@ mod tests {
             ("region[0]*region[1] * region[2]", "(region[0] * region[1]) * region[2]"),
             ("2 * (n + 1)", "2 * (n + 1)"),
             ("a + (b - c) - d", "a + (b - c) - d"),
+            ("min(config.count, 4)", "min(config.count, 4)"),
         ] {
             let expr = Expr::parse(text).unwrap();
             assert_eq!(expr.to_string(), shown);

@@ -22,12 +22,16 @@ pub struct Extracted {
 pub struct Registry {
     /// File name of the registry or header.
     pub file: String,
-    /// SHA-256 of that file, in hexadecimal.
+    /// SHA-256 of that file, in hexadecimal; of several files, of their
+    /// concatenation in the order in which they were read.
     pub sha256: String,
+    /// All versions that were read, oldest first, when there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<String>,
 }
 
 /// What a type is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// An unsigned integer.
@@ -40,14 +44,22 @@ pub enum Kind {
     Handle,
     /// A C struct whose members are known.
     Struct,
+    /// A C union whose members are known; they lie over each other.
+    Union,
     /// A pointer to a function of the program.
     Callback,
     /// Anything whose inside is not known (`void`, a foreign type).
+    #[default]
     Opaque,
 }
 
 /// A named type.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// A struct without a name is called after where it stands (`Outer.member`), a
+/// member without a name after its place among such members (`_0`). A layout
+/// that a later version replaced by an incompatible one has the last version
+/// that has it in its name (`cudaDeviceProp@12.9`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Type {
     /// Its name in the API.
     pub name: String,
@@ -58,13 +70,20 @@ pub struct Type {
     /// The [`EnumGroup`] that names its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// Members of a struct, in order.
+    /// Whether an integer stands for an address or an object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hex: bool,
+    /// Sizes it had before it grew: `("12.3", 24)` says that it had 24 bytes
+    /// in versions before 12.3. The newest pair comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub size_before: Vec<(String, u32)>,
+    /// Members of a struct or union, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
 }
 
 /// One member of a struct.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     /// Its name.
     pub name: String,
@@ -79,6 +98,9 @@ pub struct Member {
     /// Number of elements of an array member; 1 otherwise.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
+    /// The version it appeared in, when the struct is older.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub since: String,
 }
 
 /// Values with names.
@@ -94,13 +116,28 @@ pub struct EnumGroup {
 }
 
 /// A function's prototype.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// The name is the one a library exports. When versions give it different
+/// signatures, the newest comes first and each older one follows as a function
+/// of the same name with [`before`](Self::before).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// The API version it appeared in (`1.0`), empty for an extension's.
+    /// The name that the API's own lookup function takes for it, when that is
+    /// another: `cuMemcpyHtoD` for `cuMemcpyHtoD_v2_ptds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The API version it appeared in (`1.0`), empty for an extension's. Of
+    /// what the oldest header has, that one's version, unless more is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,
+    /// The last version that has it, when the newest has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The version that replaced this signature by another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
     /// The API version that deprecated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
@@ -114,7 +151,7 @@ pub struct Function {
 }
 
 /// One parameter of a prototype.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Param {
     /// Its name.
     pub name: String,

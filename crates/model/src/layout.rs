@@ -105,10 +105,35 @@ pub enum Source {
     Param(usize),
     /// What a parameter points at; its index.
     Behind(usize),
+    /// What a member of the struct that a parameter points at points at: the
+    /// parameter's index, and the members' from the struct inwards.
+    Member {
+        /// Index of the parameter.
+        param: usize,
+        /// Indices of the members.
+        path: Vec<usize>,
+    },
     /// The call's result.
     Return,
     /// The tracer's own bookkeeping.
     Tracer,
+}
+
+/// Bytes that are recorded of a struct. One that grew without telling its own
+/// size is recorded as far as all versions have it: a program built with an
+/// older one has no more.
+pub fn recorded_size(ty: &Type) -> u32 {
+    if tells_size(ty) { ty.size } else { least_size(ty) }
+}
+
+/// Bytes that a struct has in all versions.
+fn least_size(ty: &Type) -> u32 {
+    ty.size_before.iter().map(|(_, size)| *size).fold(ty.size, u32::min)
+}
+
+/// Whether a struct that grew begins with its own size.
+pub fn tells_size(ty: &Type) -> bool {
+    !ty.size_before.is_empty() && ty.members.first().is_some_and(|m| m.name == "size" && m.offset == 0)
 }
 
 /// All event classes of a model, by number.
@@ -129,15 +154,74 @@ pub fn function_events(model: &Model, index: usize) -> Vec<Event> {
     };
     let mut events =
         vec![event(Phase::Entry, 0, entry_fields(model, f)), event(Phase::Exit, 1, exit_fields(model, f))];
-    if f.has_role("poll") {
+    if f.may_fold() {
         events.push(event(Phase::Fold, 2, fold_fields()));
     }
     events
 }
 
 fn entry_fields(model: &Model, f: &Function) -> Vec<Field> {
-    let params = f.params.iter().enumerate();
-    params.filter_map(|(i, p)| entry_field(model, i, p)).collect()
+    let mut fields = Vec::new();
+    for (i, p) in f.params.iter().enumerate() {
+        fields.extend(entry_field(model, i, p));
+        if matches!(p.direction, Direction::In | Direction::Inout) {
+            member_fields(model, i, p, &mut fields);
+        }
+    }
+    fields
+}
+
+/// What the pointers in a struct point at, when the struct itself is recorded.
+fn member_fields(model: &Model, index: usize, p: &Param, fields: &mut Vec<Field>) {
+    if p.follow == Follow::Pointee && p.pointers == 1 {
+        inner_fields(model, &p.base, &p.name, &mut Vec::new(), index, fields);
+    }
+}
+
+fn inner_fields(
+    model: &Model,
+    base: &str,
+    prefix: &str,
+    path: &mut Vec<usize>,
+    param: usize,
+    fields: &mut Vec<Field>,
+) {
+    let ty = model.types.iter().find(|t| t.name == base && t.kind == Kind::Struct);
+    let Some(ty) = ty.filter(|_| path.len() < 4) else { return };
+    let known = model.members.get(base);
+    for (i, m) in ty.members.iter().enumerate() {
+        let name = format!("{prefix}_{}", m.name);
+        path.push(i);
+        if m.offset >= least_size(ty) {
+            // A program built with an older version has no such member.
+        } else if m.pointers == 0 && m.count == 1 {
+            inner_fields(model, &m.ty, &name, path, param, fields);
+        } else if let Some(follow) = known.and_then(|k| k.get(&m.name))
+            && is_behind(follow)
+            && m.count == 1
+        {
+            let shape = match follow {
+                Follow::String { .. } => Shape::Text,
+                Follow::Strings { .. } => Shape::Texts,
+                Follow::Bytes { .. } => Shape::Bytes,
+                _ => Shape::Seq(Box::new(scalar_shape(model, &m.ty, m.pointers - 1))),
+            };
+            fields.push(Field { name, shape, source: Source::Member { param, path: path.clone() } });
+        }
+        path.pop();
+    }
+}
+
+/// Whether more than the address is recorded.
+fn is_behind(follow: &Follow) -> bool {
+    matches!(
+        follow,
+        Follow::Pointee
+            | Follow::Array { .. }
+            | Follow::String { .. }
+            | Follow::Strings { .. }
+            | Follow::Bytes { .. }
+    )
 }
 
 fn entry_field(model: &Model, index: usize, p: &Param) -> Option<Field> {
@@ -175,7 +259,10 @@ fn exit_fields(model: &Model, f: &Function) -> Vec<Field> {
         } else {
             behind_shape(model, p, &p.follow)
         };
-        fields.push(Field { name: p.name.clone(), shape, source: Source::Behind(index) });
+        // The call's own result has that name already.
+        let name = if p.name == "result" { "result_".to_owned() } else { p.name.clone() };
+        fields.push(Field { name, shape, source: Source::Behind(index) });
+        member_fields(model, index, p, &mut fields);
     }
     fields
 }
@@ -223,12 +310,12 @@ fn scalar_shape(model: &Model, base: &str, pointers: u8) -> Shape {
         model.enums.iter().find(|g| g.name == *group).map(|g| g.bits)
     };
     match ty.kind {
-        Kind::Struct => Shape::Struct(ty.name.clone()),
+        Kind::Struct | Kind::Union => Shape::Struct(ty.name.clone()),
         Kind::Float => Shape::Float(ty.size as u8),
         Kind::Uint | Kind::Int => Shape::Int(Int {
             size: ty.size as u8,
             signed: ty.kind == Kind::Int,
-            hex: bits().unwrap_or(false),
+            hex: ty.hex || bits().unwrap_or(false),
             values: ty.values.clone(),
         }),
         Kind::Handle | Kind::Callback | Kind::Opaque => Shape::Int(address()),

@@ -20,6 +20,8 @@
 mod expr;
 mod extracted;
 pub mod layout;
+mod members;
+mod memory;
 mod resolve;
 mod resolved;
 mod role;
@@ -31,8 +33,12 @@ pub use extracted::{
     EnumGroup, Extracted, Function as ExtractedFunction, Kind, Member, Param as ExtractedParam, Registry,
     Type,
 };
+pub use memory::{Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
-pub use resolved::{Command, Direction, Follow, Function, Interpose, Model, Param, Success};
+pub use resolved::{
+    Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Param, Success, Timing,
+    Union,
+};
 pub use role::{ROLES, is_role};
 pub use semantics::{FunctionSemantics, Rule, Semantics};
 pub use spec::{ParamSpec, SpecError};

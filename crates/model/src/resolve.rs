@@ -40,21 +40,34 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         report("api", format!("`{}` and `{}` differ", extracted.api, semantics.api));
     }
     let names: BTreeSet<&str> = extracted.functions.iter().map(|f| f.name.as_str()).collect();
-    for name in semantics.function.keys().chain(semantics.hook.keys()) {
-        if !names.contains(name.as_str()) {
-            report(name, "described, but not a function of this API".to_owned());
-        }
+    let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
+    let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
+    let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
+    let in_tables = tables.filter(|n| !all.contains(n.as_str()));
+    let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
+    for name in unknown.chain(hooked).chain(in_tables) {
+        report(name, "described, but not a function of this API".to_owned());
     }
     let groups: BTreeSet<&str> = extracted.enums.iter().map(|g| g.name.as_str()).collect();
     if !groups.contains(semantics.errors.as_str()) {
         report("errors", format!("no enumeration `{}`", semantics.errors));
     }
+    if let Some(context) =
+        semantics.context.as_ref().filter(|c| !extracted.types.iter().any(|t| t.name == **c))
+    {
+        report("context", format!("no type `{context}`"));
+    }
+    let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
     let mut functions = Vec::new();
-    for f in &extracted.functions {
-        let known = semantics.function.get(&f.name).unwrap_or(&empty);
-        functions.push(function(extracted, semantics, f, known, &groups, &mut report));
+    // An older signature of the same symbol is no function of the model: see
+    // `before` in `api.json`, and `changed`.
+    for f in extracted.functions.iter().filter(|f| f.before.is_none()) {
+        let (under, known) = semantics.of(&f.name).unwrap_or((&f.name, &empty));
+        let whole = under == f.name;
+        functions.push(function(extracted, semantics, f, known, whole, &groups, &mut report));
     }
+    crate::members::cover(extracted, &functions, &members, &mut report);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -67,6 +80,12 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         types: extracted.types.clone(),
         enums: extracted.enums.clone(),
         info: semantics.info.clone(),
+        members,
+        unions: semantics.unions.clone(),
+        states: semantics.states.clone(),
+        element_sizes: semantics.element_sizes.clone(),
+        timing: semantics.timing,
+        context: semantics.context.clone(),
         functions,
     })
 }
@@ -76,15 +95,29 @@ fn function(
     semantics: &Semantics,
     f: &extracted::Function,
     known: &FunctionSemantics,
+    whole: bool,
     groups: &BTreeSet<&str>,
     report: &mut impl FnMut(&str, String),
 ) -> Function {
     let params: Vec<Param> =
         f.params.iter().map(|p| param(extracted, semantics, f, known, p, groups, report)).collect();
     let exists = |name: &str| f.params.iter().any(|p| p.name == name);
-    for name in known.params.keys().chain(&known.blocking) {
-        if !exists(name) {
+    let c = known.collective.iter();
+    let c = c.flat_map(|c| [Some(&c.count), Some(&c.element), Some(&c.communicator), c.peer.as_ref()]);
+    let m = known.communicator.iter();
+    let m =
+        m.flat_map(|m| [Some(&m.handle), m.size.as_ref(), m.rank.as_ref(), m.id.as_ref(), m.parent.as_ref()]);
+    for name in known.params.keys().chain(&known.blocking).chain(c.chain(m).flatten()) {
+        if whole && !exists(name) {
             report(&f.name, format!("no parameter `{name}`"));
+        }
+    }
+    let memory = semantics.in_table(&semantics.memory, &f.name);
+    let transfer = semantics.in_table(&semantics.transfer, &f.name);
+    let moved = transfer.iter().flat_map(|t| t.names());
+    for name in memory.iter().flat_map(|m| m.names()).chain(moved) {
+        if !exists(name) {
+            report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
         }
     }
     for role in &known.roles {
@@ -92,20 +125,32 @@ fn function(
             report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
         }
     }
-    if let Some(command) = &known.command {
-        let mentioned = command.bytes.as_ref().map(Expr::names).unwrap_or_default();
-        for name in mentioned.into_iter().chain(command.kernel.as_deref()).chain([&*command.queue]) {
-            if !exists(name) {
+    let command = known.command.clone().map(|mut command| {
+        let queue = semantics.queues.iter().find(|q| exists(q)).cloned();
+        command.queue = command.queue.or(queue);
+        command
+    });
+    if let Some(command) = &command {
+        let lengths = command.bytes.iter().chain(&command.geometry).chain(&command.shared);
+        let mentioned = lengths.flat_map(Expr::names);
+        let handles = [&command.kernel, &command.queue, &command.source, &command.target];
+        for name in mentioned.chain(handles.into_iter().filter_map(|h| h.as_deref())) {
+            if whole && !exists(name.split('.').next().unwrap_or(name)) {
                 report(&f.name, format!("its command mentions `{name}`, not a parameter"));
             }
         }
+        if !matches!(command.geometry.len(), 0 | 6) {
+            report(&f.name, "its command's geometry has not six sizes".to_owned());
+        }
     }
-    let success = success(extracted, semantics, f, &params);
+    let bare = known.command.is_none() && known.roles.iter().any(|role| role == "enqueue");
+    let bare_queue = semantics.queues.iter().find(|q| bare && exists(q)).cloned();
+    let success = if known.never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
     let returns_values = known
         .returns
         .clone()
-        .or_else(|| (success == Success::ReturnZero).then(|| semantics.errors.clone()))
-        .or_else(|| type_values(extracted, &f.returns));
+        .or_else(|| type_values(extracted, &f.returns))
+        .or_else(|| (success == Success::ReturnZero).then(|| semantics.errors.clone()));
     if let Some(group) = &returns_values
         && !groups.contains(group.as_str())
     {
@@ -121,10 +166,19 @@ fn function(
         returns_values,
         success,
         params,
-        command: known.command.clone(),
+        command,
         hook: semantics.hook.get(&f.name).cloned(),
         blocking: known.blocking.clone(),
         creates: known.creates.clone(),
+        changed: extracted.functions.iter().filter(|o| o.name == f.name).find_map(|o| o.before.clone()),
+        folds: known.folds,
+        collective: known.collective.clone(),
+        communicator: known.communicator.clone(),
+        memory: memory.cloned(),
+        transfer: transfer.cloned(),
+        resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
+        queue: bare_queue,
+        own_queue: Semantics::has_own_queue(&f.name),
     }
 }
 
@@ -140,7 +194,8 @@ fn success(
 ) -> Success {
     let (base, pointers) = split_ctype(&f.returns);
     let is_function = f.returns.contains('(');
-    let handle = extracted.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
+    let is = |kinds: &[Kind]| extracted.types.iter().any(|t| t.name == base && kinds.contains(&t.kind));
+    let handle = is(&[Kind::Handle]);
     if pointers > 0 || is_function || handle {
         let error = params.iter().find(|p| {
             p.direction == Direction::Out
@@ -148,7 +203,7 @@ fn success(
                 && p.values.as_ref() == Some(&semantics.errors)
         });
         error.map_or(Success::ReturnNonNull, |p| Success::OutZero(p.name.clone()))
-    } else if base == "void" {
+    } else if base == "void" || is(&[Kind::Struct, Kind::Union, Kind::Float]) {
         Success::Always
     } else {
         Success::ReturnZero
@@ -204,9 +259,16 @@ fn param(
         }
     };
     for name in mentioned(&spec.follow) {
-        if !f.params.iter().any(|q| q.name == name) {
+        let first = name.split('.').next().unwrap_or(name);
+        if !f.params.iter().any(|q| q.name == first) {
             report(&place, format!("mentions `{name}`, not a parameter"));
         }
+    }
+    if matches!(spec.follow, Follow::Array { .. })
+        && ty.is_some_and(|t| !t.size_before.is_empty())
+        && pointers == 1
+    {
+        report(&place, format!("`{base}` grew, so elements of an array can't be told apart"));
     }
     let needs_size = matches!(spec.follow, Follow::Pointee | Follow::Array { .. });
     if needs_size && pointers == 1 && ty.is_some_and(|t| t.size == 0) {
@@ -226,15 +288,16 @@ fn param(
         direction: spec.direction,
         follow: spec.follow,
         values,
+        always: spec.always,
     }
 }
 
 fn value_spec() -> ParamSpec {
-    ParamSpec { direction: Direction::None, follow: Follow::Value, values: None }
+    ParamSpec { direction: Direction::None, follow: Follow::Value, values: None, always: false }
 }
 
 /// Parameters that a description mentions.
-fn mentioned(follow: &Follow) -> Vec<&str> {
+pub(crate) fn mentioned(follow: &Follow) -> Vec<&str> {
     match follow {
         Follow::Array { length } | Follow::Bytes { length } | Follow::Data { length } => length.names(),
         Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Registry, Type};
+use crate::memory::{Memory, Transfer};
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,8 +31,54 @@ pub struct Model {
     pub enums: Vec<EnumGroup>,
     /// Type of a query's value by the query's name.
     pub info: BTreeMap<String, String>,
+    /// What pointer members of structs point at, by struct and member.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, BTreeMap<String, Follow>>,
+    /// Which member of a union is meant, by the union's type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unions: BTreeMap<String, Union>,
+    /// Results that tell a state and no failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<String>,
+    /// Bytes of an element by the name of its type, for collectives.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub element_sizes: BTreeMap<String, u32>,
+    /// How commands are timed.
+    #[serde(default, skip_serializing_if = "Timing::is_event")]
+    pub timing: Timing,
+    /// The handle type of what all other objects belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// All functions; a function's index is its number.
     pub functions: Vec<Function>,
+}
+
+/// How commands are timed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Timing {
+    /// Functions that enqueue a command can yield an event for it.
+    #[default]
+    Event,
+    /// The whole call is handed to the API's own code.
+    Around,
+}
+
+impl Timing {
+    fn is_event(&self) -> bool {
+        *self == Timing::Event
+    }
+}
+
+/// How to tell which member of a union is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Union {
+    /// Names of the member beside the union, or of the parameter, whose value
+    /// tells; the first that is there counts.
+    pub tag: Vec<String>,
+    /// The names of the values for which each member is meant.
+    pub members: BTreeMap<String, Vec<String>>,
 }
 
 /// How programs reach the API, and so how the tracer gets between.
@@ -43,11 +90,21 @@ pub struct Interpose {
     pub layer_variable: Option<String>,
     /// Text found in the loader's file when it honours that variable.
     pub layer_marker: Option<String>,
+    /// Environment variable that names the one tool which programs load by
+    /// themselves when they use the API: the library is never preloaded, and a
+    /// tool that the user has named there stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub injection_variable: Option<String>,
     /// Sonames of the libraries that export the API.
     pub libraries: Vec<String>,
     /// A function's address looked up by name is exchanged only if the library
     /// it lies in also exports this one.
     pub signature: Option<String>,
+    /// A library without which no program can use the API: where it is neither
+    /// on the machine nor on the program's search path, the API's library is not
+    /// loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
     /// Names of the loader's dispatch table in order, for a layer.
     pub dispatch: Vec<String>,
 }
@@ -89,9 +146,82 @@ pub struct Function {
     /// The handle type that a success creates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creates: Option<String>,
+    /// The API version in which the symbol got this signature; libraries before
+    /// it export another one under the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
+    /// Equal calls in a row with equal answers may become one record, though the
+    /// function is no poll: programs ask it again and again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub folds: bool,
+    /// The operation among several processes or devices that it enqueues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collective: Option<Collective>,
+    /// The communicator that a success makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub communicator: Option<Communicator>,
+    /// The memory that a success makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// The bytes that it moves or sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
+    /// A success ends objects and memory that it does not name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resets: bool,
+    /// The parameter with the queue, of a function that enqueues and names no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Its default queue is one of each thread, which serializes with no other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_queue: bool,
+}
+
+/// An operation among the ranks of a communicator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collective {
+    /// `all-reduce`, `broadcast`, `reduce`, `all-gather`, `reduce-scatter`,
+    /// `all-to-all`, `gather`, `scatter`, `send` or `receive`.
+    pub operation: String,
+    /// The parameter with the number of elements that each rank gives.
+    pub count: String,
+    /// The parameter with the elements' type, whose size is in
+    /// [`Model::element_sizes`].
+    pub element: String,
+    /// The parameter with the communicator.
+    pub communicator: String,
+    /// The parameter with the root's or the other's rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+}
+
+/// How a communicator comes to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Communicator {
+    /// The parameter through which its handle is returned.
+    pub handle: String,
+    /// The parameter with the number of ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// The parameter with the caller's rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<String>,
+    /// The parameter with the id that all ranks share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The parameter with the communicator that it is made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
 }
 
 impl Function {
+    /// Whether equal calls in a row may become one record.
+    pub fn may_fold(&self) -> bool {
+        self.folds || self.has_role("poll")
+    }
+
     /// Whether the function has this role.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|r| r == role)
@@ -203,6 +333,9 @@ pub struct Param {
     /// The enumeration that names its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
+    /// Failed calls fill it in, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
 }
 
 /// A command that a function enqueues.
@@ -218,11 +351,26 @@ pub struct Command {
     /// The parameter with the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// The parameter with the queue.
-    #[serde(default = "default_queue")]
-    pub queue: String,
-}
-
-fn default_queue() -> String {
-    "command_queue".to_owned()
+    /// The parameter with the queue; none if the command goes to the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Groups in three dimensions, then items of a group in three dimensions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub geometry: Vec<Expr>,
+    /// Dynamic shared memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Expr>,
+    /// Where a copy reads: one of the ring's kinds of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where a copy or fill writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The parameter with the address from which a copy reads, by which an API may
+    /// know the memory better than by the function's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The parameter with the address to which a copy writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }

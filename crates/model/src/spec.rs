@@ -17,6 +17,8 @@
 //! callback                          a function of the program
 //! none: WHY                         not followed, with the reason
 //! ```
+//! ` always` behind an `out` or `inout` form says that it is filled in by failed
+//! calls, too, and is recorded of them.
 
 use crate::expr::{Expr, ExprError};
 use crate::resolved::{Direction, Follow};
@@ -30,6 +32,8 @@ pub struct ParamSpec {
     pub follow: Follow,
     /// The enumeration that names the pointee's values.
     pub values: Option<String>,
+    /// Failed calls fill it in, too.
+    pub always: bool,
 }
 
 /// Why a description could not be read.
@@ -51,7 +55,7 @@ impl ParamSpec {
     /// When it has none of the forms above.
     pub fn parse(text: &str) -> Result<ParamSpec, SpecError> {
         let form = || SpecError::Form(text.to_owned());
-        let plain = |direction, follow| Ok(ParamSpec { direction, follow, values: None });
+        let plain = |direction, follow| Ok(ParamSpec { direction, follow, values: None, always: false });
         if let Some(why) = text.strip_prefix("none:") {
             let why = why.trim();
             return if why.is_empty() {
@@ -71,6 +75,10 @@ impl ParamSpec {
             _ => return Err(form()),
         };
         let rest = rest.trim();
+        let (rest, always) = rest.strip_suffix(" always").map_or((rest, false), |rest| (rest.trim(), true));
+        if always && direction == Direction::In {
+            return Err(form());
+        }
         let (rest, values) = match rest.rsplit_once(" as ") {
             Some((rest, group)) => (rest.trim(), Some(group.trim().to_owned())),
             None => (rest, None),
@@ -104,7 +112,7 @@ impl ParamSpec {
         if values.is_some() && !nameable {
             return Err(form());
         }
-        Ok(ParamSpec { direction, follow, values })
+        Ok(ParamSpec { direction, follow, values, always })
     }
 }
 
@@ -145,14 +153,23 @@ mod tests {
         assert_eq!(follow("callback"), Follow::Callback);
         assert_eq!(ParamSpec::parse("out value as cl_error").unwrap().values.as_deref(), Some("cl_error"));
         assert_eq!(ParamSpec::parse("out array(n) as e").unwrap().values.as_deref(), Some("e"));
+        assert!(ParamSpec::parse("out value as e always").unwrap().always);
         assert_eq!(ParamSpec::parse("none: why").unwrap().direction, Direction::None);
     }
 
     #[test]
     fn refuses_everything_else() {
-        for text in
-            ["", "in", "in array", "in array()", "sideways value", "none:", "in info(a)", "in string as e"]
-        {
+        for text in [
+            "",
+            "in",
+            "in array",
+            "in array()",
+            "sideways value",
+            "none:",
+            "in info(a)",
+            "in string as e",
+            "in value always",
+        ] {
             assert!(ParamSpec::parse(text).is_err(), "{text}");
         }
     }

@@ -1,14 +1,19 @@
 //! The bytes both sides agree on. `docs/shm-abi.md` draws them.
 //!
-//! Whoever changes anything here raises [`ABI_VERSION`]; a library and a
-//! launcher of different versions do not talk, and the launcher says so.
+//! Whoever changes anything here or in [`records`] raises [`ABI_VERSION`]; a
+//! library and a launcher of different versions do not talk, and the launcher
+//! says so.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::cursor::{Head, Tail};
 
-/// Raised with every change of this file.
-pub const ABI_VERSION: u32 = 3;
+pub mod records;
+
+pub use records::*;
+
+/// Raised with every change of these files.
+pub const ABI_VERSION: u32 = 4;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of a ring file.
@@ -55,6 +60,11 @@ pub mod option {
     pub const PROPERTIES: u32 = 1 << 6;
     /// Buffers of chosen kernels are stored.
     pub const BUFFERS: u32 = 1 << 7;
+    /// Commands are timed by events even where a collector (CUPTI) could be had.
+    pub const EVENTS: u32 = 1 << 8;
+    /// Only every [`super::Control::sample_every`]-th launch of each kernel is
+    /// timed, by events; the others are counted.
+    pub const SAMPLED: u32 = 1 << 9;
 }
 
 /// Bits of a function's flag byte.
@@ -101,10 +111,16 @@ pub struct Control {
     pub notes_lost: AtomicU32,
     /// 1 while the drainer lives: a blocking program must not wait for the dead.
     pub drainer_alive: AtomicU32,
-    /// Not used.
-    pub reserved: u32,
+    /// With [`option::SAMPLED`]: which launches of each kernel are timed, every
+    /// how many.
+    pub sample_every: AtomicU32,
     /// NUL-terminated names of the APIs, in the order of their flags.
     pub apis: [[u8; 32]; MAX_APIS],
+    /// Milliseconds after which a collector hands out what it has: a program
+    /// that is killed loses at most that much.
+    pub collect_every_ms: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
     /// Most bytes stored of one buffer by [`option::BUFFERS`].
     pub buffer_cap: AtomicU64,
     /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
@@ -207,165 +223,3 @@ pub struct OpenFold {
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
 const _: () = assert!(size_of::<RingHeader>() <= PAGE);
-
-/// Numbers of records that are not calls. They are at home in a ring only: the
-/// drainer turns them into streams of their own.
-pub mod special {
-    /// A finished command: [`crate::abi::CommandRecord`] and its name.
-    pub const COMMAND: u16 = 1;
-    /// The relation of a device's clock to the host's: [`crate::abi::ClockRecord`].
-    pub const CLOCK: u16 = 2;
-    /// A queue was made: [`crate::abi::QueueRecord`] and the device's name.
-    pub const QUEUE: u16 = 3;
-    /// How far this thread's commands are known: [`crate::abi::PendingRecord`].
-    pub const PENDING: u16 = 4;
-    /// What is known of an object: [`crate::abi::ObjectRecord`] and its parts.
-    pub const OBJECT: u16 = 5;
-}
-
-/// What a command did; the value of [`CommandRecord::kind`].
-pub const COMMAND_KINDS: &[&str] = &[
-    "other", "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier",
-    "native", "free", "acquire", "release",
-];
-
-/// Body of [`special::COMMAND`], followed by the NUL-terminated name.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CommandRecord {
-    /// Thread that enqueued it.
-    pub cause_tid: u32,
-    /// Index into [`COMMAND_KINDS`].
-    pub kind: u8,
-    /// Dimensions of the geometry; 0 when there is none.
-    pub dimensions: u8,
-    /// Not used.
-    pub reserved: u16,
-    /// Counter value of the entry record of the call that enqueued it.
-    pub cause: u64,
-    /// Counter value when that call returned.
-    pub returned: u64,
-    /// Counter value when the command was seen to be complete.
-    pub observed: u64,
-    /// The queue's handle.
-    pub queue: u64,
-    /// The device's handle.
-    pub device: u64,
-    /// Bytes moved or set.
-    pub bytes: u64,
-    /// Device clock, nanoseconds: entered the queue.
-    pub queued: u64,
-    /// Device clock, nanoseconds: given to the device.
-    pub submitted: u64,
-    /// Device clock, nanoseconds: started.
-    pub start: u64,
-    /// Device clock, nanoseconds: ended.
-    pub end: u64,
-    /// Execution status: 0 complete, negative an error.
-    pub status: i32,
-    /// Error of asking for the times; 0 when the times are valid.
-    pub times_error: i32,
-    /// Global offset, global size, local size.
-    pub geometry: [[u64; 3]; 3],
-}
-
-/// Body of [`special::CLOCK`].
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClockRecord {
-    /// The device's handle.
-    pub device: u64,
-    /// Device clock in nanoseconds.
-    pub device_time: u64,
-    /// Counter value just before it was read.
-    pub before: u64,
-    /// Counter value just after.
-    pub after: u64,
-}
-
-/// Body of [`special::QUEUE`], followed by the NUL-terminated device name.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct QueueRecord {
-    /// The queue's handle.
-    pub queue: u64,
-    /// Its context's handle.
-    pub context: u64,
-    /// Its device's handle.
-    pub device: u64,
-    /// The properties as the program asked for them.
-    pub properties: u64,
-    /// Resolution of the device's clock, in nanoseconds; 0 if it does not say.
-    pub resolution: u64,
-}
-
-/// Body of [`special::PENDING`].
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PendingRecord {
-    /// Commands whose completion or times could not be learned.
-    pub lost: u64,
-    /// Counter value when the oldest command under way was enqueued; 0 if
-    /// there is none.
-    pub oldest: u64,
-}
-
-/// Texts and values behind an [`ObjectRecord`].
-pub const OBJECT_PARTS: usize = 8;
-
-/// Body of [`special::OBJECT`], followed by its parts: texts without a NUL, or
-/// bytes. What the words mean depends on `what`; unused ones are 0.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ObjectRecord {
-    /// The object's handle.
-    pub object: u64,
-    /// Another object that belongs to it.
-    pub other: u64,
-    /// Counter value of the entry record of the call that shows it.
-    pub cause: u64,
-    /// A count, such as a launch's number.
-    pub number: u64,
-    /// Bytes of the whole content.
-    pub length: u64,
-    /// Bytes of it that were stored.
-    pub stored: u64,
-    /// Name of the stored content; 0 if none is stored.
-    pub hash: u64,
-    /// Thread that made the call.
-    pub cause_tid: u32,
-    /// For an argument its index, for a property its query.
-    pub index: u32,
-    /// An error code or a flag.
-    pub code: i32,
-    /// One of [`object`].
-    pub what: u32,
-    /// Bytes of each part.
-    pub parts: [u16; OBJECT_PARTS],
-}
-
-/// What an [`ObjectRecord`] tells.
-pub mod object {
-    /// A program's source.
-    pub const SOURCE: u32 = 0;
-    /// A program's intermediate code.
-    pub const IL: u32 = 1;
-    /// A program's binary for one device.
-    pub const BINARY: u32 = 2;
-    /// Options of a build.
-    pub const BUILD_OPTIONS: u32 = 3;
-    /// What a build says about one device.
-    pub const BUILD_LOG: u32 = 4;
-    /// A kernel was made.
-    pub const KERNEL: u32 = 5;
-    /// One of its arguments.
-    pub const KERNEL_ARG: u32 = 6;
-    /// A property of a platform or device.
-    pub const PROPERTY: u32 = 7;
-    /// Content of a buffer before or after a launch.
-    pub const BUFFER: u32 = 8;
-    /// An argument of a launch that should have been stored and is not.
-    pub const NOT_CAPTURED: u32 = 9;
-    /// A content that is longer than what is stored; made by the drainer.
-    pub const TRUNCATED: u32 = 10;
-}

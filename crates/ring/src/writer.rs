@@ -282,7 +282,9 @@ impl Writer {
     /// Answers whether it did.
     #[inline(always)]
     pub fn fold(&mut self, key: &[u64; FOLD_WORDS], arguments: usize, before: u64, after: u64) -> bool {
-        if !same(&self.fold_key, key, arguments, FOLD_WORDS) || self.depth != 0 {
+        // A signal handler may have recorded something during the poll itself.
+        let alone = self.fold_head == self.end && self.depth == 0;
+        if !alone || !same(&self.fold_key, key, arguments, FOLD_WORDS) {
             return false;
         }
         let Some(header) = self.header() else { return false };

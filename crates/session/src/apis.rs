@@ -81,11 +81,16 @@ pub fn open(path: &Path) -> Result<Library, LibraryError> {
     Ok(Library { path, model, model_json: data.to_vec() })
 }
 
-/// Folders in which libraries may lie: where `HETRACE_LIBRARIES` says, beside
-/// the launcher, or in `../lib/hetrace` of an installation.
+/// The variable that names the folder with the libraries.
+const VARIABLE: &str = "HETRACE_LIBRARIES";
+
+/// Folders in which libraries may lie: where `HETRACE_LIBRARIES` says and
+/// nowhere else, or beside the launcher, or in `../lib/hetrace` of an installation.
 pub fn folders() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> =
-        std::env::var_os("HETRACE_LIBRARIES").into_iter().map(PathBuf::from).collect();
+    if let Some(folder) = std::env::var_os(VARIABLE) {
+        return vec![folder.into()];
+    }
+    let mut folders = Vec::new();
     if let Ok(launcher) = std::env::current_exe()
         && let Some(folder) = launcher.parent()
     {
@@ -102,18 +107,33 @@ pub fn folders() -> Vec<PathBuf> {
 pub fn find() -> Result<Vec<Library>, LibraryError> {
     for folder in folders() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        let mut found = Vec::new();
+        let mut paths = Vec::new();
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(PREFIX) && name.ends_with(".so") {
-                found.push(open(&entry.path())?);
+                paths.push(entry.path());
             }
         }
+        // A large model takes tens of milliseconds, and the program waits.
+        let found: Result<Vec<Library>, LibraryError> = std::thread::scope(|scope| {
+            let opening: Vec<_> = paths.iter().map(|path| scope.spawn(move || open(path))).collect();
+            opening
+                .into_iter()
+                .map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
+                .collect()
+        });
+        let mut found = found?;
         if !found.is_empty() {
             found.sort_by(|a, b| a.model.api.cmp(&b.model.api));
             return Ok(found);
         }
     }
-    Ok(Vec::new())
+    match std::env::var_os(VARIABLE) {
+        Some(folder) => Err(LibraryError::Form {
+            path: folder.into(),
+            what: format!("holds no {PREFIX}*.so, though {VARIABLE} says so"),
+        }),
+        None => Ok(Vec::new()),
+    }
 }

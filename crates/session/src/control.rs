@@ -10,6 +10,9 @@ use std::time::Duration;
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
 use hetrace_ring::{Mapping, map_file};
 
+/// Collectors hand out what they have this often.
+const COLLECT_EVERY_MS: u32 = 100;
+
 /// What goes into a control file.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -19,6 +22,8 @@ pub struct Settings {
     pub ring_bytes: u32,
     /// Longest text, value and array recorded.
     pub caps: (u32, u32, u32),
+    /// With [`abi::option::SAMPLED`]: every how many launches one is timed.
+    pub sample_every: u32,
     /// Name and flags of each API.
     pub apis: Vec<(String, Vec<u8>)>,
 }
@@ -67,6 +72,8 @@ impl Control {
                 place[..name.len()].copy_from_slice(name.as_bytes());
             }
             page.options.store(settings.options, Ordering::Relaxed);
+            page.sample_every.store(settings.sample_every, Ordering::Relaxed);
+            page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
             page.drainer_alive.store(1, Ordering::Relaxed);
         }
         for (api, (_, flags)) in settings.apis.iter().enumerate() {

@@ -5,16 +5,17 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{RING_PREFIX, state};
+use hetrace_ring::abi::{RING_PREFIX, special, state};
 use hetrace_ring::reader::{Ring, RingError};
 use hetrace_ring::{clock, record};
 
-use crate::devices::Devices;
+use crate::devices::{Devices, Shared, Special};
 use crate::manifest::{Losses, Process, ThreadLosses};
 use crate::output::{Identity, Stream, TraceFolder};
-use crate::schema::api_stream;
+use crate::schema::{api_stream, objects};
 use crate::time::HostClock;
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
@@ -59,6 +60,7 @@ pub struct Drainer {
     sources: Vec<Source>,
     seen: HashSet<OsString>,
     devices: HashMap<u32, Devices>,
+    shared: Arc<Shared>,
     processes: Vec<Process>,
     /// When each process started, in the kernel's units.
     starts: HashMap<u32, u64>,
@@ -81,6 +83,7 @@ impl Drainer {
         Drainer {
             session: session.to_owned(),
             folder,
+            shared: Arc::new(Shared::new(apis.clone())),
             apis,
             sources: Vec::new(),
             seen: HashSet::new(),
@@ -159,7 +162,7 @@ impl Drainer {
             let source = &mut self.sources[i];
             let waiting = source.ring.waiting().min(source.ring.size());
             pass.fullest = pass.fullest.max(waiting * 100 / source.ring.size().max(1));
-            pass.bytes += source.drain(host, &mut self.devices, &self.apis);
+            pass.bytes += source.drain(host, &mut self.devices, &self.shared, &self.apis);
             i += 1;
         }
         pass
@@ -194,7 +197,7 @@ impl Drainer {
         self.sources = kept;
         for mut source in gone {
             // What it wrote between the last pass and its end.
-            while source.drain(host, &mut self.devices, &self.apis) > 0 {}
+            while source.drain(host, &mut self.devices, &self.shared, &self.apis) > 0 {}
             // A process that lives on may add to the run; the trace ends here.
             source.close_fold(host);
             source.note_losses(&self.apis);
@@ -273,7 +276,8 @@ impl Drainer {
         };
         losses.records = losses.threads.iter().map(|t| t.records).sum();
         losses.calls = losses.threads.iter().map(|t| t.calls).sum();
-        losses.device_commands = self.devices().map(Devices::lost).sum();
+        losses.device_commands = self.devices().map(Devices::lost).fold(0, u64::saturating_add);
+        losses.commands_without_call = self.devices().map(Devices::without_call).sum();
         losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);
         losses
     }
@@ -281,7 +285,13 @@ impl Drainer {
 
 impl Source {
     /// Takes one portion. Answers how many bytes it had.
-    fn drain(&mut self, host: &HostClock, devices: &mut HashMap<u32, Devices>, apis: &[String]) -> u64 {
+    fn drain(
+        &mut self,
+        host: &HostClock,
+        devices: &mut HashMap<u32, Devices>,
+        shared: &Arc<Shared>,
+        apis: &[String],
+    ) -> u64 {
         let header = self.ring.header();
         // Pairs with the Release store of a thread that claims or ends.
         let now_state = header.state.load(Ordering::Acquire);
@@ -325,9 +335,15 @@ impl Source {
             floor = floor.max(ticks);
             let time = host.to_ns(floor).max(self.stream.last());
             let id = record::id(head);
-            if id < record::FIRST_CALL_ID {
-                let known = devices.entry(identity.pid).or_insert_with(|| Devices::new(identity));
-                known.take(id, time, body, host);
+            if id == special::UNKNOWN {
+                put_unknown(self.stream.record(id, time), body);
+            } else if id == special::ERROR_TEXT {
+                put_error_text(self.stream.record(id, time), body);
+            } else if id < record::FIRST_CALL_ID {
+                let known = devices.entry(identity.pid).or_insert_with(|| Devices::new(identity, shared));
+                let own_time = host.to_ns(ticks);
+                let (api, tid) = (self.api, identity.tid);
+                known.take(Special { id, api, tid, time, own_time, body }, host);
             } else if record::is_fold(id) {
                 let words: [u64; 4] = std::array::from_fn(|i| word(body, i));
                 put_fold(self.stream.record(id, time), words, host);
@@ -387,6 +403,23 @@ impl Source {
 fn word(body: &[u8], index: usize) -> u64 {
     let bytes = body.get(index * 8..index * 8 + 8);
     bytes.and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Name and arguments of a call that nobody knows. What is missing of them is
+/// empty or 0: the record is no worse than that.
+/// A code and its text, whatever the program wrote there.
+fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
+    packet.extend_from_slice(&word(body, 0).to_le_bytes());
+    objects::text(packet, body.get(8..).unwrap_or_default());
+}
+
+/// Name and registers of a call that nobody described.
+fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
+    let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
+    objects::text(packet, body.get(size_of_val(&arguments)..).unwrap_or_default());
+    for argument in arguments {
+        packet.extend_from_slice(&argument.to_le_bytes());
+    }
 }
 
 /// Count, first, last and total, converted from ticks.

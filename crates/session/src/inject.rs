@@ -33,12 +33,39 @@ pub struct Injection {
     pub variables: Vec<(OsString, OsString)>,
     /// What was chosen.
     pub ways: Vec<Interposition>,
+    /// What the report must say about that.
+    pub notes: Vec<String>,
+}
+
+impl Injection {
+    /// Names the library in the API's own variable, unless that names a tool of
+    /// the user's. One of ours there is that of a launcher around this one.
+    fn name_tool(&mut self, variable: &str, library: &Library) {
+        let (api, title) = (library.model.api.clone(), &library.model.title);
+        let theirs = std::env::var_os(variable)
+            .filter(|path| !path.is_empty() && Path::new(path).file_name() != library.path.file_name());
+        let way = if theirs.is_some() { "left" } else { "injection" };
+        match theirs {
+            Some(tool) => self.notes.push(format!(
+                "{title} is not traced: {variable} names {}, which stays",
+                Path::new(&tool).display()
+            )),
+            None => self.variables.push((variable.into(), library.path.clone().into())),
+        }
+        self.ways.push(Interposition { api, way: way.to_owned() });
+    }
+}
+
+/// Whether no program can use the API: the library that all of them need is
+/// neither on the machine nor on the search path.
+pub fn is_absent(library: &Library) -> bool {
+    library.model.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
 }
 
 /// Decides for all libraries and a program. One that puts something of its own
 /// in the loader's place has no layers, whatever the machine's loader has:
 /// preloaded, we step before that.
-pub fn plan(libraries: &[Library], session: &Path, way: Way, program: Option<&Path>) -> Injection {
+pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&Path>) -> Injection {
     let way = match way {
         Way::Auto if program.is_some_and(replaces_loader) => Way::Preload,
         way => way,
@@ -48,6 +75,10 @@ pub fn plan(libraries: &[Library], session: &Path, way: Way, program: Option<&Pa
     let mut preload: Vec<PathBuf> = Vec::new();
     for library in libraries {
         let interpose = &library.model.interpose;
+        if let Some(variable) = &interpose.injection_variable {
+            injection.name_tool(variable, library);
+            continue;
+        }
         // Where the machine's loader knows no layers, the program may bring one
         // that does, so both ways are open; a call is recorded once all the same.
         let layer = interpose.layer_variable.as_ref().filter(|_| way != Way::Preload);

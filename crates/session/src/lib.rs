@@ -24,9 +24,13 @@ pub mod resequence;
 mod run;
 mod schema;
 pub mod select;
+mod settings;
+pub mod telemetry;
 pub mod time;
 
 pub use apis::{Library, LibraryError};
 pub use inject::{Way, loader};
+pub use ldcache::find as find_library;
 pub use run::{Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};
+pub use settings::DeviceTimes;

@@ -38,6 +38,9 @@ pub struct Manifest {
     pub written: Written,
     /// What programs had to say: functions not traced and the like.
     pub notes: Vec<String>,
+    /// Telemetry, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<crate::telemetry::report::Telemetry>,
 }
 
 /// How a program ended.
@@ -55,7 +58,8 @@ pub enum Exit {
 pub struct Interposition {
     /// The API.
     pub api: String,
-    /// `layer`, `preload` or `layer+preload`.
+    /// `layer`, `preload`, `layer+preload` or `injection`; `left` to another tool,
+    /// or `absent`: no program can use it here.
     pub way: String,
 }
 
@@ -82,8 +86,11 @@ pub struct Losses {
     pub calls_without_ring: u64,
     /// Commands on devices whose times are missing.
     pub device_commands: u64,
-    /// Commands that were under way when the program ended.
+    /// Commands that were under way when a process ended, or whose times were not
+    /// delivered by then; of a collector's, calls whose commands are missing.
     pub commands_under_way: u64,
+    /// Commands on devices whose call is not known; they are there themselves.
+    pub commands_without_call: u64,
     /// Bytes that could not be written to disk.
     pub unwritten_bytes: u64,
     /// Bytes of rings that made no sense.
@@ -122,6 +129,16 @@ pub struct DeviceClockReport {
     pub error_ns: Option<u64>,
     /// How often the clock began anew; 1 is normal.
     pub epochs: usize,
+    /// Times came in the host's time from the API itself: there was nothing to
+    /// convert, and so there are neither an error nor epochs.
+    pub host_clock: bool,
+    /// Commands that began before their call as told, by little: they were
+    /// moved to its beginning.
+    pub corrected: u64,
+    /// By how much at most.
+    pub largest_correction_ns: u64,
+    /// The same by much: they were left as told.
+    pub impossible_order: u64,
 }
 
 /// The host's clock.

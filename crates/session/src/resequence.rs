@@ -10,48 +10,19 @@
 //! nothing is lost: a record that comes too late opens another *run*, a second
 //! sorted stream.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+mod held;
+
+use held::{At, Held};
 
 /// Sorts records by key, as far as they may be held back.
 #[derive(Clone, Debug)]
 pub struct Resequencer<T> {
-    held: BinaryHeap<Entry<T>>,
-    arrivals: u64,
+    held: Held<T>,
     /// The last key released in each run: strictly descending (see `place`).
     last: Vec<u64>,
     limit: usize,
     forced: u64,
 }
-
-#[derive(Clone, Debug)]
-struct Entry<T> {
-    key: u64,
-    arrival: u64,
-    value: T,
-}
-
-impl<T> Ord for Entry<T> {
-    /// Reversed: the heap gives its greatest, and we want the least key; of
-    /// equal keys the first to arrive.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.key, other.arrival).cmp(&(self.key, self.arrival))
-    }
-}
-
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Entry<T> {}
 
 impl<T> Default for Resequencer<T> {
     fn default() -> Self {
@@ -71,35 +42,33 @@ impl<T> Resequencer<T> {
     /// watermark says. Between two calls `push` may exceed the limit.
     #[must_use]
     pub fn with_capacity_limit(limit: usize) -> Self {
-        Self { held: BinaryHeap::new(), arrivals: 0, last: Vec::new(), limit, forced: 0 }
+        Self { held: Held::default(), last: Vec::new(), limit, forced: 0 }
     }
 
     /// Takes a record; `key` is its time in nanoseconds.
     pub fn push(&mut self, key: u64, value: T) {
-        let arrival = self.arrivals;
-        self.arrivals += 1;
-        self.held.push(Entry { key, arrival, value });
+        self.held.push(key, value);
     }
 
     /// Releases, in order, all records with a key below `watermark`, and the
     /// oldest ones beyond the capacity limit. `out` gets run, key and record;
     /// within a run keys never decrease, equal keys come in order of arrival.
     pub fn advance(&mut self, watermark: u64, out: &mut impl FnMut(usize, u64, T)) {
-        while let Some(first) = self.held.peek() {
-            if first.key >= watermark {
+        while let Some((key, at)) = self.held.least() {
+            if key >= watermark {
                 if self.held.len() <= self.limit {
                     break;
                 }
                 self.forced += 1;
             }
-            self.release(out);
+            self.release(key, at, out);
         }
     }
 
     /// Releases everything, in order. More may be pushed afterwards.
     pub fn finish(&mut self, out: &mut impl FnMut(usize, u64, T)) {
-        while !self.held.is_empty() {
-            self.release(out);
+        while let Some((key, at)) = self.held.least() {
+            self.release(key, at, out);
         }
     }
 
@@ -121,8 +90,8 @@ impl<T> Resequencer<T> {
         self.forced
     }
 
-    fn release(&mut self, out: &mut impl FnMut(usize, u64, T)) {
-        if let Some(Entry { key, value, .. }) = self.held.pop() {
+    fn release(&mut self, key: u64, at: At, out: &mut impl FnMut(usize, u64, T)) {
+        if let Some(value) = self.held.take(at) {
             let run = self.place(key);
             out(run, key, value);
         }

@@ -12,19 +12,20 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
-use hetrace_model::Model;
-use hetrace_ring::abi::{self, BLOB_PREFIX, flag, option};
+use hetrace_ring::abi::BLOB_PREFIX;
 use hetrace_ring::clock;
 
 use crate::apis::Library;
-use crate::control::{Control, Settings};
+use crate::control::Control;
 use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
-use crate::manifest::{Exit, HostClockReport, Manifest, Written};
+use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written};
 use crate::output::TraceFolder;
 use crate::schema;
-use crate::select::{Mode, Selection};
+use crate::select::Selection;
+use crate::settings::{self, DeviceTimes};
+use crate::telemetry::{self, Telemetry};
 use crate::time::{HostClock, ReferencePoint};
 
 /// What to run and how.
@@ -36,6 +37,8 @@ pub struct RunOptions {
     pub output: PathBuf,
     /// What is recorded.
     pub selection: Selection,
+    /// Where times of commands come from, if [`Selection::devices`].
+    pub device_times: DeviceTimes,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -51,6 +54,8 @@ pub struct RunOptions {
     pub buffer_cap: u64,
     /// Packets are compressed.
     pub compress: bool,
+    /// What devices say of themselves is sampled.
+    pub sample: Option<telemetry::Options>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
 }
@@ -110,17 +115,21 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
     let started = reference();
     let output = |error| RunError::Output { path: options.output.clone(), error };
     let folder = Folder::make().map_err(RunError::Session)?;
+    // What no program can use here would only make the start longer.
+    let (absent, libraries): (Vec<&Library>, Vec<&Library>) =
+        libraries.iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let apis: Vec<(String, Vec<u8>)> =
-        libraries.iter().map(|l| (l.model.api.clone(), flags(options, &l.model))).collect();
+        libraries.iter().map(|l| (l.model.api.clone(), settings::flags(options, &l.model))).collect();
     let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
-    let control = Control::make(folder.path(), &settings(options, apis)).map_err(RunError::Session)?;
-    choose_buffers(control.page(), options);
+    let control =
+        Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
+    settings::choose_buffers(control.page(), options);
 
     fs::create_dir(&options.output).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
     let trace = TraceFolder::new(options.output.clone(), uuid, options.compress);
     let mut manifest = Manifest {
-        schema: 1,
+        schema: 2,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         host: host_name(),
@@ -130,24 +139,32 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
         ..Manifest::default()
     };
     let program = find_program(&options.command);
-    let injection = inject::plan(libraries, folder.path(), options.way, program.as_deref());
+    let injection = inject::plan(&libraries, folder.path(), options.way, program.as_deref());
     manifest.interposition = injection.ways.clone();
+    let left_out = |l: &&Library| Interposition { api: l.model.api.clone(), way: "absent".to_owned() };
+    manifest.interposition.extend(absent.iter().map(left_out));
+    let told = injection.notes.clone();
     let mut remarks = Vec::new();
     if let Some(what) = program.as_deref().and_then(inject::obstacle) {
         let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         remarks.push(format!("{name} runs untraced: {what}"));
     }
+    // Counters of devices are read before the program can change them.
+    let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
+    manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
     let mut child = start(&options.command, injection).inspect_err(|_| {
         // Nothing ran, so nothing is left behind.
         let _ = fs::remove_dir_all(&options.output);
     })?;
+    telemetry.iter_mut().for_each(Telemetry::start);
     // While the program loads: what its records will mean.
-    write_metadata(&options.output, uuid, started, &manifest, libraries).map_err(output)?;
+    write_metadata(&options.output, uuid, started, &manifest, &libraries).map_err(output)?;
 
     let mut drainer = Drainer::new(folder.path(), trace, names);
     let mut host = HostClock::new(started, reference());
     let move_some = |drainer: &Drainer| move_contents(folder.path(), &options.output, drainer, PORTION);
     let status = drain_until_end(&mut child, &control, &mut drainer, &mut host, &move_some)?;
+    let sampled = telemetry.map(Telemetry::finish);
     let living = drainer.living();
     drainer.discover();
     drainer.pass(&host);
@@ -159,68 +176,14 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
         (None, None) => Exit::Code(0),
     });
     complete(&mut manifest, &drainer, &control, &host);
+    manifest.notes.extend(told);
+    if let Some(sampled) = sampled {
+        sampled.complete(&mut manifest);
+    }
     move_contents(folder.path(), &options.output, &drainer, u64::MAX).map_err(output)?;
     manifest.notes.extend(missing_contents(&options.output, &drainer));
     write_manifest(&options.output, &manifest).map_err(output)?;
     Ok(Outcome { manifest, remarks, living })
-}
-
-/// Names of the options of [`RunOptions::capture`], as the reasons of hooks in
-/// a model give them.
-const CAPTURES: &[(&str, u32)] = &[
-    ("--sources", option::SOURCES),
-    ("--build-logs", option::BUILD_LOGS),
-    ("--kernel-args", option::KERNEL_ARGS),
-    ("--properties", option::PROPERTIES),
-    ("--capture-buffers", option::BUFFERS),
-];
-
-/// The flags of an API's functions: as selected, and hooks that serve an option
-/// are active with it. Hooks that serve nothing else are active only then.
-fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
-    let mut flags = options.selection.flags(model);
-    for (f, flags) in model.functions.iter().zip(&mut flags) {
-        let Some(hook) = &f.hook else { continue };
-        let serves = |(name, bit): &(&str, u32)| options.capture & bit != 0 && hook.contains(name);
-        if CAPTURES.iter().any(serves) {
-            *flags |= flag::HOOK;
-        } else if hook.starts_with("--") && f.command.is_none() {
-            *flags &= !flag::HOOK;
-        }
-    }
-    flags
-}
-
-/// Tells programs which launches' buffers are stored. No program has started yet.
-fn choose_buffers(control: &abi::Control, options: &RunOptions) {
-    control.buffer_cap.store(options.buffer_cap, Ordering::Relaxed);
-    for (choice, (kernel, launches)) in control.buffer_choices.iter().zip(&options.buffers) {
-        choice.first.store(*launches.start(), Ordering::Relaxed);
-        choice.last.store(*launches.end(), Ordering::Relaxed);
-        let room = choice.kernel.len() - 1;
-        for (place, byte) in choice.kernel.iter().zip(kernel.bytes().take(room)) {
-            place.store(byte, Ordering::Relaxed);
-        }
-    }
-}
-
-fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
-    let mut bits = options.capture;
-    if options.selection.devices {
-        bits |= option::DEVICE;
-    }
-    if options.selection.mode != Mode::Full {
-        bits |= option::FOLD;
-    }
-    if options.block {
-        bits |= option::BLOCK;
-    }
-    let caps = match options.selection.mode {
-        Mode::Full => (1000, 1000, 64),
-        _ => (255, 64, 32),
-    };
-    let ring_bytes = options.ring_bytes.clamp(4096, 1 << 30).next_power_of_two();
-    Settings { options: bits, ring_bytes, caps, apis }
 }
 
 /// The three clocks at one moment: the best of a few readings.
@@ -357,7 +320,7 @@ fn write_metadata(
     uuid: [u8; 16],
     started: ReferencePoint,
     manifest: &Manifest,
-    libraries: &[Library],
+    libraries: &[&Library],
 ) -> io::Result<()> {
     let offset =
         i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
@@ -374,7 +337,8 @@ fn write_metadata(
         ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
     ];
     let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
-    let class = schema::trace(uuid, clock, env, &models);
+    let mut class = schema::trace(uuid, clock, env, &models);
+    class.streams.extend(manifest.telemetry.is_some().then(telemetry::schema::stream));
     fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class))?;
     let own = folder.join("hetrace");
     fs::create_dir_all(own.join("model"))?;

@@ -18,6 +18,7 @@
 //! | `object:property`      | `--properties`      | `object`, `kind` (`platform`, `device`), `query`, `length`, `hash`, `text` (when the value is one, or a number), `value` (its bytes) |
 //! | `object:buffer`        | `--capture-buffers` | `kernel`, `kernel_name`, `launch` (from 0 for each name), `argument`, `when` (`before`, `after`), `mem`, `size`, `stored`, `hash`, `waited` (0: other commands may have come between, if the queue has no order) |
 //! | `object:not_captured`  | `--capture-buffers` | `kernel`, `kernel_name`, `launch`, `argument`, `value` (handle or address), `reason`, `code` (an error, or 0) |
+//! | `object:launch_args`   | `--kernel-args`     | `kernel`, `kernel_name`, `arguments` (how many), `values` (those that fit, in order: numbers by their size, longer ones as bytes), `bytes` (the same, one after the other) |
 //! | `object:truncated`     |                     | `object`, `what` (the event before), `length`, `stored`, `hash` |
 
 use std::collections::HashSet;
@@ -29,16 +30,16 @@ use hetrace_ctf::class::{
 use hetrace_ctf::write::form;
 use hetrace_model::layout::{self, Int, Shape};
 use hetrace_model::{Kind, Model, Type};
-use hetrace_ring::abi::COMMAND_KINDS;
+use hetrace_ring::abi::special;
 
+pub mod devices;
 pub mod objects;
 
 /// Stream class of commands on devices.
 pub const DEVICE_STREAM: u32 = 0;
-/// Event of a queue that was made.
-pub const QUEUE_EVENT: u16 = 64;
-/// Event of a command without times.
-pub const UNTIMED_EVENT: u16 = 65;
+
+/// Arguments shown of a call that nobody knows: those that stand in registers.
+const UNKNOWN_ARGUMENTS: u64 = 6;
 
 /// Stream class of an API, by its number in the session.
 pub fn api_stream(api: usize) -> u32 {
@@ -54,10 +55,12 @@ pub fn trace(
 ) -> TraceClass {
     let mut trace = form::trace_class(uuid, clock);
     trace.env = env;
-    trace.streams.push(device_stream(models));
+    trace.streams.push(devices::stream(models));
     for (number, model) in models.iter().enumerate() {
         let mut stream: StreamClass = form::stream_class(u64::from(api_stream(number)));
         stream.events = layout::events(model).iter().map(|e| api_event(model, e)).collect();
+        stream.events.push(unknown_event(&model.api));
+        stream.events.push(error_text_event(&model.api));
         trace.streams.push(stream);
     }
     trace
@@ -72,6 +75,22 @@ fn event(id: u16, name: &str, fields: StructClass) -> EventClass {
         context: None,
         fields,
     }
+}
+
+/// What the API itself says of an error code.
+fn error_text_event(api: &str) -> EventClass {
+    let fields =
+        StructClass::default().field("code", IntegerClass::signed(64)).field("text", FieldClass::string());
+    event(special::ERROR_TEXT, &format!("{api}:error_text"), fields)
+}
+
+/// A call of a function that the model does not have.
+fn unknown_event(api: &str) -> EventClass {
+    let word = IntegerClass::unsigned(64).hex();
+    let fields = StructClass::default()
+        .field("name", FieldClass::string())
+        .field("args", FieldClass::array(UNKNOWN_ARGUMENTS, word));
+    event(special::UNKNOWN, &format!("{api}:unknown"), fields)
 }
 
 fn api_event(model: &Model, e: &layout::Event) -> EventClass {
@@ -105,7 +124,10 @@ fn class(model: &Model, shape: &Shape) -> FieldClass {
         Shape::Float(_) => FieldClass::Float(FloatClass::double()),
         Shape::Text => FieldClass::string(),
         Shape::Struct(name) => match model.types.iter().find(|t| t.name == *name) {
-            Some(ty) => FieldClass::Struct(structure(model, ty)),
+            Some(ty) if ty.kind == Kind::Union => {
+                FieldClass::array(u64::from(layout::recorded_size(ty)), IntegerClass::unsigned(8).hex())
+            }
+            Some(ty) => FieldClass::Struct(structure(model, ty, layout::recorded_size(ty))),
             None => IntegerClass::unsigned(8).into(),
         },
         // Only elements come here, and these are never counted themselves.
@@ -136,8 +158,8 @@ fn integer(model: &Model, int: &Int) -> FieldClass {
     }
 }
 
-/// A struct as C lays it out: gaps between members become fields, too.
-fn structure(model: &Model, ty: &Type) -> StructClass {
+/// The first `whole` bytes of a struct as C lays it out: gaps between members become fields, too.
+fn structure(model: &Model, ty: &Type, whole: u32) -> StructClass {
     let mut fields = StructClass::default();
     let (mut at, mut gaps) = (0, 0);
     let gap = |fields: StructClass, gaps: &mut u32, bytes: u32| {
@@ -145,18 +167,29 @@ fn structure(model: &Model, ty: &Type) -> StructClass {
         let padding = FieldClass::array(u64::from(bytes), IntegerClass::unsigned(8));
         fields.field(format!("_padding_{gaps}"), padding)
     };
-    for member in &ty.members {
+    for member in ty.members.iter().filter(|m| m.offset < whole) {
         if member.offset > at {
             fields = gap(fields, &mut gaps, member.offset - at);
         }
         let inner = model.types.iter().find(|t| t.name == member.ty).filter(|_| member.pointers == 0);
+        let room = whole - member.offset;
+        let bytes = inner.map_or(8, |t| t.size).saturating_mul(member.count);
+        if bytes > room {
+            // It grew, and only its beginning is in every version.
+            let part = FieldClass::array(u64::from(room), IntegerClass::unsigned(8).hex());
+            fields = fields.field(&*member.name, part);
+            at = whole;
+            continue;
+        }
         let (element, size) = match inner {
-            Some(t) if t.kind == Kind::Struct => (FieldClass::Struct(structure(model, t)), t.size),
+            Some(t) if t.kind == Kind::Struct => (FieldClass::Struct(structure(model, t, t.size)), t.size),
             Some(t) if t.kind.is_scalar() && t.kind != Kind::Handle && t.kind != Kind::Float => {
-                let hex = false;
-                let int =
-                    Int { size: t.size as u8, signed: t.kind == Kind::Int, hex, values: t.values.clone() };
-                let element = if member.count > 1 && t.size == 1 {
+                let (signed, hex) = (t.kind == Kind::Int, t.hex);
+                let int = Int { size: t.size as u8, signed, hex, values: t.values.clone() };
+                let element = if member.count > 1 && t.size == 1 && ty.members.len() == 1 {
+                    // A struct of nothing else is no text, but an id or a handle.
+                    IntegerClass::unsigned(8).hex().into()
+                } else if member.count > 1 && t.size == 1 {
                     IntegerClass::character().into()
                 } else {
                     integer(model, &int)
@@ -165,6 +198,10 @@ fn structure(model: &Model, ty: &Type) -> StructClass {
             }
             Some(t) if t.kind == Kind::Float && t.size == 4 => (FieldClass::Float(FloatClass::single()), 4),
             Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
+            // Which member of a union is meant only the model can tell.
+            Some(t) if t.kind == Kind::Union => {
+                (FieldClass::array(u64::from(t.size), IntegerClass::unsigned(8).hex()), t.size)
+            }
             _ => (IntegerClass::unsigned(64).hex().into(), 8),
         };
         fields = if member.count > 1 {
@@ -174,51 +211,8 @@ fn structure(model: &Model, ty: &Type) -> StructClass {
         };
         at = member.offset + size * member.count;
     }
-    if ty.size > at {
-        fields = gap(fields, &mut gaps, ty.size - at);
+    if whole > at {
+        fields = gap(fields, &mut gaps, whole - at);
     }
     fields
-}
-
-fn device_stream(models: &[&Model]) -> StreamClass {
-    let mut stream: StreamClass = form::stream_class(u64::from(DEVICE_STREAM));
-    let handle = || IntegerClass::unsigned(64).hex();
-    let number = || IntegerClass::unsigned(64);
-    let common = |fields: StructClass| {
-        fields
-            .field("name", FieldClass::string())
-            .field("queue", handle())
-            .field("device", handle())
-            .field("cause_tid", IntegerClass::unsigned(32))
-            .field("cause", number())
-            .field("bytes", number())
-            .field("status", IntegerClass::signed(32))
-    };
-    for (id, kind) in COMMAND_KINDS.iter().enumerate() {
-        let mut fields = common(StructClass::default())
-            .field("queued", number())
-            .field("submitted", number())
-            .field("end", number());
-        if *kind == "kernel" {
-            for row in ["offset", "global", "local"] {
-                let length = format!("_{row}_length");
-                fields = fields
-                    .field(length.clone(), IntegerClass::unsigned(8))
-                    .field(row, FieldClass::sequence(FieldPath::relative(length), number()));
-            }
-        }
-        stream.events.push(event(id as u16, &format!("device:{kind}"), fields));
-    }
-    let queue = StructClass::default()
-        .field("queue", handle())
-        .field("context", handle())
-        .field("device", handle())
-        .field("properties", handle())
-        .field("name", FieldClass::string());
-    stream.events.push(event(QUEUE_EVENT, "device:queue", queue));
-    let untimed = common(StructClass::default().field("kind", FieldClass::string()))
-        .field("times_error", IntegerClass::signed(32));
-    stream.events.push(event(UNTIMED_EVENT, "device:untimed", untimed));
-    stream.events.extend(objects::classes(models));
-    stream
 }

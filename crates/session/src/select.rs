@@ -38,12 +38,21 @@ impl Selection {
         model.functions.iter().map(|f| self.function(f)).collect()
     }
 
+    /// Whether calls of functions are recorded that no model has: globs mean them
+    /// by the name of their event.
+    pub fn unknown(&self) -> bool {
+        self.mode != Mode::Minimal && self.names("unknown")
+    }
+
+    fn names(&self, name: &str) -> bool {
+        let included = self.include.is_empty() || self.include.iter().any(|g| matches(g, name));
+        included && !self.exclude.iter().any(|g| matches(g, name))
+    }
+
     fn function(&self, f: &Function) -> u8 {
         let mut flags = 0;
         let in_mode = self.mode != Mode::Minimal || MINIMAL.iter().any(|r| f.has_role(r));
-        let included = self.include.is_empty() || self.include.iter().any(|g| matches(g, &f.name));
-        let excluded = self.exclude.iter().any(|g| matches(g, &f.name));
-        if in_mode && included && !excluded {
+        if in_mode && self.names(&f.name) {
             flags |= flag::RECORD;
         }
         // Times of devices depend on these, recorded or not.

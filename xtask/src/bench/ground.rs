@@ -16,8 +16,8 @@ use crate::repo;
 pub struct Ground {
     /// A copy of hetrace, which a build beside us can't replace.
     pub hetrace: PathBuf,
-    /// The OpenCL library beside it.
-    pub library: PathBuf,
+    /// The libraries beside it.
+    pub libraries: Vec<PathBuf>,
     /// Script that runs programs under the LTTng peer, or why there is none.
     pub peer: Result<PathBuf, String>,
     /// Folder for traces; removed at the end.
@@ -28,27 +28,35 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Builds the programs, copies the product and looks what there is.
+    /// Builds the programs for OpenCL, copies the product and looks what there is.
     pub fn make(product: &Path) -> Result<Self> {
+        for folder in ["bench/programs", "tests/programs"] {
+            make(folder, "all").with_context(|| format!("make -C {folder}"))?;
+        }
+        let mut ground = Ground::with(product, &["libhetrace_opencl.so"])?;
+        ground.peer = peer();
+        Ok(ground)
+    }
+
+    /// As above, for CUDA, which needs nothing on the machine.
+    pub fn make_cuda(product: &Path, libraries: &[&str]) -> Result<Self> {
+        make("bench/programs", "cuda").context("make -C bench/programs cuda")?;
+        Ground::with(product, libraries)
+    }
+
+    fn with(product: &Path, libraries: &[&str]) -> Result<Self> {
         let folder = product.parent().context("the product lies in no folder")?;
         let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));
         fs::create_dir_all(&work).with_context(|| format!("{}", work.display()))?;
-        for name in ["hetrace", "libhetrace_opencl.so"] {
+        for name in ["hetrace"].iter().chain(libraries) {
             let from = folder.join(name);
-            fs::copy(&from, work.join(name)).with_context(|| {
-                format!(
-                    "{}: build it first (cargo build --release -p hetrace-cli -p hetrace-opencl)",
-                    from.display()
-                )
-            })?;
-        }
-        for folder in ["bench/programs", "tests/programs"] {
-            make(folder).with_context(|| format!("make -C {folder}"))?;
+            fs::copy(&from, work.join(name))
+                .with_context(|| format!("{}: build it first (cargo build --release)", from.display()))?;
         }
         Ok(Ground {
             hetrace: work.join("hetrace"),
-            library: work.join("libhetrace_opencl.so"),
-            peer: peer(),
+            libraries: libraries.iter().map(|name| work.join(name)).collect(),
+            peer: Err("it traces OpenCL only".to_owned()),
             work,
             fifo: succeeds("chrt", &["-f", "1", "true"]),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -110,12 +118,12 @@ fn peer() -> Result<PathBuf, String> {
             return Err(format!("{tool} is not installed"));
         }
     }
-    make("bench/lttng-peer").map_err(|e| format!("it can't be built ({e:#})"))?;
+    make("bench/lttng-peer", "all").map_err(|e| format!("it can't be built ({e:#})"))?;
     Ok(repo::root().join("bench/lttng-peer/run.sh"))
 }
 
-fn make(folder: &str) -> Result<()> {
-    let out = Command::new("make").args(["-s", "-C", folder]).current_dir(repo::root()).output()?;
+fn make(folder: &str, what: &str) -> Result<()> {
+    let out = Command::new("make").args(["-s", "-C", folder, what]).current_dir(repo::root()).output()?;
     if !out.status.success() {
         bail!("{}", String::from_utf8_lossy(&out.stderr).trim());
     }

@@ -70,12 +70,28 @@ pub fn run(ground: &Ground, report: &mut Report) -> Instructions {
 }
 
 fn count(ground: &Ground, setting: Setting) -> Result<Vec<(&'static str, f64)>> {
+    let mut program: Vec<OsString> = vec![ground.program("sync_loop").into()];
+    program.extend(["-n", &MOST.to_string(), "-r", "1", "-p", "0"].map(OsString::from));
+    let sizes: Vec<u32> = (0..=MOST.ilog10()).map(|p| 10u32.pow(p)).collect();
+    let calls = f64::from(sizes.iter().sum::<u32>() + 100 * sizes.len() as u32);
+    let counts = per_call(ground, setting, &program, LOOPS, calls)?;
+    Ok(CALLS.iter().copied().zip(counts).collect())
+}
+
+/// Instructions of each of a program's functions with all it calls, divided by the
+/// calls that it makes.
+pub fn per_call(
+    ground: &Ground,
+    setting: Setting,
+    program: &[OsString],
+    functions: &[&str],
+    calls: f64,
+) -> Result<Vec<f64>> {
     let file = ground.work.join("callgrind");
     let mut option = OsString::from("--callgrind-out-file=");
     option.push(&file);
     let mut words: Vec<OsString> = vec!["valgrind".into(), "-q".into(), "--tool=callgrind".into(), option];
-    words.push(ground.program("sync_loop").into());
-    words.extend(["-n", &MOST.to_string(), "-r", "1", "-p", "0"].map(OsString::from));
+    words.extend_from_slice(program);
     let ran = run_in(ground, setting, false, &words, |_| Ok(()))?;
     if ran.lost > 0.0 {
         // A lost record costs less than a written one.
@@ -83,10 +99,8 @@ fn count(ground: &Ground, setting: Setting) -> Result<Vec<(&'static str, f64)>> 
     }
     let text = fs::read_to_string(&file).context("callgrind's result")?;
     let costs = inclusive(&text);
-    let sizes: Vec<u32> = (0..=MOST.ilog10()).map(|p| 10u32.pow(p)).collect();
-    let calls = f64::from(sizes.iter().sum::<u32>() + 100 * sizes.len() as u32);
-    let per_call = |name: &str| costs.get(name).map_or(f64::NAN, |cost| *cost as f64 / calls);
-    Ok(CALLS.iter().copied().zip(LOOPS.iter().map(|l| per_call(l))).collect())
+    let of = |name: &&str| costs.get(name).map_or(f64::NAN, |cost| *cost as f64 / calls);
+    Ok(functions.iter().map(of).collect())
 }
 
 /// Instructions of each called function and all it called, from callgrind's

@@ -4,6 +4,7 @@
 
 mod calls;
 mod commands;
+mod cuda;
 mod disk;
 mod ground;
 mod instructions;
@@ -33,11 +34,14 @@ pub struct Args {
 enum What {
     /// Time, instructions, memory and bytes that tracing adds, beside those of an LTTng-UST interposer
     Overhead(overhead::Args),
+    /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
+    Cuda(cuda::Args),
 }
 
 /// Runs the benchmark that was asked for.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Overhead(args) => overhead::run(args),
+        What::Cuda(args) => cuda::run(args),
     }
 }

@@ -20,6 +20,8 @@ pub enum Setting {
     Bare,
     /// Our library is loaded, no session.
     Dormant,
+    /// As above, for libraries that are preloaded.
+    Preloaded,
     /// Under `hetrace run` with these options.
     Hetrace(&'static str, &'static [&'static str]),
     /// The peer is loaded, no session records.
@@ -45,6 +47,7 @@ impl Setting {
         match self {
             Setting::Bare => "bare",
             Setting::Dormant => "dormant",
+            Setting::Preloaded => "preloaded, no session",
             Setting::Hetrace(name, _) => name,
             Setting::PeerOff => "LTTng peer off",
             Setting::PeerOn => "LTTng peer on",
@@ -68,9 +71,10 @@ impl Setting {
         match self {
             Setting::Bare => {}
             Setting::Dormant => {
-                let mut layers = OsString::from("OPENCL_LAYERS=");
-                layers.push(&ground.library);
-                words.extend(["env".into(), layers]);
+                words.extend(["env".into(), variable("OPENCL_LAYERS", &ground.libraries)]);
+            }
+            Setting::Preloaded => {
+                words.extend(["env".into(), variable("LD_PRELOAD", &ground.libraries)]);
             }
             Setting::Hetrace(_, options) => {
                 let folder = ground.work.join("trace");
@@ -93,6 +97,16 @@ impl Setting {
         words.extend_from_slice(program);
         Ok((words, trace))
     }
+}
+
+/// `name=path:path`
+fn variable(name: &str, paths: &[PathBuf]) -> OsString {
+    let mut text = OsString::from(name);
+    for (i, path) in paths.iter().enumerate() {
+        text.push(if i == 0 { "=" } else { ":" });
+        text.push(path);
+    }
+    text
 }
 
 /// A command without what our own surroundings could bring into it.

@@ -6,7 +6,7 @@ use hetrace_model::{Extracted, Semantics};
 pub fn problems(extracted: &Extracted, semantics: &Semantics) -> Vec<String> {
     let mut used = vec![false; semantics.rules.len()];
     for f in &extracted.functions {
-        let known = semantics.function.get(&f.name);
+        let known = semantics.of(&f.name).map(|(_, known)| known);
         for p in f.params.iter().filter(|p| p.ctype.contains('*')) {
             let by_hand = known.is_some_and(|k| k.params.contains_key(&p.name));
             let rule = semantics.rules.iter().position(|r| r.fits(f, p));

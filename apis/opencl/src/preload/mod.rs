@@ -37,12 +37,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hetrace_interpose::dlsym::{Asked, DLSYM, DLVSYM, Lookup, caller};
 pub use hetrace_interpose::is_ours;
+use hetrace_interpose::library::{Answer, asked_for, global_scope, restore, without_unanswered};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{
     ErrnoGuard, Object, each_object, generation, look_up_next, note, session, with_guard,
 };
 
-use crate::generated::prelude::{Missing, P, REAL, null_mut};
+use crate::generated::prelude::{P, REAL, missing};
 use crate::generated::tables::{LOADER, NAMES};
 use crate::layer;
 
@@ -199,32 +200,23 @@ fn ask_each_time() {
 }
 
 /// What a wrapper goes on with when there are several loaders.
-extern "C" fn choose(number: usize) -> P {
+extern "C" fn choose(number: usize, _: *const *const c_void) -> P {
     let _errno = ErrnoGuard::new();
     let found = loader_of_caller().and_then(|l| real_in(&l, number));
-    found.or_else(|| primary().and_then(|l| real_in(&l, number))).unwrap_or(missing as *const c_void as P)
+    found.or_else(|| primary().and_then(|l| real_in(&l, number))).unwrap_or(lacking as *const c_void as P)
 }
 
 /// Stands for what a loader lacks: NULL for who expects an object.
-extern "C" fn missing() -> usize {
+extern "C" fn lacking() -> usize {
     0
 }
 
-#[cfg(target_arch = "x86_64")]
-mod thunks;
+hetrace_interpose::choosing_thunks!(choosing, crate::generated::tables::NAMES.len(), super::choose);
 
-/// The entry that asks for its caller.
-#[cfg(target_arch = "x86_64")]
+/// The entry that asks for its caller. Where there is none the first loader
+/// serves all: objects know their drivers.
 fn thunk(number: usize) -> Option<P> {
-    let all = &raw const thunks::hetrace_thunks;
-    (number < NAMES.len()).then(|| all.cast::<[u8; 16]>().wrapping_add(number).cast_mut().cast())
-}
-
-/// Elsewhere the first loader serves all: objects know their drivers.
-#[cfg(not(target_arch = "x86_64"))]
-fn thunk(number: usize) -> Option<P> {
-    let _ = choose as extern "C" fn(usize) -> P;
-    REAL.get(number).map(|r| r.get()).filter(|r| !r.is_null())
+    choosing::thunk(number).or_else(|| REAL.get(number).map(|r| r.get()).filter(|r| !r.is_null()))
 }
 
 /// Functions with which the use of a loader begins. They are called, not
@@ -240,7 +232,7 @@ macro_rules! forwarders {
                     let _errno = ErrnoGuard::new();
                     loader_of_caller().and_then(|l| real_in(&l, NUMBER))
                 };
-                let Some(known) = known else { return <$ret>::answer() };
+                let Some(known) = known else { return missing() };
                 type Function = unsafe extern "C" fn($($ty),*) -> $ret;
                 // SAFETY: the loader's function of this name, and the program's arguments.
                 let call = || unsafe { std::mem::transmute::<P, Function>(known)($($arg),*) };
@@ -300,7 +292,7 @@ fn came_back(number: usize) {
     let _errno = ErrnoGuard::new();
     each_object(|object| {
         if object.definition(DRIVER).is_some() {
-            restore(object);
+            restore(object, ours);
         }
         true
     });
@@ -314,31 +306,21 @@ fn came_back(number: usize) {
     }
 }
 
-/// Binds a driver's references to its own functions to them again.
-fn restore(object: &Object) {
-    object.rebind(|reference| {
-        let ours = reference.defines && is_ours(reference.now) && number(reference.name).is_some();
-        if ours { object.definition(reference.name) } else { None }
-    });
-}
-
-/// The global scope. `RTLD_DEFAULT` is not the same for us: our own references
-/// stay inside this library.
-fn scope() -> P {
-    // SAFETY: the program itself is always open; nothing is loaded.
-    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+/// Whether a name is one of the API's functions.
+fn ours(name: &CStr) -> bool {
+    number(name).is_some()
 }
 
 /// Puts right what the dynamic loader made of our presence.
 pub fn started() {
     // SAFETY: a NUL-terminated name that only this library has.
-    let own = unsafe { libc::dlsym(scope(), c"clGetLayerInfo".as_ptr()) };
+    let own = unsafe { libc::dlsym(global_scope(), c"clGetLayerInfo".as_ptr()) };
     if session().is_none() || !std::ptr::eq(own, layer::clGetLayerInfo as *const c_void) {
         return; // Dormant, or loaded as a layer: nobody is bound to us.
     }
     let _errno = ErrnoGuard::new();
     // SAFETY: a NUL-terminated name.
-    let first = unsafe { libc::dlsym(scope(), SIGNATURE.as_ptr()) };
+    let first = unsafe { libc::dlsym(global_scope(), SIGNATURE.as_ptr()) };
     if !first.is_null() && !is_ours(first) {
         let Some(before) = Object::holding(first) else { return };
         return step_before(&before);
@@ -347,11 +329,7 @@ pub fn started() {
         if is_ours(object.start() as *const c_void) {
             return true;
         }
-        object.rebind(|reference| {
-            let bare = reference.weak && !reference.defines && is_ours(reference.now);
-            let lacks = bare && number(reference.name).is_some() && object.provider(reference.name).is_none();
-            lacks.then_some(null_mut())
-        });
+        without_unanswered(object, ours, |_| false);
         true
     });
 }
@@ -388,60 +366,19 @@ fn step_before(before: &Object) {
 hetrace_interpose::hook_dlsym!(asked_dlsym, asked_dlvsym);
 
 unsafe extern "C" fn asked_dlsym(asked: &mut Asked) -> P {
-    asked_for(&DLSYM, asked)
+    self::asked(&DLSYM, asked)
 }
 
 unsafe extern "C" fn asked_dlvsym(asked: &mut Asked) -> P {
-    asked_for(&DLVSYM, asked)
+    self::asked(&DLVSYM, asked)
 }
 
-fn asked_for(lookup: &Lookup, asked: &mut Asked) -> P {
-    let real = lookup.real();
-    if real.is_null() {
-        asked.handle = null_mut();
-        return real;
-    }
-    if asked.name.is_null() || session().is_none() {
-        return real;
-    }
-    // SAFETY: the program's NUL-terminated name.
-    let name = unsafe { CStr::from_ptr(asked.name) };
-    if !name.to_bytes().starts_with(b"cl") {
-        return real;
-    }
-    let Some(number) = number(name) else { return real };
-    if is_ours(asked.caller) {
-        return real;
-    }
-    let _errno = ErrnoGuard::new();
-    match exchange(lookup, asked, number) {
-        Answer::Theirs => real,
-        Answer::Ours(wrapper) => {
-            asked.handle = wrapper;
-            null_mut()
-        }
-        Answer::Nothing => {
-            // Asked where it is not, the real function answers and complains
-            // as it would have done.
-            // SAFETY: asks only for what is loaded already.
-            let elsewhere =
-                unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-            if !elsewhere.is_null() {
-                asked.handle = elsewhere;
-            }
-            real
-        }
-    }
-}
-
-/// What a program gets that asks for a function of the API.
-enum Answer {
-    /// What it would get without us.
-    Theirs,
-    /// A wrapper.
-    Ours(P),
-    /// Nothing, though it would find us.
-    Nothing,
+fn asked(lookup: &Lookup, asked: &mut Asked) -> P {
+    let begins = |name: &CStr| name.to_bytes().starts_with(b"cl");
+    asked_for(lookup, asked, begins, |asked, name| match number(name) {
+        Some(number) => exchange(lookup, asked, number),
+        None => Answer::Theirs,
+    })
 }
 
 fn exchange(lookup: &Lookup, asked: &Asked, number: usize) -> Answer {
@@ -452,7 +389,7 @@ fn exchange(lookup: &Lookup, asked: &Asked, number: usize) -> Answer {
         return if lacks { Answer::Nothing } else { Answer::Theirs };
     }
     let by_loader = calling.is_some_and(|c| c.definition(SIGNATURE).is_some());
-    let handle = if asked.handle == libc::RTLD_DEFAULT { scope() } else { asked.handle };
+    let handle = if asked.handle == libc::RTLD_DEFAULT { global_scope() } else { asked.handle };
     // SAFETY: the program's own question.
     let address = unsafe { lookup.ask(&Asked { handle, ..*asked }) };
     if address.is_null() {
@@ -466,7 +403,7 @@ fn exchange(lookup: &Lookup, asked: &Asked, number: usize) -> Answer {
     let Some(loader) = Object::holding(address) else { return Answer::Theirs };
     if by_loader {
         // A loader asks its driver, or an interposer what is behind it.
-        restore(&loader);
+        restore(&loader, ours);
         return Answer::Theirs;
     }
     if loader.definition(SIGNATURE).is_none() || layer::is_below(&loader) {

@@ -4,10 +4,8 @@ use std::fmt::Write;
 
 use hetrace_model::{Kind, Model, Type};
 
+use super::compound::{Tags, write_value};
 use super::names::{group, quoted, write_bytes, write_named};
-
-/// How deep structs in structs are followed.
-const MAX_DEPTH: u32 = 8;
 
 /// Appends a value of a type as in [`Model::info`].
 pub(super) fn write_info(out: &mut String, model: &Model, ty: &str, bytes: &[u8]) {
@@ -26,12 +24,12 @@ pub(super) fn write_info(out: &mut String, model: &Model, ty: &str, bytes: &[u8]
         return write_bytes(out, bytes);
     }
     if !array {
-        return write_value(out, model, base, &bytes[..size], 0);
+        return write_value(out, &Tags::new(model, [None, None]), base, &bytes[..size]);
     }
     out.push('[');
     for (i, element) in bytes.chunks_exact(size).enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
-        write_value(out, model, base, element, 0);
+        write_value(out, &Tags::new(model, [None, None]), base, element);
     }
     out.push(']');
 }
@@ -61,7 +59,7 @@ pub(super) fn write_pairs(out: &mut String, model: &Model, base: &str, words: &[
         match ty {
             Some(ty) if find(model, &ty).is_some() => {
                 let size = size_of_type(model, &ty).clamp(1, 8);
-                write_value(out, model, &ty, &bytes[..size], 0);
+                write_value(out, &Tags::new(model, [None, None]), &ty, &bytes[..size]);
             }
             _ => {
                 let _ = write!(out, "{value:#x}");
@@ -71,12 +69,12 @@ pub(super) fn write_pairs(out: &mut String, model: &Model, base: &str, words: &[
     out.push('}');
 }
 
-fn find<'m>(model: &'m Model, name: &str) -> Option<&'m Type> {
+pub(super) fn find<'m>(model: &'m Model, name: &str) -> Option<&'m Type> {
     model.types.iter().find(|t| t.name == name)
 }
 
 /// The size of a value, 0 if it is not known.
-fn size_of_type(model: &Model, name: &str) -> usize {
+pub(super) fn size_of_type(model: &Model, name: &str) -> usize {
     if name.ends_with('*') {
         return 8;
     }
@@ -94,72 +92,17 @@ fn words(model: &Model, base: &str, bytes: &[u8]) -> Vec<i64> {
 }
 
 /// Up to eight little-endian bytes.
-fn unsigned(bytes: &[u8]) -> u64 {
+pub(super) fn unsigned(bytes: &[u8]) -> u64 {
     let value = |n: u64, byte: &u8| n << 8 | u64::from(*byte);
     bytes.iter().take(8).rev().fold(0, value)
 }
 
-fn signed(bytes: &[u8]) -> i64 {
+pub(super) fn signed(bytes: &[u8]) -> i64 {
     let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
     ((unsigned(bytes) << unused) as i64) >> unused
 }
 
-fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+pub(super) fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end])
-}
-
-fn write_value(out: &mut String, model: &Model, name: &str, bytes: &[u8], depth: u32) {
-    let hex = |out: &mut String| {
-        let _ = write!(out, "{:#x}", unsigned(bytes));
-    };
-    let Some(ty) = find(model, name) else {
-        return hex(out);
-    };
-    let number = match ty.kind {
-        Kind::Int => signed(bytes),
-        _ => unsigned(bytes) as i64,
-    };
-    let _ = match (ty.kind, group(model, ty.values.as_ref()), bytes.len()) {
-        (Kind::Uint | Kind::Int, Some(group), _) => return write_named(out, group, number),
-        (Kind::Uint, None, _) => write!(out, "{}", unsigned(bytes)),
-        (Kind::Int, None, _) => write!(out, "{number}"),
-        (Kind::Float, _, 4) => write!(out, "{}", f32::from_bits(unsigned(bytes) as u32)),
-        (Kind::Float, _, 8) => write!(out, "{}", f64::from_bits(unsigned(bytes))),
-        (Kind::Struct, ..) if depth < MAX_DEPTH && !ty.members.is_empty() => {
-            return write_struct(out, model, ty, bytes, depth);
-        }
-        (Kind::Struct | Kind::Float, ..) => return write_bytes(out, bytes),
-        _ => return hex(out),
-    };
-}
-
-fn write_struct(out: &mut String, model: &Model, ty: &Type, bytes: &[u8], depth: u32) {
-    out.push('{');
-    for (i, member) in ty.members.iter().enumerate() {
-        let _ = write!(out, "{}{}=", if i > 0 { ", " } else { "" }, member.name);
-        let pointer = member.pointers > 0;
-        let size = if pointer { 8 } else { size_of_type(model, &member.ty) };
-        let name = if pointer { "void*" } else { &member.ty };
-        let start = member.offset as usize;
-        let length = size.saturating_mul(member.count as usize);
-        let Some(part) = start.checked_add(length).and_then(|end| bytes.get(start..end)) else {
-            out.push('?');
-            continue;
-        };
-        match (size, member.count) {
-            (0, _) => out.push('?'),
-            (1, 2..) => quoted(out, &text(part)),
-            (_, 2..) => {
-                out.push('[');
-                for (i, element) in part.chunks_exact(size).enumerate() {
-                    out.push_str(if i > 0 { ", " } else { "" });
-                    write_value(out, model, name, element, depth + 1);
-                }
-                out.push(']');
-            }
-            _ => write_value(out, model, name, part, depth + 1),
-        }
-    }
-    out.push('}');
 }

@@ -1,6 +1,7 @@
 //! Arguments and results as people write them: enumerations and sets of bits by
-//! name, values of queries by the type that the model gives them.
+//! name, structs by member, values of queries by the type that the model gives them.
 
+mod compound;
 mod info;
 mod names;
 mod plan;

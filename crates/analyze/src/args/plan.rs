@@ -23,6 +23,12 @@ pub(crate) enum How<'t> {
     Pairs(&'t str),
     /// One element behind a pointer, which may be NULL.
     Pointee(Option<&'t EnumGroup>),
+    /// A struct or union of this type.
+    Typed(&'t str),
+    /// Several of them behind a pointer.
+    TypedArray(&'t str),
+    /// One of them behind a pointer, which may be NULL.
+    TypedPointee(&'t str),
 }
 
 /// What a field is of a call.
@@ -30,6 +36,8 @@ pub(crate) enum How<'t> {
 pub(crate) enum Role {
     /// This parameter.
     Param(u16),
+    /// What a member of the struct behind this parameter points at.
+    Behind(u16),
     /// A field of an event that is no call, or of a call without a model.
     Field(u16),
     /// The result.
@@ -96,6 +104,13 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
             return Plan { how: bits.map_or(How::Plain, How::Bits), ..plain(Role::Return) };
         }
         let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == name));
+        if param.is_none()
+            && let Some((model, f)) = call
+            && let Some((at, how)) = behind(model, f, name, &field.class)
+        {
+            let role = Role::Behind(u16::try_from(at).unwrap_or(u16::MAX));
+            return Plan { how, ..plain(role) };
+        }
         let (Some((model, f)), Some(at)) = (call, param) else {
             let bytes = is_bytes(&field.class);
             let how = if bytes { How::Bytes } else { How::Plain };
@@ -110,13 +125,64 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
 fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) -> How<'t> {
     let named = group(model, p.values.as_ref().or_else(|| type_values(model, &p.base)));
     let bits = named.filter(|g| g.bits);
+    let compound = is_compound(model, &p.base);
     match &p.follow {
+        Follow::Value if compound && p.pointers == 0 && !is_scalar(class) => How::Typed(&p.base),
+        Follow::Pointee if compound && p.pointers == 1 && is_array(class) => How::TypedPointee(&p.base),
+        Follow::Array { .. } if compound && p.pointers == 1 && is_array(class) => How::TypedArray(&p.base),
         Follow::Info { name, .. } if is_bytes(class) => How::Info(name),
         Follow::List { pairs: true } if is_array(class) => How::Pairs(&p.base),
         Follow::Pointee if is_array(class) => How::Pointee(bits),
         _ if is_bytes(class) => How::Bytes,
         _ => bits.map_or(How::Plain, How::Bits),
     }
+}
+
+/// A field for what a member of a struct points at: its parameter, and how it is shown.
+fn behind<'t>(model: &'t Model, f: &'t Function, name: &str, class: &FieldClass) -> Option<(usize, How<'t>)> {
+    let (at, param) = f.params.iter().enumerate().find(|(_, p)| {
+        let rest = name.strip_prefix(p.name.as_str()).and_then(|rest| rest.strip_prefix('_'));
+        rest.is_some() && is_compound(model, &p.base)
+    })?;
+    let rest = name.get(param.name.len() + 1..)?;
+    let (member, follow) = pointed_at(model, &param.base, rest, 0)?;
+    let compound = member.pointers == 1 && is_compound(model, &member.ty) && is_array(class);
+    let how = match follow {
+        Follow::Pointee if compound => How::TypedPointee(&member.ty),
+        Follow::Array { .. } if compound => How::TypedArray(&member.ty),
+        Follow::Pointee if is_array(class) => {
+            How::Pointee(group(model, type_values(model, &member.ty)).filter(|g| g.bits))
+        }
+        _ if is_bytes(class) => How::Bytes,
+        _ => How::Plain,
+    };
+    Some((at, how))
+}
+
+/// The member that a name with `_` between members means, and what it points at.
+fn pointed_at<'t>(
+    model: &'t Model,
+    base: &str,
+    name: &str,
+    depth: u32,
+) -> Option<(&'t hetrace_model::Member, &'t Follow)> {
+    let ty = model.types.iter().find(|t| t.name == base).filter(|_| depth < 8)?;
+    ty.members.iter().find_map(|member| match name.strip_prefix(member.name.as_str())? {
+        "" => Some((member, model.members.get(base)?.get(&member.name)?)),
+        rest => pointed_at(model, &member.ty, rest.strip_prefix('_')?, depth + 1),
+    })
+}
+
+fn is_compound(model: &Model, name: &str) -> bool {
+    let ty = model.types.iter().find(|t| t.name == name);
+    ty.is_some_and(|t| matches!(t.kind, Kind::Struct | Kind::Union) && t.size > 0)
+}
+
+fn is_scalar(class: &FieldClass) -> bool {
+    matches!(
+        class,
+        FieldClass::Integer(_) | FieldClass::Enum(_) | FieldClass::Float(_) | FieldClass::String(_)
+    )
 }
 
 fn type_values<'t>(model: &'t Model, name: &str) -> Option<&'t String> {

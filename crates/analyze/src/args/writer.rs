@@ -8,6 +8,7 @@ use hetrace_ctf::class::{Base, FieldClass, Scope};
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
 use hetrace_model::Model;
 
+use super::compound::{Tags, append, write_typed};
 use super::info::{write_info, write_pairs};
 use super::names::{quoted, write_bytes, write_named};
 use super::plan::{EventPlan, How, Plan, Plans, Role};
@@ -62,8 +63,17 @@ impl<'t> Args<'t> {
     pub fn read(&mut self, plans: &Plans<'t>, event: &Event<'_, '_>, entry: Option<&Args<'t>>) {
         self.clear();
         let Some(plan) = plans.of(event) else { return };
-        let mut writer =
-            Writer { args: self, plan, entry, top: 0, start: 0, depth: 0, items: 0, numbers: Vec::new() };
+        let mut writer = Writer {
+            args: self,
+            plan,
+            entry,
+            top: 0,
+            start: 0,
+            depth: 0,
+            items: 0,
+            numbers: Vec::new(),
+            bytes: Vec::new(),
+        };
         let damaged = event.visit(Scope::EventFields, &mut writer).is_err();
         if damaged {
             self.text.push_str(" (damaged)");
@@ -84,6 +94,8 @@ struct Writer<'a, 't> {
     items: u64,
     /// Elements of an array that is shown as a whole.
     numbers: Vec<i64>,
+    /// The memory of what is shown by its type.
+    bytes: Vec<u8>,
 }
 
 impl<'t> Writer<'_, 't> {
@@ -95,6 +107,34 @@ impl<'t> Writer<'_, 't> {
     fn collects(&self) -> bool {
         let how = self.plan().map(|p| p.how);
         self.depth > 0 && matches!(how, Some(How::Bytes | How::Info(_) | How::Pairs(_)))
+    }
+
+    /// Whether the memory of the open thing is collected.
+    fn is_typed(&self) -> bool {
+        let how = self.plan().map(|p| p.how);
+        matches!(how, Some(How::Typed(_) | How::TypedArray(_) | How::TypedPointee(_)))
+    }
+
+    /// What was collected, by its type.
+    fn write_typed(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let start = self.start;
+        if let (Some(plan), Some(model)) = (self.plan(), self.plan.model) {
+            let mut text = String::new();
+            let tags = Tags::new(model, [Some(&*self.args), self.entry]);
+            match plan.how {
+                How::TypedPointee(_) if bytes.is_empty() => text.push_str("NULL"),
+                How::Typed(ty) => write_typed(&mut text, &tags, ty, &bytes, false),
+                How::TypedArray(ty) | How::TypedPointee(ty) => {
+                    write_typed(&mut text, &tags, ty, &bytes, true)
+                }
+                _ => {}
+            }
+            self.args.text.push_str(&text);
+        }
+        self.done(start, None);
+        self.bytes = bytes;
+        self.bytes.clear();
     }
 
     /// Before a value that is inside of another.
@@ -199,6 +239,10 @@ fn integer(value: Scalar<'_>) -> Option<i64> {
 
 impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
     fn scalar(&mut self, field: FieldRef<'v>, value: Scalar<'v>) {
+        if self.depth > 0 && self.is_typed() {
+            append(&mut self.bytes, field.class, value);
+            return;
+        }
         if self.collects() {
             self.numbers.extend(integer(value));
             return;
@@ -247,6 +291,11 @@ impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
 
 impl Writer<'_, '_> {
     fn begin(&mut self, field: FieldRef<'_>, bracket: &str) {
+        if self.is_typed() {
+            self.start = self.args.text.len();
+            self.depth += 1;
+            return;
+        }
         self.separate(field);
         if self.depth == 0 {
             self.start = self.args.text.len();
@@ -257,6 +306,14 @@ impl Writer<'_, '_> {
     }
 
     fn end(&mut self, bracket: &str) {
+        if self.is_typed() {
+            self.depth = self.depth.saturating_sub(1);
+            if self.depth == 0 {
+                self.write_typed();
+                self.top += 1;
+            }
+            return;
+        }
         self.args.text.push_str(bracket);
         self.depth = self.depth.saturating_sub(1);
         // Whatever is next in the thing around is not its first.

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use crate::args::{Args, Role};
+use crate::spans::Command;
+use crate::text::Style;
 
 /// Appends the arguments of a call: what was passed and what came back, in the
 /// order of the parameters.
@@ -26,12 +28,23 @@ pub(super) fn write_call(
         let comma = if index > 0 { ", " } else { "" };
         let _ = write!(out, "{comma}{}=", param.name);
         let passed = entry.and_then(|args| args.find(role));
-        let _ = match (passed, exit.and_then(|args| args.find(role))) {
+        let returned = exit.and_then(|args| args.find(role));
+        let _ = match (passed, returned) {
             (Some(before), Some(after)) if before != after => write!(out, "{before} → {after}"),
             (Some(text), _) | (None, Some(text)) => write!(out, "{text}"),
             // Its event is missing, or has not come.
             (None, None) => write!(out, "?"),
         };
+        // What members of the struct point at.
+        let sides = [(entry, passed), (exit, returned)];
+        let there = sides.into_iter().filter(|(_, param)| *param != Some("NULL"));
+        for args in there.filter_map(|(args, _)| args) {
+            for piece in args.pieces.iter().filter(|piece| piece.role == Role::Behind(index)) {
+                let member = piece.name.strip_prefix(param.name.as_str()).unwrap_or("");
+                let member = member.strip_prefix('_').unwrap_or(piece.name);
+                let _ = write!(out, ", {}.{member}={}", param.name, args.of(piece));
+            }
+        }
     }
     out.push(')');
 }
@@ -41,5 +54,54 @@ pub(super) fn write_fields(out: &mut String, args: &Args<'_>, first: &mut bool) 
     for piece in args.pieces.iter().filter(|p| p.role != Role::Return) {
         out.push_str(if std::mem::take(first) { "" } else { ", " });
         let _ = write!(out, "{}={}", piece.name, args.of(piece));
+    }
+}
+
+/// Appends what is known of a command beside its name and its times.
+pub(super) fn write_command(out: &mut String, command: &Command<'_>) {
+    let mut first = true;
+    let mut add = |name: &str, value: std::fmt::Arguments<'_>| {
+        out.push_str(if std::mem::take(&mut first) { "" } else { ", " });
+        let _ = write!(out, "{name}={value}");
+    };
+    if command.bytes > 0 {
+        add("bytes", format_args!("{}", command.bytes));
+    }
+    for (name, memory) in [("from", command.from), ("to", command.to)] {
+        if memory != "unknown" {
+            add(name, format_args!("{memory}"));
+        }
+    }
+    if let Some(peer) = command.peer {
+        add("peer", format_args!("{}", peer.name));
+    }
+    let geometry = &command.geometry;
+    for (name, sizes) in [
+        ("offset", geometry.offset),
+        ("global", geometry.global),
+        ("local", geometry.local),
+        ("cluster", geometry.cluster),
+    ] {
+        if !sizes.is_empty() {
+            add(name, format_args!("{:?}", sizes.as_slice()));
+        }
+    }
+    if command.shared > 0 {
+        add("shared", format_args!("{}", command.shared));
+    }
+    if command.graph > 0 || command.node > 0 {
+        add("graph", format_args!("{}", command.graph));
+        add("node", format_args!("{}", command.node));
+    }
+    if command.weight > 1 {
+        add("launches", format_args!("{}", command.weight));
+    }
+}
+
+/// Appends what a call answered.
+pub(super) fn write_result(out: &mut String, style: Style, exit: &Args<'_>, failed: bool) {
+    if let Some(result) = exit.find(Role::Return) {
+        let shown = if failed { style.red(result) } else { result.to_owned() };
+        let _ = write!(out, " = {shown}");
     }
 }

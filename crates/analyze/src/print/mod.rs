@@ -1,8 +1,12 @@
-//! Every call on a line of its own, or every event.
+//! Every call on a line of its own, or every event; all of them, or those that are asked for.
 
 mod clock;
+mod filter;
 mod line;
+mod lost;
 mod run;
+mod tree;
 
 pub use clock::Clock;
-pub use run::{Form, Options, print};
+pub use filter::Filter;
+pub use run::{Form, Options, Watch, print, print_some};

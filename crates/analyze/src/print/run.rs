@@ -1,5 +1,6 @@
 //! The walk that prints.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -7,10 +8,13 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::{Event, StreamError};
 
 use super::clock::{Clock, Face};
-use super::line::{write_call, write_fields};
+use super::filter::{Filter, Line};
+use super::line::{write_call, write_command, write_fields, write_result};
+use super::tree::Tree;
 use crate::args::{Args, Plans, Role};
+use crate::demangle;
 use crate::spans::{
-    At, Call, Command, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why, walk,
+    At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why, walk,
 };
 use crate::text::{Style, duration};
 use crate::trace::{FunctionId, Trace};
@@ -24,6 +28,9 @@ pub enum Form {
     Calls,
     /// An event.
     Events,
+    /// An outermost call, when it ends: calls inside of it stand behind it in the
+    /// order in which they began, deeper to the right.
+    Tree,
 }
 
 /// How lines look.
@@ -37,7 +44,13 @@ pub struct Options {
     pub deltas: bool,
     /// ANSI colours.
     pub colour: bool,
+    /// Names of kernels with all that templates and parameters add.
+    pub full_names: bool,
 }
+
+/// What is called now and then, with how many events have been read since the
+/// last time; [`ControlFlow::Break`] stops the printing.
+pub type Watch<'w> = &'w dyn Fn(u64) -> ControlFlow<()>;
 
 /// Prints a trace. It ends with the first error of `out`, so that a pipe which
 /// nobody reads any more ends it.
@@ -45,6 +58,22 @@ pub struct Options {
 /// # Errors
 /// Those of `out`.
 pub fn print(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
+    let go_on = |_| ControlFlow::Continue(());
+    print_some(trace, options, &Filter::default(), &go_on, out).map(Option::unwrap_or_default)
+}
+
+/// Prints what of a trace is asked for; none if `watch` has stopped it, with
+/// whole lines.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_some(
+    trace: &Trace,
+    options: &Options,
+    filter: &Filter,
+    watch: Watch<'_>,
+    out: &mut dyn Write,
+) -> io::Result<Option<Summary>> {
     let mut printer = Printer {
         trace,
         out,
@@ -55,12 +84,26 @@ pub fn print(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Resul
         open: Vec::new(),
         exit: Args::default(),
         line: String::new(),
+        full_names: options.full_names,
+        kernels: HashMap::new(),
+        texts: HashMap::new(),
+        filter,
+        all: filter.is_of_all(),
+        tree: Tree::default(),
+        whole: String::new(),
+        watch,
+        left: WATCHED,
+        first: None,
     };
     match walk(trace, &mut printer) {
-        ControlFlow::Continue(summary) => Ok(summary),
-        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(summary) => Ok(Some(summary)),
+        ControlFlow::Break(Some(error)) => Err(error),
+        ControlFlow::Break(None) => Ok(None),
     }
 }
+
+/// Events between two questions whether to go on.
+const WATCHED: u32 = 1 << 12;
 
 struct Printer<'t, 'o> {
     trace: &'t Trace,
@@ -73,9 +116,26 @@ struct Printer<'t, 'o> {
     open: Vec<Vec<Args<'t>>>,
     exit: Args<'t>,
     line: String,
+    full_names: bool,
+    /// Names as they are shown, by the function's number.
+    kernels: HashMap<u32, String>,
+    /// What APIs say of their error codes.
+    texts: HashMap<String, HashMap<i64, String>>,
+    filter: &'o Filter,
+    /// Whether nothing is left out.
+    all: bool,
+    tree: Tree,
+    /// An outermost call with all that is inside.
+    whole: String,
+    watch: Watch<'o>,
+    /// Events until the next question whether to go on.
+    left: u32,
+    /// Time of the first event.
+    first: Option<u64>,
 }
 
-type Step = ControlFlow<io::Error>;
+/// Ends with an error, or none if it is stopped.
+type Step = ControlFlow<Option<io::Error>>;
 
 impl<'t> Printer<'t, '_> {
     /// Begins a line.
@@ -97,8 +157,51 @@ impl<'t> Printer<'t, '_> {
         self.line.push('\n');
         match self.out.write_all(self.line.as_bytes()) {
             Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
+            Err(error) => ControlFlow::Break(Some(error)),
         }
+    }
+
+    /// Ends the line of a call: in a tree it waits for the outermost one.
+    fn end_call(&mut self, call: &Line<'_>, at: (usize, u32), wanted: bool) -> Step {
+        if self.form != Form::Tree {
+            return self.end();
+        }
+        self.line.push('\n');
+        self.whole.clear();
+        self.tree.call(at.0, call.begin, at.1, &self.line, wanted, &mut self.whole);
+        match self.out.write_all(self.whole.as_bytes()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Some(error)),
+        }
+    }
+
+    /// A call that is not wanted has ended.
+    fn skip(&mut self, call: &Line<'_>, at: (usize, u32)) -> Step {
+        if self.form == Form::Tree {
+            self.tree.call(at.0, call.begin, at.1, "", false, &mut self.whole);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// After the first event, ns.
+    fn since_first(&self, time: u64) -> u64 {
+        time.saturating_sub(self.first.unwrap_or(time))
+    }
+
+    /// Whether a call is wanted. In a tree, those inside of others are not asked.
+    fn wants(&self, at: At<'_>, line: &Line<'_>, args: [Option<&Args<'_>>; 2]) -> bool {
+        self.all || self.filter.has_call(at.who(), line, args)
+    }
+
+    /// What was passed to a call.
+    fn passed(&self, place: (usize, u32)) -> Option<&Args<'t>> {
+        self.open.get(place.0)?.get(place.1 as usize)
+    }
+
+    /// Whether an event is wanted that is neither call nor command.
+    fn wants_event(&self, at: At<'_>, name: &str) -> bool {
+        let line = Line { name, begin: self.since_first(at.time), ..Line::default() };
+        self.all || self.filter.has_event(at.who(), &line)
     }
 
     fn name(&self, function: FunctionId) -> &'t str {
@@ -154,10 +257,18 @@ impl<'t> Printer<'t, '_> {
 }
 
 impl Visitor for Printer<'_, '_> {
-    type Break = io::Error;
+    type Break = Option<io::Error>;
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
         self.face.see(at.time);
+        self.first.get_or_insert(at.time);
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = WATCHED;
+            if (self.watch)(u64::from(WATCHED)).is_break() {
+                return ControlFlow::Break(None);
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -165,10 +276,10 @@ impl Visitor for Printer<'_, '_> {
         let place = (call.thread.index(), call.depth);
         let mut args = std::mem::take(self.args(place));
         args.read(&self.plans, event, None);
-        let step = match self.form {
-            Form::Calls => ControlFlow::Continue(()),
-            Form::Events => self.event_line(at, event, &args),
-        };
+        let line =
+            Line { name: self.name(call.function), begin: self.since_first(call.start), ..Line::default() };
+        let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
+        let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
         *self.args(place) = args;
         step
     }
@@ -176,6 +287,16 @@ impl Visitor for Printer<'_, '_> {
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let place = (call.thread.index(), call.depth);
         self.read_exit(Some(place), event);
+        let line = Line {
+            name: self.name(call.function),
+            begin: self.since_first(call.start),
+            duration: Some(call.duration()),
+            failed: call.error.is_some(),
+        };
+        let wanted = self.wants(at, &line, [self.passed(place), Some(&self.exit)]);
+        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+            return self.skip(&line, place);
+        }
         if self.form == Form::Events {
             let args = std::mem::take(&mut self.exit);
             let step = self.event_line(at, event, &args);
@@ -189,8 +310,15 @@ impl Visitor for Printer<'_, '_> {
         let entry = self.open.get(place.0).and_then(|open| open.get(place.1 as usize));
         write_call(&mut self.line, params, entry, Some(&self.exit));
         write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
+        if let Some(code) = call.error {
+            let api = self.trace.functions().get(call.function).api;
+            let api = self.trace.functions().apis().get(api);
+            if let Some(text) = api.and_then(|api| self.texts.get(api)?.get(&code)) {
+                let _ = write!(self.line, " \"{text}\"");
+            }
+        }
         let _ = write!(self.line, "  ({})", duration(call.duration()));
-        self.end()
+        self.end_call(&line, place, wanted)
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
@@ -201,6 +329,16 @@ impl Visitor for Printer<'_, '_> {
             Why::ThreadEnded => "no end: its thread ended",
         };
         let why = self.style.red(&format!("<{why}>"));
+        let line = Line {
+            name: self.name(call.function),
+            begin: self.since_first(call.start),
+            duration: Some(call.until.saturating_sub(call.start)),
+            failed: false,
+        };
+        let wanted = self.wants(at, &line, [self.passed(place), None]);
+        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+            return self.skip(&line, place);
+        }
         self.begin(at, call.start);
         self.indent(call.depth);
         self.line.push_str(self.name(call.function));
@@ -208,11 +346,16 @@ impl Visitor for Printer<'_, '_> {
         let entry = self.open.get(place.0).and_then(|open| open.get(place.1 as usize));
         write_call(&mut self.line, params, entry, None);
         let _ = write!(self.line, " {why}");
-        self.end()
+        self.end_call(&line, place, wanted)
     }
 
     fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> Step {
         self.read_exit(None, event);
+        let name = self.name(call.function);
+        let (begin, failed) = (self.since_first(call.end), call.error.is_some());
+        if !self.wants(at, &Line { name, begin, duration: None, failed }, [None, Some(&self.exit)]) {
+            return ControlFlow::Continue(());
+        }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
@@ -226,6 +369,17 @@ impl Visitor for Printer<'_, '_> {
     }
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> Step {
+        let line = Line {
+            name: self.name(fold.function),
+            begin: self.since_first(fold.first),
+            duration: Some(fold.total),
+            failed: fold.error.is_some(),
+        };
+        let place = (fold.thread.index(), fold.depth);
+        let wanted = self.wants(at, &line, [None, None]);
+        if !wanted && (self.form != Form::Tree || fold.depth == 0) {
+            return self.skip(&line, place);
+        }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
@@ -239,50 +393,61 @@ impl Visitor for Printer<'_, '_> {
             duration(fold.last.saturating_sub(fold.first)),
             duration(fold.total)
         );
-        self.end()
+        self.end_call(&line, place, wanted)
     }
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, event: &Event<'_, '_>) -> Step {
+        let line = Line {
+            name: "",
+            begin: self.since_first(at.time),
+            duration: command.times.map(|t| t.duration()),
+            failed: command.failed(),
+        };
+        if !self.all && !self.filter.has_command(command, &line) {
+            return ControlFlow::Continue(());
+        }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
-        self.exit.read(&self.plans, event, None);
         self.begin(at, at.time);
         let _ = write!(self.line, "queue {:#x}: {}", command.queue, command.kind);
-        if !command.name.is_empty() {
-            let _ = write!(self.line, " {}", command.name);
+        if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
+            let full = self.full_names;
+            let name = self.kernels.entry(function.id).or_insert_with(|| {
+                let shown =
+                    if full { demangle::full(&function.name) } else { demangle::short(&function.name) };
+                shown.into_owned()
+            });
+            let _ = write!(self.line, " {name}");
         }
         self.line.push('(');
-        let mut first = true;
-        for piece in &self.exit.pieces {
-            let shown = match piece.name {
-                "bytes" => command.bytes > 0,
-                "offset" | "global" | "local" => self.exit.of(piece) != "[]",
-                _ => false,
-            };
-            if shown {
-                self.line.push_str(if std::mem::take(&mut first) { "" } else { ", " });
-                let _ = write!(self.line, "{}={}", piece.name, self.exit.of(piece));
-            }
-        }
+        write_command(&mut self.line, command);
         self.line.push(')');
         if command.failed() {
             let failed = self.style.red(&format!("failed: {}", command.status));
             let _ = write!(self.line, " = {failed}");
         }
-        let _ = match command.times {
-            Some(times) => write!(
-                self.line,
-                "  ({}, queued {} before)",
-                duration(times.duration()),
-                duration(times.start.saturating_sub(times.queued))
-            ),
-            None => write!(self.line, "  (times not known: {})", command.times_error),
-        };
+        match command.times {
+            Some(times) => {
+                let _ = write!(self.line, "  ({}", duration(times.duration()));
+                // What was not told is the start.
+                if times.queued != times.start {
+                    let waited = duration(times.start.saturating_sub(times.queued));
+                    let _ = write!(self.line, ", queued {waited} before");
+                }
+                self.line.push(')');
+            }
+            None => {
+                let _ = write!(self.line, "  (times not known: {})", command.times_error);
+            }
+        }
         self.end()
     }
 
     fn queue(&mut self, at: At<'_>, queue: &NewQueue<'_>, event: &Event<'_, '_>) -> Step {
+        if !self.wants_event(at, &event.class().name) {
+            return ControlFlow::Continue(());
+        }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
@@ -295,7 +460,35 @@ impl Visitor for Printer<'_, '_> {
         self.end()
     }
 
+    fn unknown(&mut self, at: At<'_>, _: &str, function: &str, event: &Event<'_, '_>) -> Step {
+        if !self.wants_event(at, function) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.exit.read(&self.plans, event, None);
+        self.begin(at, at.time);
+        let args = self.exit.pieces.iter().find(|piece| piece.name == "args");
+        let args = args.map_or("", |piece| self.exit.of(piece));
+        let args = args.trim_start_matches('[').trim_end_matches(']');
+        let remark = self.style.red("<not in the model: what was in the registers>");
+        let _ = write!(self.line, "{function}({args})  {remark}");
+        self.end()
+    }
+
     fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        if self.form != Form::Events
+            && let Some(ErrorText { api, code, text }) = ErrorText::of(event)
+        {
+            // It stands beside the calls that fail.
+            let text = text.unwrap_or_default().to_owned();
+            self.texts.entry(api.to_owned()).or_default().insert(code, text);
+            return ControlFlow::Continue(());
+        }
+        if !self.wants_event(at, &event.class().name) {
+            return ControlFlow::Continue(());
+        }
         self.plain(at, event)
     }
 
@@ -303,12 +496,5 @@ impl Visitor for Printer<'_, '_> {
         self.line.clear();
         self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
         self.end()
-    }
-}
-
-fn write_result(out: &mut String, style: Style, exit: &Args<'_>, failed: bool) {
-    if let Some(result) = exit.find(Role::Return) {
-        let shown = if failed { style.red(result) } else { result.to_owned() };
-        let _ = write!(out, " = {shown}");
     }
 }

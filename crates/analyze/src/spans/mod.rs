@@ -19,12 +19,14 @@
 
 mod calls;
 mod commands;
+mod error_text;
 mod stack;
 mod summary;
 mod walk;
 
 pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
-pub use commands::{Command, NewQueue, Times, cause_id};
+pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
+pub use error_text::ErrorText;
 pub use summary::Summary;
 pub(crate) use walk::walk_part;
 pub use walk::{At, Visitor, walk};

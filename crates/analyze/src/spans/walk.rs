@@ -2,13 +2,17 @@
 
 use std::ops::ControlFlow;
 
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, StreamError};
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, Stack};
 use super::summary::Summary;
-use crate::trace::{Class, Cursor, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace};
+use crate::trace::{
+    Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
+};
 
 /// Where in the trace something is.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +89,19 @@ pub trait Visitor {
         ControlFlow::Continue(())
     }
 
-    /// An event of another kind.
+    /// A call of a function that the API's model does not have: nobody knows
+    /// what it did, and there is no end of it.
+    fn unknown(
+        &mut self,
+        at: At<'_>,
+        api: &str,
+        function: &str,
+        event: &Event<'_, '_>,
+    ) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// An event of another kind; definitions of devices and functions, too.
     fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
         ControlFlow::Continue(())
     }
@@ -162,18 +178,23 @@ impl Walker {
                 visitor.fold(at, &fold, event)
             }
             Class::Command(fields) => {
-                let command = Command::read(fields, event, time, at.who().pid);
+                let command = Command::read(fields, occurrence.names, event, time, at.who().pid);
                 self.summary.commands += 1;
                 self.summary.untimed += u64::from(command.times.is_none());
                 let end = command.times.map_or(time, |t| t.end);
                 self.summary.last = self.summary.last.max(Some(end));
                 visitor.command(at, &command, event)
             }
-            Class::Queue(fields) => {
-                let queue = NewQueue::read(fields, event, at.who().pid);
-                visitor.queue(at, &queue, event)
+            Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names, event) {
+                Some(queue) => visitor.queue(at, &queue, event),
+                None => visitor.other(at, event),
+            },
+            Class::Unknown(api, name) => {
+                let api = occurrence.apis.get(*api).map_or("", String::as_str);
+                let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
+                visitor.unknown(at, api, name.unwrap_or(""), event)
             }
-            Class::Other => visitor.other(at, event),
+            Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
     }
 

@@ -1,16 +1,30 @@
-//! One walk to all tables.
+//! One walk to all sums.
 
-use std::convert::Infallible;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hetrace_ctf::read::Event;
 
+use super::By;
+use super::aggregate::Aggregate;
+use super::cells::EnergyCell;
 use super::device::Devices;
-use super::host::Host;
-use super::rows::{ClockError, SCHEMA, Tally};
-use crate::spans::{At, Call, Command, Fold, NewQueue, Summary, Unfinished, Visitor, walk_part};
-use crate::trace::{Cursor, Thread, Threads, Trace};
+use super::energy::{KernelEnergy, Meters};
+use super::host::{Host, Slice};
+use super::labels::Labels;
+use super::makers::Makers;
+use super::marked::Marked;
+use super::monitor;
+use super::query::{Choice, Query};
+use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
+use crate::collectives::Collectives;
+use crate::ranges::{Ranges, Step};
+use crate::spans::{
+    At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
+};
+use crate::telemetry::Telemetry;
+use crate::trace::{Cursor, Exit, Thread, ThreadId, Threads, Trace};
 
 /// What to count apart.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,38 +33,78 @@ pub struct Options {
     pub extended: bool,
 }
 
+/// The reading was stopped by [`Query::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped")]
+pub struct Stopped;
+
 /// Makes the tables of a trace.
+pub fn tally(trace: &Trace, options: &Options) -> Tally {
+    // Nobody is there to stop it.
+    aggregate(trace, options, &Query::default()).unwrap_or_default().tally()
+}
+
+/// Events between two questions whether to go on.
+const WATCHED: u32 = 1 << 16;
+
+/// Sums up what a query wants of a trace.
 ///
 /// Streams that have nothing to do with each other are read at the same time,
 /// on as many threads as there are processors.
-pub fn tally(trace: &Trace, options: &Options) -> Tally {
-    let (collector, mut summary) = match trace.streams_are_independent() {
-        true => by_stream(trace),
-        false => part(trace, trace.cursor()),
+///
+/// # Errors
+/// When the query's watch says so.
+pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<Aggregate, Stopped> {
+    let telemetry = Telemetry::read(trace);
+    let meters = Meters::new(&telemetry, trace.names());
+    let labels = Labels::new(trace, &query.by, options.extended);
+    let choice = Choice::new(trace, query);
+    let new = || Collector::new(trace, &meters, &labels, &choice, query);
+    // What a command belongs to may stand in another stream.
+    let alone = {
+        let collector = new();
+        !collector.in_ranges && !collector.in_collectives
     };
+    let walked = match alone && trace.streams_are_independent() {
+        true => by_stream(trace, &new),
+        false => part(new(), trace.cursor()),
+    };
+    let (mut collector, mut summary) = walked.ok_or(Stopped)?;
     summary.add_manifest(trace);
-    collector.tables(trace, options, &summary)
+    collector.marked.finish();
+    collector.collectives.finish();
+    let mut labels = Labels::new(trace, &query.by, options.extended);
+    for known in collector.collectives.communicators() {
+        if let Some(rank) = known.rank {
+            labels.rank(known.pid, rank);
+        }
+    }
+    Ok(collector.sums(trace, &telemetry, &labels, query, &summary))
 }
 
-fn part(trace: &Trace, cursor: Cursor<'_>) -> (Collector, Summary) {
-    let mut collector = Collector { host: Host::new(trace), devices: Devices::default() };
-    let ControlFlow::Continue(summary) = walk_part(cursor, &mut collector);
-    (collector, summary)
+fn part<'t>(mut collector: Collector<'t>, cursor: Cursor<'_>) -> Option<(Collector<'t>, Summary)> {
+    match walk_part(cursor, &mut collector) {
+        ControlFlow::Continue(summary) => Some((collector, summary)),
+        ControlFlow::Break(Stopped) => None,
+    }
 }
 
-fn by_stream(trace: &Trace) -> (Collector, Summary) {
+fn by_stream<'t>(
+    trace: &'t Trace,
+    new: &(impl Fn() -> Collector<'t> + Sync),
+) -> Option<(Collector<'t>, Summary)> {
     let streams = trace.ctf().stream_count();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     // Each takes the next stream that nobody has, until there is none.
     let work = || {
-        let mut sums = Sums::new(trace);
+        let mut sums = Sums { collector: new(), summary: Summary::default(), threads: Threads::default() };
         loop {
             let stream = next.fetch_add(1, Ordering::Relaxed);
             if stream >= streams {
-                return sums;
+                return Some(sums);
             }
-            sums.add(part(trace, trace.cursor_of(stream)));
+            sums.add(part(new(), trace.cursor_of(stream))?);
         }
     };
     let mut all = std::thread::scope(|scope| {
@@ -58,87 +112,312 @@ fn by_stream(trace: &Trace) -> (Collector, Summary) {
         let mut all = work();
         for helper in helpers {
             match helper.join() {
-                Ok(sums) => all.add((sums.collector, sums.summary)),
+                Ok(sums) => match (&mut all, sums) {
+                    (Some(all), Some(sums)) => all.add((sums.collector, sums.summary)),
+                    _ => all = None,
+                },
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         all
-    });
+    })?;
     // Who was faster must not show.
     all.summary.damages.sort_by_key(ToString::to_string);
-    (all.collector, all.summary)
+    Some((all.collector, all.summary))
 }
 
 /// Sums of several parts of a trace.
-struct Sums {
-    collector: Collector,
+struct Sums<'t> {
+    collector: Collector<'t>,
     summary: Summary,
     threads: Threads,
 }
 
-impl Sums {
-    fn new(trace: &Trace) -> Self {
-        let collector = Collector { host: Host::new(trace), devices: Devices::default() };
-        Self { collector, summary: Summary::default(), threads: Threads::default() }
-    }
-
-    fn add(&mut self, (collector, summary): (Collector, Summary)) {
+impl<'t> Sums<'t> {
+    fn add(&mut self, (collector, summary): (Collector<'t>, Summary)) {
         let threads = &mut self.threads;
         let here = |thread: &Thread| threads.number(thread.pid, thread.tid);
         self.collector.host.merge(&collector.host, &summary.threads, here);
         self.collector.devices.merge(&collector.devices);
+        self.collector.energy.merge(&collector.energy);
+        self.collector.makers.merge(collector.makers);
+        for (function, calls) in collector.unknown {
+            *self.collector.unknown.entry(function).or_default() += calls;
+        }
         self.summary.merge(summary);
         self.summary.threads = self.threads.all().to_vec();
     }
 }
 
-struct Collector {
+struct Collector<'t> {
     host: Host,
     devices: Devices,
+    meters: &'t Meters,
+    energy: KernelEnergy,
+    marked: Marked<'t>,
+    collectives: Collectives,
+    makers: Makers<'t>,
+    in_ranges: bool,
+    in_collectives: bool,
+    by_thread: bool,
+    by_range: bool,
+    choice: &'t Choice,
+    query: &'t Query<'t>,
+    /// The slice that was asked for last, and its place.
+    slice: (Slice, usize),
+    /// Events until the next question whether to go on.
+    left: u32,
+    /// Calls of functions without a model, by API and name.
+    unknown: BTreeMap<(String, String), u64>,
 }
 
-impl Visitor for Collector {
-    type Break = Infallible;
+impl<'t> Collector<'t> {
+    fn new(
+        trace: &'t Trace,
+        meters: &'t Meters,
+        labels: &Labels<'_>,
+        choice: &'t Choice,
+        query: &'t Query<'t>,
+    ) -> Self {
+        let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
+        let mut host = Host::new(trace, labels.by_thread);
+        let all: Slice = (ThreadId(u32::MAX), None);
+        Self {
+            slice: (all, host.slice(all)),
+            host,
+            devices: Devices::new(&labels.commands),
+            meters,
+            energy: KernelEnergy::default(),
+            in_ranges: ranges.is_active(),
+            marked: Marked::new(ranges),
+            in_collectives: collectives.is_active(),
+            collectives,
+            makers: Makers::new(trace),
+            by_thread: labels.by_thread,
+            by_range: labels.by_range && labels.calls.contains(&By::Range),
+            choice,
+            query,
+            left: WATCHED,
+            unknown: BTreeMap::new(),
+        }
+    }
+
+    /// Where the sums are that what a thread does now belongs to.
+    #[inline]
+    fn slice(&mut self, thread: ThreadId) -> usize {
+        if !self.by_thread && !self.by_range {
+            return self.slice.1;
+        }
+        let range = if self.by_range { self.marked.innermost(thread) } else { None };
+        let slice = (if self.by_thread { thread } else { ThreadId(u32::MAX) }, range);
+        if self.slice.0 != slice {
+            self.slice = (slice, self.host.slice(slice));
+        }
+        self.slice.1
+    }
+
+    fn step(&mut self, at: At<'_>, step: Option<Step>) {
+        if let Some(step) = step {
+            self.marked.step(at, self.meters, self.choice, step);
+        }
+    }
 
     #[inline]
-    fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
-        self.host.call(call);
+    fn watch(&mut self) -> ControlFlow<Stopped> {
+        self.left -= 1;
+        if self.left == 0 { self.ask() } else { ControlFlow::Continue(()) }
+    }
+
+    #[cold]
+    fn ask(&mut self) -> ControlFlow<Stopped> {
+        self.left = WATCHED;
+        match self.query.watch.map(|watch| watch(u64::from(WATCHED))) {
+            Some(ControlFlow::Break(())) => ControlFlow::Break(Stopped),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Visitor for Collector<'_> {
+    type Break = Stopped;
+
+    #[inline]
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.watch()
+    }
+
+    #[inline]
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if self.in_ranges {
+            let step = self.marked.ranges().entry(at, call, event);
+            self.step(at, step);
+        }
+        if self.in_collectives {
+            self.collectives.entry(at, call, event);
+            self.makers.entry(call, event);
+        }
         ControlFlow::Continue(())
     }
 
-    fn unfinished(&mut self, _: At<'_>, call: &Unfinished) -> ControlFlow<Infallible> {
-        self.host.unfinished(call);
+    #[inline]
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
+            let slice = self.slice(call.thread);
+            self.host.call(slice, call);
+        }
+        if self.in_ranges {
+            let step = self.marked.ranges().exit(at, call, event);
+            self.step(at, step);
+        }
+        if self.in_collectives {
+            self.collectives.exit(at, call, event);
+        }
         ControlFlow::Continue(())
     }
 
-    fn fold(&mut self, _: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
-        self.host.fold(fold);
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
+            let slice = self.slice(call.thread);
+            self.host.unfinished(slice, call);
+            self.makers.unfinished(call);
+        }
+        if self.in_ranges {
+            let step = self.marked.ranges().unfinished(at, call);
+            self.step(at, step);
+        }
         ControlFlow::Continue(())
     }
 
-    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
-        self.devices.command(command);
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if self.in_ranges {
+            let step = self.marked.ranges().orphan(call);
+            self.step(at, step);
+        }
         ControlFlow::Continue(())
     }
 
-    fn queue(&mut self, _: At<'_>, queue: &NewQueue<'_>, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
-        self.devices.queue(queue);
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(fold.function, at.who(), fold.first) {
+            let slice = self.slice(fold.thread);
+            self.host.fold(slice, fold);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.energy.command(self.meters, command);
+        if !self.choice.any || self.choice.has_command(command, at.time) {
+            let range = if self.by_range { self.marked.of_command(command) } else { None };
+            self.devices.command(command, range);
+            self.marked.command(at, command);
+        }
+        self.collectives.command(at, command);
+        ControlFlow::Continue(())
+    }
+
+    fn other(&mut self, _: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
+            self.host.error_text(api, code, text);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn unknown(&mut self, _: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        *self.unknown.entry((api.to_owned(), function.to_owned())).or_default() += 1;
         ControlFlow::Continue(())
     }
 }
 
-impl Collector {
-    fn tables(&self, trace: &Trace, options: &Options, summary: &Summary) -> Tally {
+impl Collector<'_> {
+    fn sums(
+        &self,
+        trace: &Trace,
+        telemetry: &Telemetry,
+        labels: &Labels<'_>,
+        query: &Query<'_>,
+        summary: &Summary,
+    ) -> Aggregate {
+        let names = trace.names();
+        let range = |row: u32| self.marked.name(row);
+        let threads = Labels::threads(&summary.threads);
+        let (device, traffic) = self.devices.cells(labels, &threads, query, range);
+        let mut devices = self.devices.identities(names, &labels.host);
+        devices.sort();
+        let mut ranks: Vec<String> = summary.threads.iter().filter_map(|t| labels.rank_of(t.pid)).collect();
+        ranks.sort();
+        ranks.dedup();
+        let used = self.devices.used(names);
+        let mut energy = Vec::new();
+        // Rows of a queue, a thread and so on share the energy of a name with others.
+        if labels.commands == [By::Name] && query.is_of_all() {
+            let timed = device.iter().filter(|c| !c.symbol.is_empty()).map(|c| (c.symbol.as_str(), c.total));
+            let times: HashMap<&str, u64> = timed.collect();
+            let rows = self.energy.rows(self.meters, names, &times);
+            let cell =
+                |(symbol, energy): (&str, _)| EnergyCell { symbol: symbol.to_owned(), energy: Some(energy) };
+            energy = rows.into_iter().map(cell).collect();
+            energy.sort_by(|a: &EnergyCell, b| a.symbol.cmp(&b.symbol));
+        }
+        Aggregate {
+            host: self.host.cells(trace, labels, &summary.threads, range),
+            device,
+            traffic,
+            ranges: self.marked.cells(self.meters, &used, query),
+            energy,
+            devices,
+            ranks,
+            rest: self.rest(trace, telemetry, labels, query, summary),
+        }
+    }
+
+    /// What is no sum over calls or commands.
+    fn rest(
+        &self,
+        trace: &Trace,
+        telemetry: &Telemetry,
+        labels: &Labels<'_>,
+        query: &Query<'_>,
+        summary: &Summary,
+    ) -> Tally {
         let manifest = trace.manifest();
         let clock_errors = manifest.device_clocks.iter().map(|c| ClockError {
             pid: c.pid,
             device: c.title().to_owned(),
             error_ns: c.error_ns,
+            host_clock: c.host_clock,
+            corrected: c.corrected,
+            largest_correction_ns: c.largest_correction_ns,
+            impossible_order: c.impossible_order,
+        });
+        let unknown = self.unknown.iter().map(|((api, name), calls)| UnknownRow {
+            api: api.clone(),
+            name: name.clone(),
+            calls: *calls,
         });
         let since_first = |time: u64| time.saturating_sub(summary.first.unwrap_or(0));
-        let (devices, queues) = self.devices.counts();
+        let (names, clocks) = (trace.names(), manifest.device_clocks.iter());
+        let used = self.devices.used(names);
+        // Of a program that ended by itself nothing should be open; what seems to be was lost.
+        let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_under_way == 0;
+        let mut unfinished_collectives = self.collectives.unfinished(!whole);
+        for row in &mut unfinished_collectives {
+            row.since_ns = since_first(row.since_ns);
+        }
+        let apis = self.host.apis(trace, &summary.threads);
+        let mut pids: Vec<i64> = summary.threads.iter().map(|t| t.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let about = TraceRow {
+            command: manifest.command.clone(),
+            host: labels.host.clone(),
+            duration_ns: summary.duration(),
+            processes: pids.len() as u64,
+        };
         Tally {
             schema: SCHEMA,
+            traces: vec![about],
+            by: query.by.clone(),
+            chosen: query.chosen(),
             command: manifest.command.clone(),
             exit: manifest.exit,
             duration_ns: summary.duration(),
@@ -159,15 +438,21 @@ impl Collector {
             manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
             host_clock_error_ns: manifest.host_clock.error_ns,
             clock_errors: clock_errors.collect(),
-            apis: self.host.apis(trace, &summary.threads),
-            host: self.host.rows(trace),
+            apis,
             errors: self.host.errors(trace),
-            unfinished: self.host.unfinished_rows(trace),
-            devices,
-            queues,
-            device: self.devices.rows(options.extended),
-            traffic: self.devices.traffic(),
+            unfinished: self.host.unfinished_rows(trace, self.makers.open()),
+            unknown: unknown.collect(),
+            commands_without_call: manifest.losses.commands_without_call,
+            impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
+            queues: self.devices.queues(),
+            open_ranges: self.marked.open(&summary.threads, summary.first.unwrap_or(0)),
+            unmatched_range_ends: self.marked.unmatched(),
+            collectives: self.collectives.rows(names).into_iter().map(Into::into).collect(),
+            communicators: self.collectives.communicators().into_iter().map(Into::into).collect(),
+            unfinished_collectives: unfinished_collectives.into_iter().map(Into::into).collect(),
+            telemetry: monitor::rows(telemetry, names, &used),
             notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
+            ..Tally::default()
         }
     }
 }

@@ -1,42 +1,43 @@
 //! Sums of calls by function.
 
-use super::rows::{ApiTotals, ErrorRow, HostRow, UnfinishedRow};
+use std::collections::HashMap;
+
+use super::by::By;
+use super::cells::{HostCell, merge};
+use super::labels::{Labels, Who};
+use super::rows::{ApiTotals, ErrorRow, UnfinishedRow};
+use super::times::Times;
 use crate::spans::{Call, Fold, Unfinished, Why};
 use crate::trace::{Function, FunctionId, Thread, ThreadId, Trace};
+
+/// Unfinished calls of a function that are told with what they were called.
+const NAMED: usize = 8;
 
 /// Sums of one function.
 #[derive(Clone, Debug, Default)]
 struct Sum {
-    calls: u64,
     folded: u64,
-    total: u64,
     own: u64,
-    min: u64,
-    max: u64,
     errors: u64,
     error_ns: u64,
-    /// Codes are few: a list is searched faster than a map.
-    codes: Vec<(i64, u64)>,
+    /// Codes with their calls and time; they are few: a list is searched faster than a map.
+    codes: Vec<(i64, u64, u64)>,
     unfinished: u64,
     running: u64,
     lost: u64,
+    /// Of calls that went well.
+    times: Times,
 }
 
 impl Sum {
-    /// Calls that went well.
-    fn good(&self) -> u64 {
-        self.calls.saturating_sub(self.errors)
+    fn calls(&self) -> u64 {
+        self.times.count.saturating_add(self.errors)
     }
 
     fn add(&mut self, other: &Sum) {
-        if other.good() > 0 {
-            self.min = if self.good() == 0 { other.min } else { self.min.min(other.min) };
-            self.max = self.max.max(other.max);
-        }
+        self.times.merge(&other.times);
         for (to, n) in [
-            (&mut self.calls, other.calls),
             (&mut self.folded, other.folded),
-            (&mut self.total, other.total),
             (&mut self.own, other.own),
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
@@ -46,45 +47,65 @@ impl Sum {
         ] {
             *to = to.saturating_add(n);
         }
-        for &(code, calls) in &other.codes {
-            self.count_code(code, calls);
+        for &(code, calls, time) in &other.codes {
+            self.count_code(code, calls, time);
         }
     }
 
+    #[cold]
     fn fail(&mut self, code: i64, calls: u64, time: u64) {
         self.errors = self.errors.saturating_add(calls);
         self.error_ns = self.error_ns.saturating_add(time);
-        self.count_code(code, calls);
+        self.count_code(code, calls, time);
     }
 
-    fn count_code(&mut self, code: i64, calls: u64) {
-        match self.codes.iter_mut().find(|(c, _)| *c == code) {
-            Some((_, n)) => *n = n.saturating_add(calls),
-            None => self.codes.push((code, calls)),
+    fn count_code(&mut self, code: i64, calls: u64, time: u64) {
+        match self.codes.iter_mut().find(|(c, ..)| *c == code) {
+            Some((_, n, ns)) => (*n, *ns) = (n.saturating_add(calls), ns.saturating_add(time)),
+            None => self.codes.push((code, calls, time)),
         }
     }
 }
+
+/// A part of the calls whose sums are their own: a thread and a range, where
+/// these are told apart.
+pub(super) type Slice = (ThreadId, Option<u32>);
 
 /// Sums of all functions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
-    /// By function.
-    sums: Vec<Sum>,
+    /// By slice and function.
+    slices: Vec<(Slice, Vec<Sum>)>,
+    by_slice: HashMap<Slice, usize>,
+    functions: usize,
     /// By API and thread: whether it called.
     callers: Vec<Vec<bool>>,
     /// The API of each function.
     apis: Vec<u32>,
+    /// Whether slices are of threads.
+    by_thread: bool,
+    /// What APIs themselves say of codes.
+    texts: HashMap<(String, i64), String>,
 }
 
 impl Host {
-    pub fn new(trace: &Trace) -> Self {
+    pub fn new(trace: &Trace, by_thread: bool) -> Self {
         let functions = trace.functions();
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
-            sums: vec![Sum::default(); functions.all().len()],
+            slices: Vec::new(),
+            by_slice: HashMap::new(),
+            functions: functions.all().len(),
             callers: vec![Vec::new(); functions.apis().len()],
             apis: functions.all().iter().map(api).collect(),
+            by_thread,
+            texts: HashMap::new(),
         }
+    }
+
+    /// An API says what one of its codes means.
+    pub fn error_text(&mut self, api: &str, code: i64, text: &str) {
+        self.texts.insert((api.to_owned(), code), text.to_owned());
     }
 
     #[inline]
@@ -100,36 +121,43 @@ impl Host {
         }
     }
 
+    /// Where the sums of a slice are.
+    pub fn slice(&mut self, slice: Slice) -> usize {
+        let functions = self.functions;
+        let slices = &mut self.slices;
+        *self.by_slice.entry(slice).or_insert_with(|| {
+            slices.push((slice, vec![Sum::default(); functions]));
+            slices.len() - 1
+        })
+    }
+
     #[inline]
-    pub fn call(&mut self, call: &Call) {
+    fn sum(&mut self, slice: usize, function: FunctionId) -> Option<&mut Sum> {
+        self.slices.get_mut(slice)?.1.get_mut(function.index())
+    }
+
+    #[inline]
+    pub fn call(&mut self, slice: usize, call: &Call) {
         self.called(call.function, call.thread);
-        let Some(sum) = self.sums.get_mut(call.function.index()) else { return };
+        let Some(sum) = self.sum(slice, call.function) else { return };
         let time = call.duration();
-        sum.calls += 1;
         match call.error {
             None => {
-                sum.min = if sum.good() == 1 { time } else { sum.min.min(time) };
-                sum.max = sum.max.max(time);
-                sum.total = sum.total.saturating_add(time);
+                sum.times.add(time);
                 sum.own = sum.own.saturating_add(call.own);
             }
             Some(code) => sum.fail(code, 1, time),
         }
     }
 
-    pub fn fold(&mut self, fold: &Fold) {
+    pub fn fold(&mut self, slice: usize, fold: &Fold) {
         self.called(fold.function, fold.thread);
-        let Some(sum) = self.sums.get_mut(fold.function.index()) else { return };
-        let first = sum.good() == 0;
-        sum.calls = sum.calls.saturating_add(fold.count);
+        let Some(sum) = self.sum(slice, fold.function) else { return };
         sum.folded = sum.folded.saturating_add(fold.count);
         match fold.error {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
-                let average = fold.total / fold.count.max(1);
-                sum.min = if first { average } else { sum.min.min(average) };
-                sum.max = sum.max.max(average);
-                sum.total = sum.total.saturating_add(fold.total);
+                sum.times.add_many(fold.total / fold.count.max(1), fold.count, fold.total);
                 sum.own = sum.own.saturating_add(fold.total);
             }
             Some(code) => sum.fail(code, fold.count, fold.total),
@@ -139,9 +167,17 @@ impl Host {
     /// Adds what another part of the trace has, whose threads are `there`;
     /// `here` numbers a thread in this part.
     pub fn merge(&mut self, other: &Host, there: &[Thread], mut here: impl FnMut(&Thread) -> ThreadId) {
-        for (to, from) in self.sums.iter_mut().zip(&other.sums) {
-            to.add(from);
+        for ((thread, range), sums) in &other.slices {
+            // Where threads are not told apart, all have the same.
+            let thread = match there.get(thread.index()) {
+                Some(who) if self.by_thread => here(who),
+                _ => *thread,
+            };
+            let at = self.slice((thread, *range));
+            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
         }
+        let texts = other.texts.iter().map(|(key, text)| (key.clone(), text.clone()));
+        self.texts.extend(texts);
         for (api, callers) in other.callers.iter().enumerate() {
             for (thread, _) in there.iter().zip(callers).filter(|(_, called)| **called) {
                 let index = here(thread).index();
@@ -154,9 +190,9 @@ impl Host {
         }
     }
 
-    pub fn unfinished(&mut self, call: &Unfinished) {
+    pub fn unfinished(&mut self, slice: usize, call: &Unfinished) {
         self.called(call.function, call.thread);
-        let Some(sum) = self.sums.get_mut(call.function.index()) else { return };
+        let Some(sum) = self.sum(slice, call.function) else { return };
         sum.unfinished += 1;
         match call.why {
             Why::TraceEnds => sum.running += 1,
@@ -165,107 +201,124 @@ impl Host {
         }
     }
 
-    /// Functions with their sums, those with the most time first.
-    fn sorted<'a>(
-        &'a self,
-        trace: &'a Trace,
-    ) -> impl Iterator<Item = (FunctionId, &'a str, &'a str, &'a Sum)> {
+    /// All that was called, whichever slice: function, its name and API, its sums.
+    fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
         let functions = trace.functions();
-        let mut all: Vec<_> = (0u32..)
-            .zip(functions.all())
-            .zip(&self.sums)
-            .map(|((id, f), sum)| {
-                let api = functions.apis().get(f.api).map_or("", String::as_str);
-                (FunctionId(id), f.name.as_str(), api, sum)
-            })
-            .collect();
-        all.sort_by(|(_, a_name, a_api, a), (_, b_name, b_api, b)| {
-            let time = b.total.cmp(&a.total).then(b.error_ns.cmp(&a.error_ns));
-            time.then(a_api.cmp(b_api)).then(a_name.cmp(b_name))
+        let all = (0u32..).zip(functions.all()).map(|(id, f)| {
+            let mut sum = Sum::default();
+            let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
+            own.for_each(|own| sum.add(own));
+            let api = functions.apis().get(f.api).map_or("", String::as_str);
+            (FunctionId(id), f.name.as_str(), api, sum)
         });
-        all.into_iter()
+        all.filter(|(.., sum)| sum.calls() > 0 || sum.unfinished > 0).collect()
     }
 
-    pub fn rows(&self, trace: &Trace) -> Vec<HostRow> {
-        let called = self.sorted(trace).filter(|(.., sum)| sum.calls > 0);
-        called
-            .map(|(_, name, api, sum)| HostRow {
-                name: name.to_owned(),
-                api: api.to_owned(),
-                calls: sum.calls,
-                folded: sum.folded,
-                total_ns: sum.total,
-                self_ns: sum.own,
-                avg_ns: average(sum.total, sum.good()),
-                min_ns: sum.min,
-                max_ns: sum.max,
-                errors: sum.errors,
-                error_ns: sum.error_ns,
-            })
-            .collect()
+    /// What rows are made of; `range` names the range of a slice.
+    pub fn cells(
+        &self,
+        trace: &Trace,
+        labels: &Labels<'_>,
+        threads: &[Thread],
+        range: impl Fn(u32) -> String,
+    ) -> Vec<HostCell> {
+        let functions = trace.functions();
+        let mut cells = Vec::new();
+        let (by_name, by_api) = (labels.calls.contains(&By::Name), labels.calls.contains(&By::Api));
+        let by_error = labels.calls.contains(&By::Error);
+        for ((thread, around), sums) in &self.slices {
+            let none = Thread::default();
+            let who = threads.get(thread.index()).unwrap_or(&none);
+            let around = around.map(&range);
+            let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
+            let who = Who { pid, tid, thread, range: around.as_deref(), ..Who::default() };
+            let mut of_slice = Vec::new();
+            for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
+                let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
+                let whole = HostCell {
+                    name: if by_name { f.name.clone() } else { String::new() },
+                    api,
+                    group: labels.group(&labels.calls, &who),
+                    folded: sum.folded,
+                    own: sum.own,
+                    errors: sum.errors,
+                    error_ns: sum.error_ns,
+                    times: sum.times.clone(),
+                };
+                if !by_error {
+                    of_slice.push(whole);
+                    continue;
+                }
+                for &(code, errors, error_ns) in &sum.codes {
+                    let error = trace.error_name(FunctionId(id), code);
+                    let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
+                    let (name, api) = (whole.name.clone(), whole.api.clone());
+                    of_slice.push(HostCell { name, api, group, errors, error_ns, ..HostCell::default() });
+                }
+                if sum.times.count > 0 {
+                    of_slice.push(HostCell { errors: 0, error_ns: 0, ..whole });
+                }
+            }
+            merge(&mut cells, of_slice);
+        }
+        cells
     }
 
     pub fn errors(&self, trace: &Trace) -> Vec<ErrorRow> {
         let mut rows = Vec::new();
-        for (id, name, api, sum) in self.sorted(trace) {
-            rows.extend(sum.codes.iter().map(|&(code, calls)| ErrorRow {
+        for (id, name, api, sum) in self.whole(trace) {
+            rows.extend(sum.codes.iter().map(|&(code, calls, _)| ErrorRow {
                 name: name.to_owned(),
                 api: api.to_owned(),
                 error: trace.error_name(id, code),
                 code,
+                text: self.texts.get(&(api.to_owned(), code)).cloned(),
                 calls,
             }));
         }
-        rows.sort_by(|a, b| {
-            let rest = |r: &ErrorRow| (r.name.clone(), r.api.clone(), r.code);
-            b.calls.cmp(&a.calls).then_with(|| rest(a).cmp(&rest(b)))
-        });
         rows
     }
 
-    pub fn unfinished_rows(&self, trace: &Trace) -> Vec<UnfinishedRow> {
-        let mut rows: Vec<_> = self
-            .sorted(trace)
-            .filter(|(.., sum)| sum.unfinished > 0)
-            .map(|(_, name, api, sum)| UnfinishedRow {
-                name: name.to_owned(),
-                api: api.to_owned(),
-                calls: sum.unfinished,
-                running: sum.running,
-                lost: sum.lost,
-            })
-            .collect();
-        rows.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.name.cmp(&b.name)));
-        rows
+    /// Calls without an end; `with` has what some of them were called with.
+    pub fn unfinished_rows(&self, trace: &Trace, with: &[(FunctionId, String)]) -> Vec<UnfinishedRow> {
+        let rows = self.whole(trace).into_iter().filter(|(.., sum)| sum.unfinished > 0);
+        let row = |(id, name, api, sum): (FunctionId, &str, &str, Sum)| UnfinishedRow {
+            name: name.to_owned(),
+            api: api.to_owned(),
+            calls: sum.unfinished,
+            running: sum.running,
+            lost: sum.lost,
+            with: with.iter().filter(|(f, _)| *f == id).map(|(_, text)| text.clone()).take(NAMED).collect(),
+        };
+        rows.map(row).collect()
     }
 
     pub fn apis(&self, trace: &Trace, threads: &[Thread]) -> Vec<ApiTotals> {
+        let whole = self.whole(trace);
         let mut totals = Vec::new();
-        for (index, (api, callers)) in trace.functions().apis().iter().zip(&self.callers).enumerate() {
+        for (api, callers) in trace.functions().apis().iter().zip(&self.callers) {
             let who: Vec<&Thread> =
                 threads.iter().zip(callers).filter(|(_, called)| **called).map(|(t, _)| t).collect();
             let mut pids: Vec<i64> = who.iter().map(|t| t.pid).collect();
             pids.sort_unstable();
             pids.dedup();
-            let own = self.sums.iter().zip(&self.apis);
-            let own: Vec<&Sum> = own.filter(|(_, a)| **a as usize == index).map(|(sum, _)| sum).collect();
             if who.is_empty() {
                 continue;
             }
-            let sum = |of: fn(&Sum) -> u64| own.iter().map(|s| of(s)).fold(0, u64::saturating_add);
+            let sum = |of: fn(&Sum) -> u64| {
+                let own = whole.iter().filter(|(_, _, a, _)| a == api);
+                own.map(|(.., s)| of(s)).fold(0, u64::saturating_add)
+            };
             totals.push(ApiTotals {
                 api: api.clone(),
                 title: trace.models().iter().find(|m| m.api == *api).map_or("", |m| &m.title).to_owned(),
                 processes: pids.len() as u64,
                 threads: who.len() as u64,
-                calls: sum(|s| s.calls),
+                calls: sum(Sum::calls),
+                errors: sum(|s| s.errors),
                 self_ns: sum(|s| s.own),
             });
         }
         totals
     }
-}
-
-pub(super) fn average(total: u64, calls: u64) -> f64 {
-    if calls == 0 { 0.0 } else { total as f64 / calls as f64 }
 }

@@ -47,8 +47,47 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Writes the table; the first column gives way when all is wider than `width`.
+    /// Leaves out columns without content.
+    fn full_columns(&self) -> Self {
+        let full = |i: &usize| *i == 0 || self.rows.iter().any(|r| r.get(*i).is_some_and(|c| !c.is_empty()));
+        let kept: Vec<usize> = (0..self.columns.len()).filter(full).collect();
+        let cells =
+            |row: &Vec<String>| kept.iter().map(|i| row.get(*i).cloned().unwrap_or_default()).collect();
+        Self {
+            columns: kept.iter().map(|i| self.columns[*i]).collect(),
+            rows: self.rows.iter().map(cells).collect(),
+            totals: self.totals,
+        }
+    }
+
+    /// Writes the table without columns that have no content; the first column
+    /// gives way when all is wider than `width`.
     pub fn write(
+        &self,
+        out: &mut dyn Write,
+        style: Style,
+        width: Option<usize>,
+        max_name: Option<usize>,
+    ) -> fmt::Result {
+        self.full_columns().write_all(out, style, width, max_name)
+    }
+
+    /// Writes the table in Markdown, whole.
+    pub fn write_markdown(&self, out: &mut dyn Write) -> fmt::Result {
+        let table = self.full_columns();
+        let text = |cell: &str| cell.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
+        let headings = table.columns.iter().map(|c| text(c.heading));
+        writeln!(out, "| {} |", headings.collect::<Vec<_>>().join(BAR))?;
+        let rule = table.columns.iter().map(|c| if c.left { ":--" } else { "--:" });
+        writeln!(out, "| {} |", rule.collect::<Vec<_>>().join(BAR))?;
+        for row in &table.rows {
+            let cells = row.iter().map(|cell| text(cell));
+            writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(BAR))?;
+        }
+        Ok(())
+    }
+
+    fn write_all(
         &self,
         out: &mut dyn Write,
         style: Style,

@@ -38,6 +38,21 @@ pub(crate) fn bandwidth(bytes_moved: u64, ns: u64) -> String {
     format!("{}/s", bytes(per_second as u64))
 }
 
+/// `12.3 mJ`, `1.50 kJ`, of millijoules.
+pub(crate) fn energy(mj: f64) -> String {
+    scaled(mj, &[(1.0, "mJ"), (1e3, "J"), (1e6, "kJ"), (1e9, "MJ")])
+}
+
+/// `700 W`, of milliwatts.
+pub(crate) fn power(mw: f64) -> String {
+    scaled(mw, &[(1.0, "mW"), (1e3, "W"), (1e6, "kW")])
+}
+
+/// `±1.5%`, of a whole.
+pub(crate) fn error(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("±{:.1}%", part * 100.0 / whole) } else { "±?".to_owned() }
+}
+
 /// Three digits that count and the unit that fits.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     // A value that would be rounded up to 1000 belongs to the next unit.

@@ -12,6 +12,8 @@ const MAX_TEXT: usize = 256;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Annotations {
     message: Message,
+    /// Names of annotations, and of all else that is named by number.
+    pub names: Names,
 }
 
 impl Annotations {
@@ -24,46 +26,48 @@ impl Annotations {
         self.message.bytes()
     }
 
-    fn add(&mut self, names: &mut Names, name: &str, value: impl FnOnce(&mut Message)) {
-        let number = names.number(Of::Annotation, name);
+    fn add(&mut self, name: &str, value: impl FnOnce(&mut Message)) {
+        let number = self.names.number(Of::Annotation, name);
         self.message.message(event::ANNOTATION, |m| {
             m.varint(annotation::NAME, number);
             value(m);
         });
     }
 
-    pub fn text(&mut self, names: &mut Names, name: &str, text: &str) {
+    pub fn text(&mut self, name: &str, text: &str) {
         let end = text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
-        self.add(names, name, |m| match end {
+        self.add(name, |m| match end {
             None => m.string(annotation::STRING, text),
             Some(end) => m.string(annotation::STRING, &format!("{}…", &text[..end])),
         });
     }
 
-    pub fn number(&mut self, names: &mut Names, name: &str, number: u64) {
-        self.add(names, name, |m| m.varint(annotation::UINT, number));
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.add(name, |m| m.varint(annotation::UINT, number));
     }
 
-    pub fn signed(&mut self, names: &mut Names, name: &str, number: i64) {
-        self.add(names, name, |m| m.varint(annotation::INT, number as u64));
+    pub fn signed(&mut self, name: &str, number: i64) {
+        self.add(name, |m| m.varint(annotation::INT, number as u64));
     }
 
-    pub fn pointer(&mut self, names: &mut Names, name: &str, address: u64) {
-        self.add(names, name, |m| m.varint(annotation::POINTER, address));
+    pub fn pointer(&mut self, name: &str, address: u64) {
+        self.add(name, |m| m.varint(annotation::POINTER, address));
+    }
+
+    pub fn float(&mut self, name: &str, number: f64) {
+        self.add(name, |m| m.double(annotation::DOUBLE, number));
     }
 
     /// All arguments of a call's entry or exit.
-    pub fn args(&mut self, names: &mut Names, args: &Args<'_>) {
+    pub fn args(&mut self, args: &Args<'_>) {
         for piece in &args.pieces {
             let name = if piece.role == Role::Return { "result" } else { piece.name };
             match piece.typed {
-                Some(Typed::Unsigned(v)) => self.number(names, name, v),
-                Some(Typed::Signed(v)) => self.signed(names, name, v),
-                Some(Typed::Pointer(v)) => self.pointer(names, name, v),
-                Some(Typed::Float(v)) => {
-                    self.add(names, name, |m| m.double(annotation::DOUBLE, v));
-                }
-                None => self.text(names, name, args.of(piece)),
+                Some(Typed::Unsigned(v)) => self.number(name, v),
+                Some(Typed::Signed(v)) => self.signed(name, v),
+                Some(Typed::Pointer(v)) => self.pointer(name, v),
+                Some(Typed::Float(v)) => self.float(name, v),
+                None => self.text(name, args.of(piece)),
             }
         }
     }

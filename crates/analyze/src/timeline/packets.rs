@@ -44,6 +44,11 @@ pub(super) mod field {
         pub const PROCESS: u32 = 3;
         pub const THREAD: u32 = 4;
         pub const PARENT: u32 = 5;
+        pub const COUNTER: u32 = 8;
+        pub const CHILD_ORDERING: u32 = 11;
+        pub const RANK: u32 = 12;
+        /// Children are shown by their ranks.
+        pub const EXPLICIT: u64 = 3;
         pub const PROCESS_PID: u32 = 1;
         pub const PROCESS_CMDLINE: u32 = 2;
         pub const PROCESS_NAME: u32 = 6;
@@ -52,16 +57,28 @@ pub(super) mod field {
         pub const THREAD_NAME: u32 = 5;
     }
 
+    pub mod counter {
+        pub const UNIT: u32 = 3;
+        pub const UNIT_NAME: u32 = 6;
+        pub const COUNT: u64 = 2;
+        pub const BYTES: u64 = 3;
+    }
+
     pub mod event {
         pub const CATEGORY: u32 = 3;
         pub const ANNOTATION: u32 = 4;
         pub const TYPE: u32 = 9;
         pub const NAME: u32 = 10;
         pub const TRACK: u32 = 11;
+        pub const COUNTER_VALUE: u32 = 30;
+        pub const DOUBLE_COUNTER_VALUE: u32 = 44;
         pub const FLOW: u32 = 47;
+        /// A flow that ends here.
+        pub const LAST_OF_FLOW: u32 = 48;
         pub const BEGIN: u64 = 1;
         pub const END: u64 = 2;
         pub const INSTANT: u64 = 3;
+        pub const COUNTER: u64 = 4;
     }
 
     pub mod annotation {

@@ -1,169 +1,119 @@
-//! Rows: processes, threads, queues.
+//! Rows of processes and threads, and the numbers of all rows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 
-use super::packets::field::{packet, track};
-use super::packets::{Packets, field};
-use super::proto::Message;
-use crate::spans::{At, NewQueue, cause_id};
-use crate::trace::Trace;
+use super::packets::field::track;
+use super::sheet::{Row, Sheet};
+use crate::spans::{At, cause_id};
+use crate::trace::{Thread, Trace};
 
-/// What a row is of. Each has a number of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Track {
-    Process(i64),
-    Thread(i64, i64),
-    /// Runs of equal calls, which other APIs' calls may cross.
-    Runs(i64, i64),
-    /// A queue, and which of its rows: commands of one queue may overlap.
-    Queue(i64, u64, u32),
+/// What a row is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Process,
+    Thread,
+    /// Runs of equal calls of a thread, which other APIs' calls may cross.
+    Runs,
+    /// Ranges that a thread pushed in a domain, and its marks.
+    Pushed,
+    /// Ranges that a process started in a domain.
+    Started,
+    /// A device, in a process.
+    Device,
+    /// What a process does on a part of a device.
+    Engine,
+    /// The same as bytes per second.
+    Bandwidth,
+    /// A queue.
+    Queue,
+    /// Commands in it.
+    Depth,
+    /// A device, in telemetry.
+    Monitored,
+    /// A quantity of it.
+    Quantity,
     /// What hetrace has to say.
     Remarks,
 }
 
-impl Track {
-    pub fn uuid(self) -> u64 {
-        let (kind, a, b) = match self {
-            Track::Process(pid) => (1, pid, 0),
-            Track::Thread(pid, tid) => (2, pid, tid as u64),
-            Track::Runs(pid, tid) => (3, pid, tid as u64),
-            Track::Queue(pid, queue, row) => {
-                let row = i64::from(row).wrapping_mul(0x9e37);
-                (4i64.wrapping_add(row << 8), pid, queue)
-            }
-            Track::Remarks => (5, 0, 0),
-        };
-        cause_id(kind, a, b)
-    }
+/// The number of a row: of its kind and up to three things that it is of.
+pub(super) fn number(kind: Kind, of: [u64; 3]) -> u64 {
+    let [a, b, c] = of;
+    cause_id(kind as i64, a as i64, cause_id(b as i64, c as i64, 0))
 }
 
-/// At most so many commands of one queue side by side.
-const MAX_ROWS: usize = 64;
-
-/// All rows so far.
+/// Processes and threads so far.
 #[derive(Debug, Default)]
 pub(super) struct Tracks {
-    known: HashSet<Track>,
-    /// Names of devices by process and queue.
-    devices: HashMap<(i64, u64), String>,
-    /// Until when each row of a queue is taken.
-    taken: HashMap<(i64, u64), Vec<u64>>,
+    /// Names under which threads are described, by process and id.
+    threads: HashMap<(i64, i64), String>,
 }
 
 impl Tracks {
-    /// Notes the name of a queue's device.
-    pub fn name_queue(&mut self, queue: &NewQueue<'_>) {
-        self.devices.insert((queue.pid, queue.queue), queue.name.to_owned());
-    }
-
-    /// The row of a process.
-    fn process(&mut self, packets: &mut Packets<'_>, trace: &Trace, at: At<'_>) -> io::Result<u64> {
-        let pid = at.who().pid;
-        let uuid = Track::Process(pid).uuid();
-        if self.known.insert(Track::Process(pid)) {
-            let process = trace.manifest().processes.iter().find(|p| p.pid == pid);
-            let command = process.map_or("", |p| p.command.as_str());
-            let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
-            let name = program.filter(|p| !p.is_empty()).unwrap_or(&at.who().name);
-            describe(packets, uuid, None, |d| {
-                d.message(track::PROCESS, |p| {
-                    p.varint(track::PROCESS_PID, pid as u64);
-                    if !command.is_empty() {
-                        p.string(track::PROCESS_CMDLINE, command);
-                    }
-                    p.string(track::PROCESS_NAME, name);
-                });
-            })?;
+    /// The row of a process; `thread` is one of its threads.
+    pub fn process(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, thread: &Thread) -> io::Result<u64> {
+        let pid = thread.pid;
+        let row = number(Kind::Process, [pid as u64, 0, 0]);
+        if sheet.has(row) {
+            return Ok(row);
         }
-        Ok(uuid)
+        let process = trace.manifest().processes.iter().find(|p| p.pid == pid);
+        let command = process.map_or("", |p| p.command.as_str());
+        let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
+        let name = program.filter(|p| !p.is_empty()).unwrap_or(&thread.name);
+        sheet.describe(Row::new(row, None, ""), |d| {
+            d.message(track::PROCESS, |p| {
+                p.varint(track::PROCESS_PID, pid as u64);
+                if !command.is_empty() {
+                    p.string(track::PROCESS_CMDLINE, command);
+                }
+                p.string(track::PROCESS_NAME, name);
+            });
+        })?;
+        Ok(row)
     }
 
-    /// The row of a thread.
-    pub fn thread(&mut self, packets: &mut Packets<'_>, trace: &Trace, at: At<'_>) -> io::Result<u64> {
-        let who = at.who();
-        let key = Track::Thread(who.pid, who.tid);
-        if self.known.insert(key) {
-            let process = self.process(packets, trace, at)?;
-            describe(packets, key.uuid(), Some(process), |d| {
-                d.message(track::THREAD, |t| {
-                    t.varint(track::THREAD_PID, who.pid as u64);
-                    t.varint(track::THREAD_TID, who.tid as u64);
-                    t.string(track::THREAD_NAME, &who.name);
-                });
-            })?;
-        }
-        Ok(key.uuid())
-    }
-
-    /// The row of a thread's runs of equal calls.
-    pub fn runs(&mut self, packets: &mut Packets<'_>, trace: &Trace, at: At<'_>) -> io::Result<u64> {
-        let thread = self.thread(packets, trace, at)?;
-        let key = Track::Runs(at.who().pid, at.who().tid);
-        if self.known.insert(key) {
-            describe(packets, key.uuid(), Some(thread), |d| {
-                d.string(track::NAME, "runs of equal calls");
-            })?;
-        }
-        Ok(key.uuid())
-    }
-
-    /// A row of a queue that is free from `start`; it is taken until `end`.
-    pub fn queue(
+    /// The row of a thread; `called` is what the program calls it.
+    pub fn thread(
         &mut self,
-        packets: &mut Packets<'_>,
+        sheet: &mut Sheet<'_>,
         trace: &Trace,
         at: At<'_>,
-        queue: u64,
-        (start, end): (u64, u64),
+        called: Option<&str>,
     ) -> io::Result<u64> {
-        let pid = at.who().pid;
-        let rows = self.taken.entry((pid, queue)).or_default();
-        let free = rows.iter().position(|&until| until <= start);
-        let row = match free {
-            Some(row) => row,
-            None if rows.len() < MAX_ROWS => {
-                rows.push(0);
-                rows.len() - 1
-            }
-            None => 0,
-        };
-        rows[row] = rows[row].max(end);
-        let key = Track::Queue(pid, queue, row as u32);
-        if self.known.insert(key) {
-            let process = self.process(packets, trace, at)?;
-            let device = self.devices.get(&(pid, queue)).map_or("", String::as_str);
-            let space = if device.is_empty() { "" } else { " " };
-            // Rows of one name are shown as one.
-            let name = format!("{device}{space}queue {queue:#x}");
-            describe(packets, key.uuid(), Some(process), |d| d.string(track::NAME, &name))?;
+        let who = at.who();
+        let row = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
+        let known = sheet.has(row);
+        let told = self.threads.get(&(who.pid, who.tid));
+        if known && called.is_none_or(|name| told.is_some_and(|told| told == name)) {
+            return Ok(row);
         }
-        Ok(key.uuid())
+        let process = self.process(sheet, trace, who)?;
+        let name = called.unwrap_or(&who.name);
+        // Described once more, a thread has the newer name.
+        sheet.describe(Row::new(row, Some(process), ""), |d| {
+            d.message(track::THREAD, |t| {
+                t.varint(track::THREAD_PID, who.pid as u64);
+                t.varint(track::THREAD_TID, who.tid as u64);
+                t.string(track::THREAD_NAME, name);
+            });
+        })?;
+        self.threads.insert((who.pid, who.tid), name.to_owned());
+        Ok(row)
+    }
+
+    /// The row of a thread's runs of equal calls; `thread` is the thread's.
+    pub fn runs(&mut self, sheet: &mut Sheet<'_>, who: &Thread, thread: u64) -> io::Result<u64> {
+        let row = number(Kind::Runs, [who.pid as u64, who.tid as u64, 0]);
+        sheet.row(Row::new(row, Some(thread), "runs of equal calls"))?;
+        Ok(row)
     }
 
     /// The row of remarks.
-    pub fn remarks(&mut self, packets: &mut Packets<'_>) -> io::Result<u64> {
-        let uuid = Track::Remarks.uuid();
-        if self.known.insert(Track::Remarks) {
-            describe(packets, uuid, None, |d| d.string(track::NAME, "hetrace: what is missing"))?;
-        }
-        Ok(uuid)
+    pub fn remarks(&mut self, sheet: &mut Sheet<'_>) -> io::Result<u64> {
+        let row = number(Kind::Remarks, [0; 3]);
+        sheet.row(Row::new(row, None, "hetrace: what is missing"))?;
+        Ok(row)
     }
-}
-
-fn describe(
-    packets: &mut Packets<'_>,
-    uuid: u64,
-    parent: Option<u64>,
-    write: impl FnOnce(&mut Message),
-) -> io::Result<()> {
-    packets.add(|p| {
-        p.message(packet::TRACK_DESCRIPTOR, |d| {
-            d.varint(field::track::UUID, uuid);
-            if let Some(parent) = parent {
-                d.varint(track::PARENT, parent);
-            }
-            write(d);
-        });
-    })
 }

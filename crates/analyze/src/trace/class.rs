@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
 use hetrace_ctf::read::Event;
 use hetrace_model::layout::Phase;
-use hetrace_model::{Model, Success};
+use hetrace_model::{Function, Model, Success};
 
 use super::functions::{FunctionId, Functions};
 
@@ -20,19 +20,24 @@ pub enum Class {
     Fold(FunctionId, [usize; 4]),
     /// A command on a device.
     Command(Box<CommandFields>),
-    /// A queue was made.
-    Queue(Box<QueueFields>),
+    /// What a number of device events stands for.
+    Definition(Definition),
+    /// A call of a function that the model does not have: its API's position,
+    /// and that of the name among the fields.
+    Unknown(usize, usize),
     /// Anything else.
     Other,
 }
 
 /// How an exit tells whether the call worked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It did.
     Always,
     /// If this field is 0; else it is the error code.
     Zero(usize),
+    /// The same, and these codes tell a state and no failure.
+    ZeroOr(usize, Box<[i64]>),
     /// If this field is not 0.
     NonZero(usize),
 }
@@ -40,11 +45,14 @@ pub enum Verdict {
 impl Verdict {
     /// The error code of a call that failed.
     #[inline]
-    pub fn error(self, exit: &Event<'_, '_>) -> Option<i64> {
+    pub fn error(&self, exit: &Event<'_, '_>) -> Option<i64> {
         match self {
             Verdict::Always => None,
-            Verdict::Zero(field) => number(exit, Some(field)).filter(|&code| code != 0),
-            Verdict::NonZero(field) => number(exit, Some(field)).filter(|&code| code == 0),
+            Verdict::Zero(field) => number(exit, Some(*field)).filter(|&code| code != 0),
+            Verdict::ZeroOr(field, states) => {
+                number(exit, Some(*field)).filter(|code| *code != 0 && !states.contains(code))
+            }
+            Verdict::NonZero(field) => number(exit, Some(*field)).filter(|&code| code == 0),
         }
     }
 }
@@ -55,39 +63,91 @@ pub(crate) fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64>
     value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
 }
 
-/// Positions of the fields of a command.
+/// What a definition is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// A device.
+    Device,
+    /// A property of one.
+    Property,
+    /// A queue.
+    Queue,
+    /// A function that devices run.
+    Kernel,
+    /// How often one was launched.
+    Launches,
+}
+
+/// The events of a kind of command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandFields {
     /// What it is, by the event's name.
     pub kind: String,
-    /// Whether it has no times; then `kind_field` says what it is.
+    /// Whether it has no times; then a field says what it is.
     pub untimed: bool,
-    pub(crate) kind_field: Option<usize>,
-    pub(crate) name: Option<usize>,
-    pub(crate) queue: Option<usize>,
-    pub(crate) context: Option<usize>,
-    pub(crate) device: Option<usize>,
-    pub(crate) cause_tid: Option<usize>,
-    pub(crate) cause: Option<usize>,
-    pub(crate) queued: Option<usize>,
-    pub(crate) submitted: Option<usize>,
-    pub(crate) end: Option<usize>,
-    pub(crate) bytes: Option<usize>,
-    pub(crate) status: Option<usize>,
-    pub(crate) times_error: Option<usize>,
+    /// What each field is, by its position.
+    pub(crate) parts: Vec<Part>,
 }
 
-/// Positions of the fields of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueFields {
-    pub(crate) queue: Option<usize>,
-    pub(crate) context: Option<usize>,
-    pub(crate) device: Option<usize>,
-    pub(crate) name: Option<usize>,
+/// A field of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Kind,
+    Queue,
+    CauseTid,
+    CauseBefore,
+    QueuedBefore,
+    SubmittedBefore,
+    Duration,
+    Function,
+    Bytes,
+    From,
+    To,
+    Peer,
+    Status,
+    TimesError,
+    Shared,
+    Offset,
+    Global,
+    Local,
+    Cluster,
+    Graph,
+    Node,
+    Weight,
+    /// One that we do not know.
+    Other,
 }
+
+/// Names of the fields.
+const PARTS: [(&str, Part); 22] = [
+    ("kind", Part::Kind),
+    ("queue", Part::Queue),
+    ("cause_tid", Part::CauseTid),
+    ("cause_before", Part::CauseBefore),
+    ("queued_before", Part::QueuedBefore),
+    ("submitted_before", Part::SubmittedBefore),
+    ("duration", Part::Duration),
+    ("function", Part::Function),
+    ("bytes", Part::Bytes),
+    ("from", Part::From),
+    ("to", Part::To),
+    ("peer", Part::Peer),
+    ("status", Part::Status),
+    ("times_error", Part::TimesError),
+    ("shared", Part::Shared),
+    ("offset", Part::Offset),
+    ("global", Part::Global),
+    ("local", Part::Local),
+    ("cluster", Part::Cluster),
+    ("graph", Part::Graph),
+    ("node", Part::Node),
+    ("weight", Part::Weight),
+];
 
 /// What stands before the names of events that are no calls of an API.
 const DEVICE: &str = "device:";
+/// How events end that are calls of functions without a model.
+const UNKNOWN: &str = ":unknown";
 
 /// The kinds of all event classes, by stream class and event class.
 #[derive(Clone, Debug, Default)]
@@ -131,6 +191,11 @@ impl<'a> Resolver<'a> {
         if let Some(kind) = event.name.strip_prefix(DEVICE) {
             return device(kind, event);
         }
+        if let Some(api) = event.name.strip_suffix(UNKNOWN)
+            && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))
+        {
+            return Class::Unknown(api, name);
+        }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));
         let Some((name, phase)) = phases.into_iter().find_map(split) else {
@@ -143,12 +208,13 @@ impl<'a> Resolver<'a> {
         let known = self.by_name.get(name).copied();
         let known = known.and_then(|(api, index)| {
             let id = self.functions.of_model(api, index)?;
-            Some((id, Some(&self.models[api].functions[index].success)))
+            let model = &self.models[api];
+            Some((id, Some((model, &model.functions[index]))))
         });
-        let (id, success) = known.unwrap_or_else(|| (self.functions.by_name(api, function), None));
+        let (id, described) = known.unwrap_or_else(|| (self.functions.by_name(api, function), None));
         match phase {
             Phase::Entry => Class::Entry(id),
-            Phase::Exit => Class::Exit(id, verdict(success, fields)),
+            Phase::Exit => Class::Exit(id, verdict(described, fields)),
             Phase::Fold => {
                 let position = |name| fields.index(name);
                 match ["count", "first", "last", "total"].map(position) {
@@ -162,49 +228,43 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn verdict(success: Option<&Success>, fields: &StructClass) -> Verdict {
-    let zero = |name: &str| fields.index(name).map_or(Verdict::Always, Verdict::Zero);
-    match success {
-        Some(Success::ReturnZero) => zero("result"),
-        Some(Success::OutZero(name)) => zero(name),
-        Some(Success::ReturnNonNull) => {
-            let result = fields.index("result");
-            result.map_or(Verdict::Always, Verdict::NonZero)
-        }
-        // Without a model nobody knows what a result means.
-        Some(Success::Always) | None => Verdict::Always,
+fn verdict(described: Option<(&Model, &Function)>, fields: &StructClass) -> Verdict {
+    // Without a model nobody knows what a result means.
+    let Some((model, f)) = described else { return Verdict::Always };
+    let zero = |name: &str, group: &String| {
+        let Some(field) = fields.index(name) else { return Verdict::Always };
+        let group = model.enums.iter().find(|g| g.name == *group);
+        let values = group.map_or(&[][..], |g| &g.values).iter();
+        let states = values.filter(|(name, _)| model.states.contains(name)).map(|(_, code)| *code);
+        let states: Box<[i64]> = states.collect();
+        if states.is_empty() { Verdict::Zero(field) } else { Verdict::ZeroOr(field, states) }
+    };
+    match &f.success {
+        Success::ReturnZero => zero("result", f.returns_values.as_ref().unwrap_or(&model.errors)),
+        Success::OutZero(name) => zero(name, &model.errors),
+        Success::ReturnNonNull => fields.index("result").map_or(Verdict::Always, Verdict::NonZero),
+        Success::Always => Verdict::Always,
     }
 }
 
 fn device(kind: &str, event: &EventClass) -> Class {
-    let at = |name: &str| event.fields.index(name);
-    if kind == "queue" {
-        return Class::Queue(Box::new(QueueFields {
-            queue: at("queue"),
-            context: at("context"),
-            device: at("device"),
-            name: at("name"),
-        }));
+    let definition = match kind {
+        "device" => Some(Definition::Device),
+        "property" => Some(Definition::Property),
+        "queue" => Some(Definition::Queue),
+        "function" => Some(Definition::Kernel),
+        "launches" => Some(Definition::Launches),
+        _ => None,
+    };
+    if let Some(definition) = definition {
+        return Class::Definition(definition);
     }
     let untimed = kind == "untimed";
-    if !untimed && at("end").is_none() {
+    let part = |name: &str| PARTS.iter().find(|(known, _)| *known == name).map_or(Part::Other, |(_, p)| *p);
+    let parts: Vec<Part> = event.fields.fields.iter().map(|f| part(&f.name)).collect();
+    if !untimed && !parts.contains(&Part::Duration) {
         return Class::Other;
     }
-    Class::Command(Box::new(CommandFields {
-        kind: if untimed { "other" } else { kind }.to_owned(),
-        untimed,
-        kind_field: at("kind"),
-        name: at("name"),
-        queue: at("queue"),
-        context: at("context"),
-        device: at("device"),
-        cause_tid: at("cause_tid"),
-        cause: at("cause"),
-        queued: at("queued"),
-        submitted: at("submitted"),
-        end: at("end"),
-        bytes: at("bytes"),
-        status: at("status"),
-        times_error: at("times_error"),
-    }))
+    let kind = if untimed { "other" } else { kind }.to_owned();
+    Class::Command(Box::new(CommandFields { kind, untimed, parts }))
 }

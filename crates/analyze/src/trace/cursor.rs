@@ -9,6 +9,7 @@ use hetrace_ctf::read::{Event, Losses, StreamError, StreamReader};
 
 use super::Trace;
 use super::class::Class;
+use super::names::Names;
 use super::threads::{ThreadId, Threads};
 
 /// One step of a [`Cursor`].
@@ -50,6 +51,10 @@ pub struct Occurrence<'c, 't> {
     pub owns_stream: bool,
     /// The threads met so far.
     pub threads: &'c Threads,
+    /// What numbers of device events stand for.
+    pub names: &'t Names,
+    /// Names of the APIs.
+    pub apis: &'t [String],
 }
 
 /// Walks over all streams.
@@ -164,6 +169,8 @@ impl<'t> Cursor<'t> {
             packet: source.packets,
             owns_stream: matches!(source.identity, Identity::Packet),
             threads: &self.threads,
+            names: self.trace.names(),
+            apis: self.trace.functions().apis(),
         }))
     }
 

@@ -92,6 +92,11 @@ impl Functions {
         &self.all
     }
 
+    /// The position of an API.
+    pub(super) fn api(&self, name: &str) -> Option<usize> {
+        self.apis.iter().position(|api| api == name)
+    }
+
     /// Names of the APIs: those with a model first, in the models' order.
     pub fn apis(&self) -> &[String] {
         &self.apis

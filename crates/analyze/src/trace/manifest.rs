@@ -67,6 +67,8 @@ pub struct Losses {
     pub device_commands: u64,
     /// Commands that were under way when the program ended.
     pub commands_under_way: u64,
+    /// Commands whose call is not known.
+    pub commands_without_call: u64,
     /// Bytes that could not be written to disk.
     pub unwritten_bytes: u64,
     /// Bytes of rings that made no sense.
@@ -106,6 +108,14 @@ pub struct DeviceClock {
     pub name: String,
     /// Largest error of a time, in nanoseconds.
     pub error_ns: Option<f64>,
+    /// Times came in the host's time from the API itself.
+    pub host_clock: bool,
+    /// Commands that began a little before their call as told, and were moved.
+    pub corrected: u64,
+    /// By how much at most, in nanoseconds.
+    pub largest_correction_ns: u64,
+    /// The same by so much that they were left as told.
+    pub impossible_order: u64,
 }
 
 impl DeviceClock {

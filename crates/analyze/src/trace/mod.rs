@@ -4,15 +4,18 @@ mod class;
 mod cursor;
 mod functions;
 mod manifest;
+mod names;
 mod open;
 mod threads;
 
 use hetrace_model::Model;
 
-pub use class::{Class, Classes, CommandFields, QueueFields, Verdict};
+pub(crate) use class::Part;
+pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
+pub use names::{Device, Kernel, Names, Queue};
 pub use open::OpenError;
 pub use threads::{Thread, ThreadId, Threads};
 
@@ -24,6 +27,7 @@ pub struct Trace {
     manifest: Manifest,
     functions: Functions,
     classes: Classes,
+    names: Names,
     problems: Vec<String>,
 }
 
@@ -32,7 +36,8 @@ impl Trace {
     pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
         let mut functions = Functions::new(&models);
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
-        Self { ctf, models, manifest, functions, classes, problems: Vec::new() }
+        let names = Names::read(&ctf, &classes);
+        Self { ctf, models, manifest, functions, classes, names, problems: Vec::new() }
     }
 
     /// The streams and their description.
@@ -87,6 +92,11 @@ impl Trace {
     /// What the event classes are, for [`crate::print`] and such.
     pub fn classes(&self) -> &Classes {
         &self.classes
+    }
+
+    /// Devices, queues, and functions that devices run.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// What was wrong with files that the analyses can do without.

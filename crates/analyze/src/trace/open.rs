@@ -24,7 +24,20 @@ pub enum OpenError {
         /// Why.
         source: serde_json::Error,
     },
+    /// A trace of another version of hetrace, whose events mean something else.
+    #[error(
+        "this trace has form {found} (written by hetrace {version}); this hetrace reads form {SCHEMA} only"
+    )]
+    Schema {
+        /// The form, as its manifest says.
+        found: u32,
+        /// The version of hetrace that wrote it.
+        version: String,
+    },
 }
+
+/// The form of traces that is understood: `schema` in the manifest.
+pub const SCHEMA: u32 = 2;
 
 impl Trace {
     /// Opens a folder: streams, `hetrace/model/*.json`, `hetrace/manifest.json`.
@@ -33,7 +46,8 @@ impl Trace {
     /// the trace opens without, and [`Trace::problems`] says so.
     ///
     /// # Errors
-    /// When metadata, a stream or a model cannot be read.
+    /// When metadata, a stream or a model cannot be read, or when another
+    /// version of hetrace wrote the trace.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         let ctf = hetrace_ctf::read::Trace::open(folder)?;
         let own = folder.join("hetrace");
@@ -53,6 +67,10 @@ impl Trace {
                 Manifest::default()
             }
         };
+        if ![0, SCHEMA].contains(&manifest.schema) {
+            let (found, version) = (manifest.schema, manifest.version);
+            return Err(OpenError::Schema { found, version });
+        }
         let mut trace = Self::new(ctf, models, manifest);
         trace.problems = problems;
         Ok(trace)
@@ -77,4 +95,25 @@ fn models(folder: &Path) -> Result<Vec<Model>, OpenError> {
         }
     }
     Ok(models)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_form_is_refused_by_name() {
+        let folder = std::env::temp_dir().join(format!("hetrace-form-{}", std::process::id()));
+        let own = folder.join("hetrace");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(folder.join("metadata"), "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };")
+            .unwrap();
+        fs::write(own.join("manifest.json"), r#"{"schema":1,"version":"0.1.0"}"#).unwrap();
+        let error = Trace::open(&folder).unwrap_err();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(
+            error.to_string(),
+            "this trace has form 1 (written by hetrace 0.1.0); this hetrace reads form 2 only"
+        );
+    }
 }

@@ -6,12 +6,21 @@ mod schema;
 mod script;
 mod value;
 
-pub use script::{build, build_with, long};
+pub use script::{build, build_with, long, models_of};
 
 use hetrace_model::Model;
 
-/// The two APIs of the tests: `toy`, and `base`, which `toy` is made on.
+/// The APIs of the tests: `toy`, and `base`, which `toy` is made on; `zone`, of
+/// ranges, and `mesh`, of collectives.
 pub fn models() -> Vec<Model> {
     let models = include_str!("models.json");
     serde_json::from_str(models).expect("models.json is a list of models")
+}
+
+/// The real model of an API, as its library carries it.
+pub fn real_model(api: &str) -> Model {
+    let apis = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apis");
+    let path = apis.join(api).join("src/generated/model.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).expect("a model")
 }

@@ -5,15 +5,26 @@ use hetrace_ctf::class::{
     StreamClass, StructClass, TraceClass,
 };
 use hetrace_ctf::write::form;
-use hetrace_model::Model;
 use hetrace_model::layout::{self, Int, Shape};
+use hetrace_model::{Kind, Model, Type};
 
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier", "native",
-    "free", "acquire", "release", "other",
+    "free", "acquire", "release", "other", "graph",
+];
+const MEMORY: [&str; 8] = ["unknown", "pageable", "pinned", "device", "array", "managed", "peer", "host"];
+
+/// Quantities of telemetry with their fields.
+const QUANTITIES: [(&str, &[&str]); 6] = [
+    ("power", &["milliwatts", "took"]),
+    ("energy", &["millijoules", "took"]),
+    ("clocks", &["sm", "memory", "graphics", "video"]),
+    ("utilization", &["gpu", "memory"]),
+    ("memory", &["used", "free", "reserved", "total"]),
+    ("temperature", &["celsius"]),
 ];
 
-/// Stream 0 is of devices, stream n + 1 of model n.
+/// Stream 0 is of devices, stream n + 1 of model n, stream 64 of telemetry.
 pub fn trace(models: &[Model]) -> TraceClass {
     let clock = ClockClass { absolute: true, ..form::clock_class([7; 16], 1_700_000_000_000_000_000) };
     let mut trace = form::trace_class([9; 16], clock);
@@ -27,9 +38,33 @@ pub fn trace(models: &[Model]) -> TraceClass {
             }
             stream.events.push(event(u64::from(e.id), &e.name, fields));
         }
+        let unknown = StructClass::default()
+            .field("name", FieldClass::string())
+            .field("args", FieldClass::array(6, IntegerClass::unsigned(64).hex()));
+        stream.events.push(event(6, &format!("{}:unknown", model.api), unknown));
+        let text = StructClass::default()
+            .field("code", IntegerClass::signed(32))
+            .field("text", FieldClass::string());
+        stream.events.push(event(7, &format!("{}:error_text", model.api), text));
         trace.streams.push(stream);
     }
+    trace.streams.push(telemetry());
     trace
+}
+
+fn telemetry() -> StreamClass {
+    let mut stream = form::stream_class(64);
+    let numbered = || StructClass::default().field("device", uint(32));
+    let texts = ["source", "uuid", "name", "pci", "driver", "power", "available"].iter();
+    let device = texts.fold(numbered().field("index", uint(32)), |f, t| f.field(*t, FieldClass::string()));
+    stream.events.push(event(0, "telemetry:device", device.field("power_limit", uint(64))));
+    for (id, (name, values)) in (1..).zip(QUANTITIES) {
+        let fields = values.iter().fold(numbered(), |f, v| f.field(*v, uint(64)));
+        stream.events.push(event(id, &format!("telemetry:{name}"), fields));
+    }
+    let throttle = numbered().field("reasons", uint(64).hex()).field("names", FieldClass::string());
+    stream.events.push(event(32, "telemetry:throttle", throttle));
+    stream
 }
 
 fn event(id: u64, name: &str, fields: StructClass) -> EventClass {
@@ -58,8 +93,46 @@ fn class(model: &Model, shape: &Shape) -> FieldClass {
         Shape::Float(4) => FloatClass::single().into(),
         Shape::Float(_) => FloatClass::double().into(),
         Shape::Text => FieldClass::string(),
+        Shape::Struct(name) => match model.types.iter().find(|t| t.name == *name) {
+            Some(t) if t.kind == Kind::Union => {
+                FieldClass::array(t.size.into(), IntegerClass::unsigned(8).hex())
+            }
+            Some(t) => FieldClass::Struct(structure(model, t)),
+            None => panic!("no type {name}"),
+        },
         other => panic!("the toy models have no {other:?} here"),
     }
+}
+
+/// A struct as C lays it out, with gaps.
+fn structure(model: &Model, ty: &Type) -> StructClass {
+    let (mut fields, mut at, mut gaps) = (StructClass::default(), 0, 0);
+    let mut gap = |fields: StructClass, bytes: u32| {
+        gaps += 1;
+        fields.field(format!("_padding_{gaps}"), FieldClass::array(bytes.into(), IntegerClass::unsigned(8)))
+    };
+    for m in &ty.members {
+        if m.offset > at {
+            fields = gap(fields, m.offset - at);
+        }
+        let inner = model.types.iter().find(|t| t.name == m.ty).filter(|_| m.pointers == 0);
+        let size = inner.map_or(8, |t| t.size);
+        let element = match inner {
+            Some(t) if m.count > 1 && t.size == 1 => IntegerClass::character().into(),
+            Some(t) if matches!(t.kind, Kind::Struct | Kind::Union) => {
+                class(model, &Shape::Struct(t.name.clone()))
+            }
+            Some(t) if matches!(t.kind, Kind::Int | Kind::Uint) => {
+                let signed = t.kind == Kind::Int;
+                integer(model, &Int { size: t.size as u8, signed, hex: t.hex, values: t.values.clone() })
+            }
+            _ => IntegerClass::unsigned(64).hex().into(),
+        };
+        let member = if m.count > 1 { FieldClass::array(m.count.into(), element) } else { element };
+        fields = fields.field(&*m.name, member);
+        at = m.offset + size * m.count;
+    }
+    if ty.size > at { gap(fields, ty.size - at) } else { fields }
 }
 
 fn integer(model: &Model, int: &Int) -> FieldClass {
@@ -81,42 +154,75 @@ fn integer(model: &Model, int: &Int) -> FieldClass {
     }
 }
 
+fn uint(bits: u32) -> IntegerClass {
+    IntegerClass::unsigned(bits)
+}
+
+fn names(names: &[&str]) -> FieldClass {
+    let mapping =
+        |(value, label): (i128, &&str)| EnumMapping { label: (*label).to_owned(), start: value, end: value };
+    EnumClass { container: uint(8), mappings: (0..).zip(names).map(mapping).collect() }.into()
+}
+
 fn devices() -> StreamClass {
     let mut stream = form::stream_class(0);
-    let handle = || IntegerClass::unsigned(64).hex();
-    let number = || IntegerClass::unsigned(64);
-    let common = |fields: StructClass| {
-        fields
-            .field("name", FieldClass::string())
-            .field("queue", handle())
-            .field("context", handle())
-            .field("device", handle())
-            .field("cause_tid", IntegerClass::unsigned(32))
-            .field("cause", number())
-            .field("bytes", number())
-            .field("status", IntegerClass::signed(32))
+    let distance = || IntegerClass::signed(48);
+    let cause = |fields: StructClass| {
+        fields.field("queue", uint(32)).field("cause_tid", uint(32)).field("cause_before", distance())
     };
+    let one = |fields: StructClass, name: &str, class: IntegerClass| counted(fields, name, 8, class.into());
+    let status = |fields| one(fields, "status", IntegerClass::signed(32));
     for (id, kind) in (0..).zip(KINDS) {
-        let mut fields = common(StructClass::default())
-            .field("queued", number())
-            .field("submitted", number())
-            .field("end", number());
+        let mut fields = cause(StructClass::default())
+            .field("queued_before", distance())
+            .field("submitted_before", distance())
+            .field("duration", distance());
         if kind == "kernel" {
-            for row in ["offset", "global", "local"] {
-                fields = counted(fields, row, 8, number().into());
+            fields = status(fields.field("function", uint(32)));
+            for (name, bits) in
+                [("shared", 32), ("offset", 48), ("global", 48), ("local", 32), ("cluster", 16)]
+            {
+                fields = one(fields, name, uint(bits));
             }
+        } else {
+            let fields_ =
+                fields.field("bytes", uint(48)).field("from", names(&MEMORY)).field("to", names(&MEMORY));
+            fields = one(one(status(fields_), "function", uint(32)), "peer", uint(32));
         }
-        stream.events.push(event(id, &format!("device:{kind}"), fields));
+        let length = FieldPath::relative("_graph_length".to_owned());
+        fields = one(fields, "graph", uint(32)).field("node", FieldClass::sequence(length, uint(64)));
+        stream.events.push(event(id, &format!("device:{kind}"), one(fields, "weight", uint(64))));
     }
+    let text = FieldClass::string;
     let queue = StructClass::default()
-        .field("queue", handle())
-        .field("context", handle())
-        .field("device", handle())
-        .field("properties", handle())
-        .field("name", FieldClass::string());
+        .field("queue", uint(32))
+        .field("handle", uint(64).hex())
+        .field("context", uint(64).hex())
+        .field("device", uint(32))
+        .field("api", text())
+        .field("properties", uint(64).hex())
+        .field("priority", IntegerClass::signed(32))
+        .field("number", uint(32));
     stream.events.push(event(64, "device:queue", queue));
-    let untimed = common(StructClass::default().field("kind", FieldClass::string()))
+    let untimed = cause(StructClass::default().field("kind", names(&KINDS)))
+        .field("bytes", uint(48))
         .field("times_error", IntegerClass::signed(32));
+    let untimed = one(status(untimed), "function", uint(32));
     stream.events.push(event(65, "device:untimed", untimed));
+    let device = StructClass::default()
+        .field("device", uint(32))
+        .field("handle", uint(64).hex())
+        .field("ordinal", uint(32))
+        .field("name", text())
+        .field("uuid", text())
+        .field("compute_units", uint(32));
+    stream.events.push(event(66, "device:device", device));
+    let property =
+        StructClass::default().field("device", uint(32)).field("name", text()).field("value", uint(64));
+    stream.events.push(event(67, "device:property", property));
+    let function =
+        StructClass::default().field("function", uint(32)).field("name", text()).field("registers", uint(32));
+    let function = ["shared", "local"].iter().fold(function, |f, name| f.field(*name, uint(32)));
+    stream.events.push(event(68, "device:function", function));
     stream
 }

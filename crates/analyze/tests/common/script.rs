@@ -10,6 +10,9 @@ use hetrace_model::Model;
 
 use super::{models, schema, value};
 
+/// Device events that have a file of their own.
+const DEFINITIONS: [&str; 4] = ["device", "property", "queue", "function"];
+
 struct Stream {
     writer: PacketWriter,
     ids: (i64, i64),
@@ -38,16 +41,26 @@ struct Script {
 
 /// Builds the trace that a script describes.
 ///
-/// The API `base` is only there if the script calls it.
+/// APIs beside `toy` are only there if the script names them. `# uses opencl` takes the
+/// real model of that API, and no other.
 pub fn build(text: &str) -> Trace {
+    build_with(models_of(text), text, |_| {})
+}
+
+/// The APIs of a script.
+pub fn models_of(text: &str) -> Vec<Model> {
+    let real: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# uses ")).collect();
+    if !real.is_empty() {
+        return real.into_iter().map(super::real_model).collect();
+    }
     let mut models = models();
     models.retain(|m| m.api == "toy" || text.contains(&m.api));
-    build_with(models, text, |_| {})
+    models
 }
 
 /// The same with these APIs, and streams that `damage` may change.
 pub fn build_with(models: Vec<Model>, text: &str, mut damage: impl FnMut(&mut Vec<u8>)) -> Trace {
-    let manifest = Manifest { schema: 1, exit: Some(Exit::Code(0)), ..Manifest::default() };
+    let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
     let class = schema::trace(&models);
     let mut script = Script { class, streams: BTreeMap::new(), manifest };
     for line in text.lines() {
@@ -116,10 +129,16 @@ impl Script {
             ">" => "_entry",
             "<" => "_exit",
             "~" => "_fold",
-            "*" => "",
+            "*" | "?" | "!" | "^" => "",
             other => panic!("no sign {other}"),
         };
-        let ends = if sign == "*" { format!("device:{name}") } else { format!(":{name}{suffix}") };
+        let ends = match sign.as_str() {
+            "*" => format!("device:{name}"),
+            "?" => format!("{name}:unknown"),
+            "!" => format!("{name}:error_text"),
+            "^" => format!("telemetry:{name}"),
+            _ => format!(":{name}{suffix}"),
+        };
         let fits = |e: &&hetrace_ctf::class::EventClass| e.name.ends_with(&ends);
         let (stream_class, class) = self
             .class
@@ -131,7 +150,9 @@ impl Script {
         encoder.structure(&class.fields, &value::fields(&class.fields, &given)).expect("fits");
         let api = class.name.split(':').next().unwrap_or("");
         let file = match (file, sign.as_str()) {
+            ("", "*") if DEFINITIONS.contains(&&*name) => format!("device-{pid}-names"),
             ("", "*") => format!("device-{pid}"),
+            ("", "^") => "telemetry-1".to_owned(),
             ("", _) => format!("{api}-{pid}-{tid}"),
             (file, _) => file.to_owned(),
         };
@@ -213,5 +234,5 @@ pub fn long(models: Vec<Model>, threads: u64, calls: u64) -> Trace {
         files.push((format!("toy-1-{thread}"), bytes));
     }
     let ctf = hetrace_ctf::read::Trace::from_class(class, files).expect("a trace");
-    Trace::new(ctf, models, Manifest { schema: 1, exit: Some(Exit::Code(0)), ..Manifest::default() })
+    Trace::new(ctf, models, Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() })
 }

@@ -31,9 +31,26 @@ fn value(class: &FieldClass, text: Option<&str>) -> Value {
         }
         FieldClass::Float(_) => Value::Float(text.map_or(0.0, |t| t.parse().expect("a number"))),
         FieldClass::String(_) => Value::Str(text.unwrap_or("").trim_matches('"').to_owned()),
+        FieldClass::Struct(c) => {
+            let inner = text.unwrap_or("{}");
+            let inner = inner.strip_prefix('{').and_then(|t| t.strip_suffix('}')).expect("a {struct}");
+            let pair = |part: String| {
+                let (key, value) = part.split_once('=').unwrap_or_else(|| panic!("{part}: key=value"));
+                (key.to_owned(), value.to_owned())
+            };
+            fields(c, &parts(inner).into_iter().map(pair).collect::<Vec<_>>())
+        }
         FieldClass::Sequence(c) => {
             let items = elements(text.unwrap_or("[]"));
             Value::Array(items.iter().map(|t| value(&c.element, Some(t))).collect())
+        }
+        FieldClass::Array(c) if c.element.is_character() => {
+            Value::Str(text.unwrap_or("").trim_matches('"').to_owned())
+        }
+        FieldClass::Array(c) => {
+            let items = elements(text.unwrap_or("[]"));
+            let padded = items.iter().map(|t| Some(t.as_str())).chain(std::iter::repeat(None));
+            Value::Array(padded.take(c.len as usize).map(|t| value(&c.element, t)).collect())
         }
         other => panic!("no value of {other:?}"),
     }
@@ -54,7 +71,25 @@ fn elements(text: &str) -> Vec<String> {
         return bytes.map(|b| b.to_string()).collect();
     }
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).expect("a [list]");
-    inner.split(',').filter(|t| !t.is_empty()).map(str::to_owned).collect()
+    parts(inner)
+}
+
+/// Splits at commas outside of brackets.
+fn parts(text: &str) -> Vec<String> {
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for c in text.chars() {
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        match parts.last_mut() {
+            Some(part) if c != ',' || depth > 0 => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// `12`, `-3`, `0x1f`, `7us`, `2ms`.

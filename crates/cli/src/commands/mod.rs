@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod doctor;
+mod lint;
 mod man;
 mod model;
 mod newest;
@@ -9,6 +10,8 @@ mod run;
 mod tally;
 mod terminal;
 mod timeline;
+mod watch;
+pub mod why;
 
 use std::process::ExitCode;
 
@@ -28,7 +31,9 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
+        Command::Why(args) => why::run(&args),
     }
 }
 

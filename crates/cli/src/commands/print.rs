@@ -1,12 +1,13 @@
 //! `hetrace print`.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_analyze::print::{Clock, Form, Options, print};
+use hetrace_analyze::print::{Clock, Filter, Form, Options, print_some};
 use hetrace_analyze::trace::Trace;
 
+use super::watch::Watch;
 use super::{newest, terminal};
 use crate::args;
 
@@ -22,14 +23,37 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         _ => Clock::Relative,
     };
     let options = Options {
-        form: if args.events { Form::Events } else { Form::Calls },
+        form: match (args.events, args.tree) {
+            (true, _) => Form::Events,
+            (_, true) => Form::Tree,
+            _ => Form::Calls,
+        },
         clock,
         deltas: args.deltas,
         colour: terminal::colour(&stdout),
+        full_names: args.full_names,
     };
+    let filter = Filter {
+        names: args.name.clone(),
+        pids: args.pid.clone(),
+        tids: args.thread.clone(),
+        errors: args.errors,
+        min_duration: args.min_duration,
+        from: args.from,
+        to: args.to,
+        args: args.arg.clone(),
+    };
+    // Lines that come to a terminal tell by themselves how far it is.
+    let watch = Watch::new(stdout.is_terminal());
     let mut out = BufWriter::new(stdout);
-    print(&trace, &options, &mut out)?;
+    let printed = print_some(&trace, &options, &filter, &|events| watch.seen(events), &mut out);
+    watch.end();
+    let summary = printed?;
     out.flush()?;
+    let Some(summary) = summary else { return Ok(watch.stopped()) };
+    if !summary.is_complete() {
+        eprintln!("hetrace: {}", summary.what_is_missing());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

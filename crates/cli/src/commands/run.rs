@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use hetrace_analyze::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::{Exit, Manifest};
-use hetrace_session::{Library, RunError, RunOptions, Selection, Way, apis, run as session_run};
+use hetrace_session::{Library, RunError, RunOptions, Selection, Way, apis, run as session_run, telemetry};
 
 use super::terminal;
-use crate::args::{Interpose, Mode, OnFull, Run};
+use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run};
 
 /// What is stored besides, as bits of `hetrace_ring::abi::option`.
 fn captures(args: &Run) -> u32 {
@@ -35,7 +35,13 @@ pub fn run(args: Run) -> Result<ExitCode> {
         Some(path) => path.clone(),
         None => free_name(&args.command[0].to_string_lossy())?,
     };
+    let off = args.no_device || args.device_times == DeviceTimes::Off;
     let options = RunOptions {
+        device_times: match args.device_times {
+            DeviceTimes::Events => hetrace_session::DeviceTimes::Events,
+            DeviceTimes::Sampled(every) => hetrace_session::DeviceTimes::Sampled(every),
+            DeviceTimes::Auto | DeviceTimes::Off => hetrace_session::DeviceTimes::Auto,
+        },
         command: args.command.clone(),
         output: output.clone(),
         selection: Selection {
@@ -46,7 +52,7 @@ pub fn run(args: Run) -> Result<ExitCode> {
             },
             include: args.include.clone(),
             exclude: args.exclude.clone(),
-            devices: !args.no_device,
+            devices: !off,
         },
         way: match args.interpose {
             Interpose::Auto => Way::Auto,
@@ -59,6 +65,7 @@ pub fn run(args: Run) -> Result<ExitCode> {
         buffers: args.capture_buffers.iter().map(|l| (l.kernel.clone(), l.numbers.clone())).collect(),
         buffer_cap: args.capture_size,
         compress: args.compress,
+        sample: args.sample.map(|period| telemetry::Options { period, nvml: args.nvml.clone() }),
         shown: std::env::args().skip(1).collect(),
     };
     let outcome = match session_run(&options, &libraries) {
@@ -140,7 +147,7 @@ fn report(
             colour: terminal::colour(out),
             extended: false,
             width: terminal::columns(out),
-            max_name: None,
+            ..TextOptions::default()
         };
         write!(out, "{}", tables.render(&options))?;
     }
@@ -153,6 +160,10 @@ fn report(
         "hetrace: {} records, {} bytes in {name}",
         manifest.written.records, manifest.written.bytes
     )?;
+    if let Some(telemetry) = manifest.telemetry.as_ref().filter(|t| t.records > 0) {
+        let (records, devices) = (telemetry.records, telemetry.devices.len());
+        writeln!(out, "hetrace: telemetry: {records} records of {devices} devices")?;
+    }
     if !quiet && manifest.written.records > 0 {
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
     }

@@ -1,33 +1,131 @@
 //! `hetrace tally`.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use hetrace_analyze::tally::{Options, TextOptions, tally};
+use anyhow::{Context, Result, bail};
+use hetrace_analyze::tally::{Aggregate, By, Form, Options, Query, TextOptions, aggregate, is_aggregate};
 use hetrace_analyze::trace::Trace;
 
+use super::watch::Watch;
 use super::{newest, terminal};
 use crate::args;
 
-/// Prints the tables.
+/// Prints the tables, or saves what they are made of.
 pub fn run(args: &args::Tally) -> Result<ExitCode> {
-    let path = newest::trace(args.trace.as_deref())?;
-    let trace = Trace::open(&path)?;
-    super::tell_problems(&trace);
-    let tables = tally(&trace, &Options { extended: args.extended });
+    let watch = Watch::new(false);
+    let seen = |events| watch.seen(events);
+    let query = Query {
+        by: by(&args.by),
+        names: args.filter.clone(),
+        apis: args.api.clone(),
+        pids: args.pid.clone(),
+        tids: args.tid.clone(),
+        from: args.from,
+        to: args.to,
+        watch: Some(&seen),
+    };
+    let mut all: Option<Aggregate> = None;
+    let newest = if args.traces.is_empty() { vec![newest::trace(None)?] } else { Vec::new() };
+    for path in args.traces.iter().chain(&newest) {
+        let part = match saved(path)? {
+            Some(bytes) => from_file(path, &bytes, &query)?,
+            None => {
+                let trace = Trace::open(&newest::trace(Some(path))?)?;
+                super::tell_problems(&trace);
+                match aggregate(&trace, &Options { extended: args.extended }, &query) {
+                    Ok(part) => part,
+                    Err(_) => return Ok(watch.stopped()),
+                }
+            }
+        };
+        match &mut all {
+            None => all = Some(part),
+            Some(all) => all.merge(part).with_context(|| path.display().to_string())?,
+        }
+    }
+    watch.end();
+    let all = all.unwrap_or_default();
+    match &args.save {
+        Some(path) => save(&all, path)?,
+        None => show(&all, args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was named, each once; nothing for what is told apart anyway.
+fn by(named: &[By]) -> Vec<By> {
+    let mut by: Vec<By> = Vec::new();
+    named.iter().for_each(|one| {
+        if !by.contains(one) {
+            by.push(*one);
+        }
+    });
+    let usual = by.contains(&By::Name) && by.iter().all(|by| matches!(by, By::Api | By::Name));
+    if usual { Vec::new() } else { by }
+}
+
+/// The content of a file that is an aggregate.
+fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.with_context(|| path.display().to_string())?;
+    if !is_aggregate(&bytes) {
+        bail!("{}: neither a trace nor an aggregate made by `hetrace tally --save`", path.display());
+    }
+    Ok(Some(bytes))
+}
+
+fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> {
+    let mut part = Aggregate::from_bytes(bytes).with_context(|| path.display().to_string())?;
+    if query.chosen().is_some() {
+        bail!("{}: an aggregate holds sums only; use filters and times with --save", path.display());
+    }
+    if part.by() != query.by && !part.tell_apart(&query.by) {
+        let wanted: Vec<&str> = query.by.iter().map(|by| by.name()).collect();
+        let wanted = if wanted.is_empty() { "api,name".to_owned() } else { wanted.join(",") };
+        bail!("{}: its rows are not told apart by {wanted}; use --by with --save", path.display());
+    }
+    Ok(part)
+}
+
+fn save(all: &Aggregate, path: &Path) -> Result<()> {
+    let bytes = all.to_bytes()?;
+    std::fs::write(path, &bytes).with_context(|| path.display().to_string())?;
+    eprintln!("hetrace: {} bytes in {}", bytes.len(), path.display());
+    Ok(())
+}
+
+fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
+    let mut tables = all.tally();
+    tables.sort(args.sort);
     let mut out = std::io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &tables)?;
-        writeln!(out)?;
+    if args.json || args.csv.is_some() {
+        tables.keep(args.top.unwrap_or(usize::MAX));
+    }
+    if let Some(table) = args.csv {
+        tables.write_csv(table, &mut out)?;
+    } else if args.json {
+        // Whole, so that a pipe nobody reads is told as such.
+        let json = serde_json::to_string_pretty(&tables)? + "\n";
+        out.write_all(json.as_bytes())?;
     } else {
         let options = TextOptions {
-            colour: terminal::colour(&out),
+            colour: !args.markdown && terminal::colour(&out),
             extended: args.extended,
             width: terminal::columns(&out),
             max_name: args.max_name,
+            full_names: args.full_names,
+            stats: args.stats,
+            top: args.top,
+            form: if args.markdown { Form::Markdown } else { Form::Plain },
         };
         out.write_all(tables.render(&options).as_bytes())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

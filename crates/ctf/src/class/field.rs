@@ -1,6 +1,6 @@
 //! Field classes: how a value is laid out in bits.
 
-use super::FieldPath;
+use super::{Encoding, FieldPath, Roles};
 
 /// The order of the bytes of a number, and of the bits of a bit field.
 ///
@@ -29,16 +29,18 @@ pub enum Base {
     Hexadecimal,
 }
 
-/// What characters are encoded in.
+/// What the bits of an integer mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// Not a character.
+pub enum IntegerForm {
+    /// A number.
     #[default]
-    None,
-    /// UTF-8.
-    Utf8,
-    /// ASCII.
-    Ascii,
+    Number,
+    /// False if no bit is set. CTF 2 only, as are the following.
+    Boolean,
+    /// Bits, for display in hexadecimal.
+    BitArray,
+    /// Flags: the mappings of the [`EnumClass`] around name bits, not values.
+    BitMap,
 }
 
 /// How a field is laid out.
@@ -60,6 +62,10 @@ pub enum FieldClass {
     Sequence(SequenceClass),
     /// One of several fields, chosen by an earlier field.
     Variant(VariantClass),
+    /// A field that is there or not, as an earlier field says. CTF 2 only.
+    Optional(OptionalClass),
+    /// Bytes that are no text. CTF 2 only.
+    Blob(BlobClass),
 }
 
 impl FieldClass {
@@ -69,19 +75,38 @@ impl FieldClass {
             FieldClass::Integer(c) => c.align,
             FieldClass::Float(c) => c.align,
             FieldClass::Enum(c) => c.container.align,
-            FieldClass::String(_) => 8,
+            FieldClass::String(_) | FieldClass::Blob(_) => 8,
             FieldClass::Struct(c) => c.align(),
-            FieldClass::Array(c) => c.element.align(),
-            FieldClass::Sequence(c) => c.element.align(),
+            FieldClass::Array(c) => c.element.align().max(c.min_align),
+            FieldClass::Sequence(c) => c.element.align().max(c.min_align),
             // Alignment is the chosen option's own affair.
-            FieldClass::Variant(_) => 1,
+            FieldClass::Variant(_) | FieldClass::Optional(_) => 1,
         }
     }
 
     /// Whether an array of this is text: bytes with an encoding.
     pub fn is_character(&self) -> bool {
-        matches!(self, FieldClass::Integer(i)
-            if i.size == 8 && i.align == 8 && i.encoding != Encoding::None)
+        self.character().is_some()
+    }
+
+    /// What this is encoded in, if it is a text.
+    pub fn encoding(&self) -> Option<Encoding> {
+        match self {
+            FieldClass::String(c) => Some(c.encoding),
+            FieldClass::Array(c) => c.element.character(),
+            FieldClass::Sequence(c) => c.element.character(),
+            _ => None,
+        }
+    }
+
+    /// What an array of this is encoded in, if it is text.
+    pub fn character(&self) -> Option<Encoding> {
+        match self {
+            FieldClass::Integer(i) if i.size == 8 && i.align == 8 && i.encoding != Encoding::None => {
+                Some(i.encoding)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -102,6 +127,15 @@ pub struct IntegerClass {
     pub encoding: Encoding,
     /// The name of the clock whose (low) bits this is.
     pub clock: Option<String>,
+    /// Whether it is in LEB128, seven bits a byte, instead of `size` bits; these
+    /// are then 64 and the alignment is 8. CTF 2 only, as are the following.
+    pub variable: bool,
+    /// Whether its bits stand in the other order than `byte_order` has them.
+    pub reversed: bool,
+    /// What its bits mean.
+    pub form: IntegerForm,
+    /// What it says to the reader. In CTF 1.8 names do, and this is empty.
+    pub roles: Roles,
 }
 
 impl IntegerClass {
@@ -115,7 +149,16 @@ impl IntegerClass {
             byte_order: ByteOrder::Little,
             encoding: Encoding::None,
             clock: None,
+            variable: false,
+            reversed: false,
+            form: IntegerForm::Number,
+            roles: Roles::default(),
         }
+    }
+
+    /// One in LEB128, of up to 64 bits.
+    pub fn leb128(signed: bool) -> Self {
+        Self { variable: true, ..Self::new(64, signed) }
     }
 
     /// An unsigned one.
@@ -169,17 +212,19 @@ pub struct FloatClass {
     pub align: u32,
     /// Order of bytes.
     pub byte_order: ByteOrder,
+    /// Whether its bits stand in the other order than `byte_order` has them.
+    pub reversed: bool,
 }
 
 impl FloatClass {
     /// A little-endian binary32 on a byte boundary.
     pub fn single() -> Self {
-        Self { exp_dig: 8, mant_dig: 24, align: 8, byte_order: ByteOrder::Little }
+        Self { exp_dig: 8, mant_dig: 24, align: 8, byte_order: ByteOrder::Little, reversed: false }
     }
 
     /// A little-endian binary64 on a byte boundary.
     pub fn double() -> Self {
-        Self { exp_dig: 11, mant_dig: 53, align: 8, byte_order: ByteOrder::Little }
+        Self { exp_dig: 11, mant_dig: 53, align: 8, byte_order: ByteOrder::Little, reversed: false }
     }
 
     /// Bits in all.
@@ -198,9 +243,28 @@ pub struct EnumClass {
 }
 
 impl EnumClass {
-    /// The first label whose range holds the value.
+    /// The first label whose range holds the value; none for flags, of which
+    /// one would not say all.
     pub fn label(&self, value: i128) -> Option<&str> {
+        if self.container.form == IntegerForm::BitMap {
+            return None;
+        }
         self.mappings.iter().find(|m| m.start <= value && value <= m.end).map(|m| m.label.as_str())
+    }
+
+    /// All labels of a value: those whose range holds it, or, for flags, those
+    /// of whose bits one is set. A label with several ranges comes once.
+    pub fn labels(&self, value: i128) -> impl Iterator<Item = &str> {
+        let flags = self.container.form == IntegerForm::BitMap;
+        let holds = move |m: &EnumMapping| match flags {
+            true => (m.start.max(0)..=m.end.min(63)).any(|bit| value >> bit & 1 == 1),
+            false => m.start <= value && value <= m.end,
+        };
+        let hits = self.mappings.iter().enumerate().filter(move |(_, m)| holds(m));
+        let first = move |index: usize, label: &str| {
+            !self.mappings[..index].iter().any(|m| m.label == label && holds(m))
+        };
+        hits.filter(move |(index, m)| first(*index, &m.label)).map(|(_, m)| m.label.as_str())
     }
 }
 
@@ -275,6 +339,8 @@ pub struct ArrayClass {
     pub len: u64,
     /// Of what.
     pub element: Box<FieldClass>,
+    /// The least alignment of the whole; 1 in CTF 1.8.
+    pub min_align: u32,
 }
 
 /// As many elements as an earlier field says.
@@ -284,26 +350,82 @@ pub struct SequenceClass {
     pub length: FieldPath,
     /// Of what.
     pub element: Box<FieldClass>,
+    /// The least alignment of the whole; 1 in CTF 1.8.
+    pub min_align: u32,
 }
 
 /// One of several fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantClass {
-    /// The enumeration whose label is the name of the option.
+    /// The enumeration whose label is the name of the option; in CTF 2 any integer.
     pub tag: FieldPath,
     /// The options.
     pub options: Vec<Field>,
+    /// Which values of the tag choose which option; none in CTF 1.8, where labels do.
+    pub ranges: Option<Vec<OptionRange>>,
+}
+
+/// Values of a tag that choose an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionRange {
+    /// First value.
+    pub start: i128,
+    /// Last value, included.
+    pub end: i128,
+    /// Position of the option.
+    pub option: usize,
+}
+
+/// A field that is there or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionalClass {
+    /// The field that says so: a boolean or an integer.
+    pub selector: FieldPath,
+    /// First and last values with which it is there; none for a boolean.
+    pub ranges: Option<Vec<(i128, i128)>>,
+    /// The field.
+    pub class: Box<FieldClass>,
+}
+
+/// Bytes, on a byte boundary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobClass {
+    /// How many.
+    pub length: BlobLength,
+    /// Their IANA media type.
+    pub media_type: String,
+    /// What they say to the reader: the UUID of the metadata stream, or nothing.
+    pub roles: Roles,
+}
+
+/// How long a BLOB is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlobLength {
+    /// So many bytes.
+    Static(u64),
+    /// As many bytes as an earlier field, an unsigned integer, says.
+    Dynamic(FieldPath),
+}
+
+impl BlobClass {
+    /// The media type of bytes of which nothing is known.
+    pub const OCTETS: &str = "application/octet-stream";
+
+    /// Bytes of no known type.
+    pub fn new(length: BlobLength) -> Self {
+        Self { length, media_type: Self::OCTETS.into(), roles: Roles::default() }
+    }
 }
 
 impl FieldClass {
     /// An array of a fixed length.
     pub fn array(len: u64, element: impl Into<FieldClass>) -> Self {
-        FieldClass::Array(ArrayClass { len, element: Box::new(element.into()) })
+        FieldClass::Array(ArrayClass { len, element: Box::new(element.into()), min_align: 1 })
     }
 
     /// A sequence whose length is in an earlier field.
     pub fn sequence(length: FieldPath, element: impl Into<FieldClass>) -> Self {
-        FieldClass::Sequence(SequenceClass { length, element: Box::new(element.into()) })
+        FieldClass::Sequence(SequenceClass { length, element: Box::new(element.into()), min_align: 1 })
     }
 
     /// A NUL-terminated UTF-8 string.
@@ -322,4 +444,5 @@ macro_rules! from_class {
     )*};
 }
 from_class!(IntegerClass => Integer, FloatClass => Float, EnumClass => Enum, StringClass => String,
-    StructClass => Struct, ArrayClass => Array, SequenceClass => Sequence, VariantClass => Variant);
+    StructClass => Struct, ArrayClass => Array, SequenceClass => Sequence, VariantClass => Variant,
+    OptionalClass => Optional, BlobClass => Blob);

@@ -1,16 +1,24 @@
 //! The description of a trace: what the metadata says, as data.
 //!
 //! Reader and writer share it: [`crate::tsdl::parse`] makes it from text,
-//! [`crate::tsdl::print`] makes text from it.
+//! [`crate::tsdl::print`] makes text from it; [`crate::ctf2::parse`] and
+//! [`crate::ctf2::print`] do so with the JSON of CTF 2.
 
+use std::collections::BTreeMap;
+
+mod encoding;
 mod field;
 mod path;
+mod role;
 
+pub use encoding::Encoding;
 pub use field::{
-    ArrayClass, Base, ByteOrder, Encoding, EnumClass, EnumMapping, Field, FieldClass, FloatClass,
-    IntegerClass, SequenceClass, StringClass, StructClass, VariantClass,
+    ArrayClass, Base, BlobClass, BlobLength, ByteOrder, EnumClass, EnumMapping, Field, FieldClass,
+    FloatClass, IntegerClass, IntegerForm, OptionRange, OptionalClass, SequenceClass, StringClass,
+    StructClass, VariantClass,
 };
 pub use path::{FieldPath, Scope};
+pub use role::{Role, Roles};
 
 /// The magic number at the start of each packet of a data stream.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
@@ -18,12 +26,14 @@ pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
 /// A whole trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceClass {
-    /// Major version of the format: 1.
+    /// Major version of the format: 1 or 2.
     pub major: u64,
-    /// Minor version of the format: 8.
+    /// Minor version of the format: 8, or 0 for CTF 2.
     pub minor: u64,
-    /// Identity of the trace; packets repeat it.
+    /// Identity of the trace, in CTF 2 of its metadata stream; packets repeat it.
     pub uuid: Option<[u8; 16]>,
+    /// Its name in CTF 2.
+    pub identity: Identity,
     /// The order meant by integers that name none.
     pub byte_order: ByteOrder,
     /// What each packet starts with.
@@ -43,6 +53,7 @@ impl TraceClass {
             major: 1,
             minor: 8,
             uuid: None,
+            identity: Identity::default(),
             byte_order,
             packet_header: None,
             env: Vec::new(),
@@ -65,6 +76,17 @@ impl TraceClass {
     pub fn stream(&self, id: u64) -> Option<&StreamClass> {
         self.streams.iter().find(|s| s.id == id)
     }
+}
+
+/// What CTF 2 names its classes with; each part may be missing, and is in CTF 1.8.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose names these are.
+    pub namespace: Option<String>,
+    /// The name, where the class has no other place for it.
+    pub name: Option<String>,
+    /// What tells it from others of the same name.
+    pub uid: Option<String>,
 }
 
 /// The value of an environment entry.
@@ -93,8 +115,24 @@ pub struct ClockClass {
     pub offset_seconds: i64,
     /// Ticks to be added to `offset_seconds`.
     pub offset: u64,
-    /// Whether the origin is the same for all traces with this clock.
+    /// Whether the origin is the same for all traces with this clock. In CTF 2:
+    /// whether it is the Unix epoch.
     pub absolute: bool,
+    /// What CTF 2 says of it beyond that.
+    pub more: ClockDetails,
+}
+
+/// What CTF 2 says of a clock beyond CTF 1.8.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClockDetails {
+    /// Its id in the metadata, where that is not its name.
+    pub id: Option<String>,
+    /// Namespace and uid; the name is the clock's.
+    pub identity: Identity,
+    /// Systematic error in ticks.
+    pub accuracy: Option<u64>,
+    /// Where its ticks are counted from, if not from the Unix epoch.
+    pub origin: Option<Identity>,
 }
 
 impl ClockClass {
@@ -109,6 +147,7 @@ impl ClockClass {
             offset_seconds: 0,
             offset: 0,
             absolute: false,
+            more: ClockDetails::default(),
         }
     }
 
@@ -141,6 +180,10 @@ impl ClockClass {
 pub struct StreamClass {
     /// The `stream_id` in packet headers.
     pub id: u64,
+    /// Its name in CTF 2.
+    pub identity: Identity,
+    /// The name of its clock in CTF 2; in CTF 1.8 fields say so.
+    pub clock: Option<String>,
     /// What follows the packet header.
     pub packet_context: Option<StructClass>,
     /// What each event starts with.
@@ -149,6 +192,8 @@ pub struct StreamClass {
     pub event_context: Option<StructClass>,
     /// Kinds of events.
     pub events: Vec<EventClass>,
+    /// Namespaces and uids of events in CTF 2, by their ids; only of those that have one.
+    pub event_identities: BTreeMap<u64, Identity>,
 }
 
 /// A kind of event.

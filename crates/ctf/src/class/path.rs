@@ -47,20 +47,24 @@ pub struct FieldPath {
     /// The scope the path starts from; none for a path relative to the
     /// enclosing structures, the innermost first.
     pub scope: Option<Scope>,
-    /// Names of fields (and of variant options) to go down through.
+    /// Names of fields (and of variant options) to go down through. By the rules
+    /// of CTF 2 options, elements and optional fields are gone through unnamed.
     pub names: Vec<String>,
+    /// By the rules of CTF 2: how many structures to go up from the one around,
+    /// 0 in a path with a scope. None by the rules of CTF 1.8.
+    pub parents: Option<u32>,
 }
 
 impl FieldPath {
     /// A field that stands before the referring one, in the same structure or
     /// in one around it.
     pub fn relative(name: impl Into<String>) -> Self {
-        Self { scope: None, names: vec![name.into()] }
+        Self { scope: None, names: vec![name.into()], parents: None }
     }
 
     /// A field of a scope.
     pub fn absolute<S: Into<String>>(scope: Scope, names: impl IntoIterator<Item = S>) -> Self {
-        Self { scope: Some(scope), names: names.into_iter().map(Into::into).collect() }
+        Self { scope: Some(scope), names: names.into_iter().map(Into::into).collect(), parents: None }
     }
 }
 
@@ -68,6 +72,9 @@ impl std::fmt::Display for FieldPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(scope) = self.scope {
             write!(f, "{}.", scope.tsdl())?;
+        }
+        for _ in 0..self.parents.unwrap_or(0) {
+            f.write_str("..")?;
         }
         f.write_str(&self.names.join("."))
     }

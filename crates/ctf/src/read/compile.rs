@@ -6,11 +6,14 @@
 use std::collections::HashMap;
 
 use super::error::PlanError;
-use super::plan::{Int, Kind, Node, Variant};
-use super::resolve::{ELEMENT, Place, resolve};
+use super::plan::{Int, Kind, Node, Optional, Variant};
+use super::resolve::{ELEMENT, Place, Target, resolve};
 use super::scopes::Scopes;
 use crate::bits::align_up;
-use crate::class::{EnumClass, Field, FieldClass, FieldPath, IntegerClass, Scope, StructClass, VariantClass};
+use crate::class::{
+    BlobLength, Encoding, EnumClass, Field, FieldClass, FieldPath, IntegerClass, OptionalClass, Role, Scope,
+    StructClass, VariantClass,
+};
 
 /// Deeper fields than this are refused, so that recursion is bounded.
 const MAX_DEPTH: u32 = 80;
@@ -19,16 +22,22 @@ const MAX_DEPTH: u32 = 80;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots {
     map: HashMap<Place, u32>,
+    count: u32,
 }
 
 impl Slots {
     pub fn len(&self) -> usize {
-        self.map.len()
+        self.count as usize
     }
 
-    fn want(&mut self, place: Place) {
-        let next = self.map.len() as u32;
-        self.map.entry(place).or_insert(next);
+    /// One slot for fields of which an event has one.
+    fn want(&mut self, places: Vec<Place>) {
+        let known = places.iter().find_map(|place| self.map.get(place).copied());
+        let slot = known.unwrap_or(self.count);
+        for place in places {
+            self.map.entry(place).or_insert(slot);
+            self.count = self.count.max(slot + 1);
+        }
     }
 }
 
@@ -67,6 +76,19 @@ impl<'c> Compiler<'c, '_> {
                 self.collect_reference(&c.length, at, last)?;
                 return self.collect_element(&c.element, at, last);
             }
+            FieldClass::Optional(c) => {
+                self.collect_reference(&c.selector, at, last)?;
+                at.indexes.push(0);
+                let result = self.collect_field(&c.class, at, last);
+                at.indexes.pop();
+                return result;
+            }
+            FieldClass::Blob(c) => {
+                return match &c.length {
+                    BlobLength::Dynamic(length) => self.collect_reference(length, at, last),
+                    BlobLength::Static(_) => Ok(()),
+                };
+            }
             _ => return Ok(()),
         };
         if let Some(reference) = reference {
@@ -93,18 +115,45 @@ impl<'c> Compiler<'c, '_> {
     }
 
     fn collect_reference(&mut self, path: &FieldPath, at: &Place, last: Scope) -> Result<(), PlanError> {
-        let (target, _) = self.target(path, at)?;
-        if target.scope <= last {
-            self.slots.want(target);
-        }
+        let targets = self.targets(path, at)?.into_iter();
+        self.slots.want(targets.map(|(place, _)| place).filter(|place| place.scope <= last).collect());
         Ok(())
     }
 
-    fn target(&self, path: &FieldPath, at: &Place) -> Result<(Place, &'c FieldClass), PlanError> {
-        resolve(&self.scopes, at, path).ok_or_else(|| PlanError::Unresolved {
-            place: self.scopes.place(at.scope),
-            reference: path.to_string(),
-        })
+    /// The fields that a path refers to: one at least.
+    fn targets(&self, path: &FieldPath, at: &Place) -> Result<Vec<Target<'c>>, PlanError> {
+        let targets = resolve(&self.scopes, at, path);
+        if targets.is_empty() {
+            let place = self.scopes.place(at.scope);
+            return Err(PlanError::Unresolved { place, reference: path.to_string() });
+        }
+        Ok(targets)
+    }
+
+    /// The slot of the fields that a path refers to, and whether they are signed;
+    /// none if they cannot serve as what `fits` asks for.
+    fn slot(
+        &self,
+        path: &FieldPath,
+        at: &Place,
+        role: &'static str,
+        fits: impl Fn(&FieldClass) -> bool,
+    ) -> Result<(u32, bool), PlanError> {
+        let mut found = None;
+        for (target, class) in self.targets(path, at)? {
+            let signed = match class {
+                FieldClass::Integer(c) => c.signed,
+                FieldClass::Enum(c) => c.container.signed,
+                _ => return Err(self.wrong_target(path, at, role)),
+            };
+            let slot = self.slots.map.get(&target).copied();
+            let this = slot.filter(|_| fits(class)).map(|slot| (slot, signed));
+            if this.is_none() || found.is_some() && found != this {
+                return Err(self.wrong_target(path, at, role));
+            }
+            found = this;
+        }
+        found.ok_or_else(|| self.wrong_target(path, at, role))
     }
 
     /// Compiles a scope; none where the metadata has none.
@@ -124,8 +173,8 @@ impl<'c> Compiler<'c, '_> {
         let mut offsets = Vec::with_capacity(nodes.len());
         for node in &nodes {
             let start = offset.and_then(|o| align_up(o, node.align));
-            // A variant's options may have greater alignments than itself.
-            let start = start.filter(|_| !matches!(node.kind, Kind::Variant(_)));
+            // What a variant or an optional field has in it may be aligned more than itself.
+            let start = start.filter(|_| !matches!(node.kind, Kind::Variant(_) | Kind::Optional(_)));
             offsets.push(start);
             offset = start.zip(node.fixed).and_then(|(start, size)| start.checked_add(size));
         }
@@ -150,31 +199,39 @@ impl<'c> Compiler<'c, '_> {
             FieldClass::Float(c) => {
                 let bits = if c.size() == 32 || c.size() == 64 { c.size() } else { 0 };
                 self.check(name, at, bits, c.align)?;
-                let kind = Kind::Float { bits, order: c.byte_order };
+                let kind = Kind::Float { bits, order: c.byte_order, reversed: c.reversed };
                 Ok(Node { align: c.align, fixed: Some(u64::from(bits)), active: false, kind })
             }
-            FieldClass::String(_) => Ok(Node { align: 8, fixed: None, active: false, kind: Kind::Str }),
+            FieldClass::String(c) => Ok(bytes(8, None, Kind::Str { unit: c.encoding.unit() })),
             FieldClass::Struct(c) => self.structure(c, name, at),
-            FieldClass::Array(c) if c.element.is_character() => {
-                let fixed = c.len.checked_mul(8);
-                Ok(Node { align: 8, fixed, active: false, kind: Kind::Text { len: c.len } })
-            }
             FieldClass::Array(c) => {
+                self.check(name, at, 1, c.min_align)?;
+                if let Some(unit) = c.element.character().map(Encoding::unit) {
+                    let kind = Kind::Text { len: c.len, unit };
+                    return Ok(bytes(c.min_align, c.len.checked_mul(8), kind));
+                }
                 let element = Box::new(self.element(&c.element, name, at)?);
                 let fixed = array_size(c.len, &element);
-                let (align, active) = (element.align, element.active);
+                let (align, active) = (element.align.max(c.min_align), element.active);
                 Ok(Node { align, fixed, active, kind: Kind::Array { len: c.len, element } })
             }
             FieldClass::Sequence(c) => {
                 let slot = self.length(&c.length, at)?;
-                if c.element.is_character() {
-                    let kind = Kind::TextSequence { slot };
-                    return Ok(Node { align: 8, fixed: None, active: false, kind });
+                self.check(name, at, 1, c.min_align)?;
+                if let Some(unit) = c.element.character().map(Encoding::unit) {
+                    return Ok(bytes(c.min_align, None, Kind::TextSequence { slot, unit }));
                 }
                 let element = Box::new(self.element(&c.element, name, at)?);
-                let (align, active) = (element.align, element.active);
+                let (align, active) = (element.align.max(c.min_align), element.active);
                 Ok(Node { align, fixed: None, active, kind: Kind::Sequence { slot, element } })
             }
+            FieldClass::Blob(c) => Ok(match &c.length {
+                BlobLength::Static(len) => bytes(8, len.checked_mul(8), Kind::Text { len: *len, unit: 0 }),
+                BlobLength::Dynamic(length) => {
+                    bytes(8, None, Kind::TextSequence { slot: self.length(length, at)?, unit: 0 })
+                }
+            }),
+            FieldClass::Optional(c) => self.optional(c, name, at),
             FieldClass::Variant(c) => self.variant(c, at),
         }
     }
@@ -189,48 +246,77 @@ impl<'c> Compiler<'c, '_> {
     fn integer(&self, c: &IntegerClass, name: &str, at: &Place) -> Result<Node, PlanError> {
         let bits = if c.size <= 64 { c.size } else { 0 };
         self.check(name, at, bits, c.align)?;
-        let is_end = at.scope == Scope::PacketContext && name == "timestamp_end";
+        let roles = Roles18 { by_name: self.scopes.trace.major < 2, class: c, name };
+        let is_end = at.scope == Scope::PacketContext
+            && roles.is(Role::PacketEndDefaultClockTimestamp, "timestamp_end")
+            && !c.roles.has(Role::DefaultClockTimestamp);
         let int = Int {
             bits,
             signed: c.signed,
             order: c.byte_order,
+            reversed: c.reversed,
             slot: self.slots.map.get(at).copied(),
             // The end of a packet is a time too, but not yet.
             clock: c.clock.is_some() && c.clock.as_deref() == self.clock && !is_end,
-            event_id: at.scope == Scope::EventHeader && name == "id",
+            event_id: at.scope == Scope::EventHeader && roles.is(Role::EventRecordClassId, "id"),
         };
         let active = int.slot.is_some() || int.clock || int.event_id;
+        if c.variable {
+            return Ok(Node { align: c.align.max(8), fixed: None, active, kind: Kind::Leb(int) });
+        }
         Ok(Node { align: c.align, fixed: Some(u64::from(bits)), active, kind: Kind::Int(int) })
     }
 
     fn length(&self, path: &FieldPath, at: &Place) -> Result<u32, PlanError> {
-        let (target, class) = self.target(path, at)?;
-        match class {
-            FieldClass::Integer(c) if !c.signed => {}
-            FieldClass::Enum(c) if !c.container.signed => {}
-            _ => return Err(self.wrong_target(path, at, "length")),
-        }
-        self.slots.map.get(&target).copied().ok_or_else(|| self.wrong_target(path, at, "length"))
+        let unsigned = |class: &FieldClass| match class {
+            FieldClass::Integer(c) => !c.signed,
+            FieldClass::Enum(c) => !c.container.signed,
+            _ => false,
+        };
+        self.slot(path, at, "length", unsigned).map(|(slot, _)| slot)
+    }
+
+    /// The slots that fields inside of a place write.
+    fn inside(&self, at: &Place) -> Vec<u32> {
+        let inside = |p: &Place| p.scope == at.scope && p.indexes.starts_with(&at.indexes);
+        self.slots.map.iter().filter(|(p, _)| inside(p)).map(|(_, &s)| s).collect()
     }
 
     fn variant(&self, c: &'c VariantClass, at: &mut Place) -> Result<Node, PlanError> {
-        let (target, class) = self.target(&c.tag, at)?;
-        let FieldClass::Enum(tag) = class else {
-            return Err(self.wrong_target(&c.tag, at, "tag"));
+        let (slot, tag_signed, ranges) = match &c.ranges {
+            Some(ranges) => {
+                let (slot, signed) = self.slot(&c.tag, at, "tag", |_| true)?;
+                let known = ranges.iter().filter(|r| r.option < c.options.len());
+                (slot, signed, known.map(|r| (r.start, r.end, r.option)).collect())
+            }
+            None => {
+                let is_enum = |class: &FieldClass| matches!(class, FieldClass::Enum(_));
+                let (slot, signed) = self.slot(&c.tag, at, "tag", is_enum)?;
+                let targets = self.targets(&c.tag, at)?;
+                let Some((_, FieldClass::Enum(tag))) = targets.first() else {
+                    return Err(self.wrong_target(&c.tag, at, "tag"));
+                };
+                (slot, signed, ranges(tag, c))
+            }
         };
-        let slot = self.slots.map.get(&target).copied();
-        let slot = slot.ok_or_else(|| self.wrong_target(&c.tag, at, "tag"))?;
-        let inside = |p: &Place| p.scope == at.scope && p.indexes.starts_with(&at.indexes);
-        let slots = self.slots.map.iter().filter(|(p, _)| inside(p)).map(|(_, &s)| s).collect();
+        let slots = self.inside(at);
         let options = self.children(&c.options, at)?;
         let active = options.iter().any(|n: &Node| n.active);
-        let kind = Kind::Variant(Variant {
-            slot,
-            tag_signed: tag.container.signed,
-            ranges: ranges(tag, c),
-            options,
-            slots,
-        });
+        let kind = Kind::Variant(Variant { slot, tag_signed, ranges, options, slots });
+        Ok(Node { align: 1, fixed: None, active, kind })
+    }
+
+    fn optional(&self, c: &'c OptionalClass, name: &str, at: &mut Place) -> Result<Node, PlanError> {
+        let (slot, signed) = self.slot(&c.selector, at, "selector", |_| true)?;
+        let slots = self.inside(at);
+        at.indexes.push(0);
+        let inner = self.node(&c.class, name, at);
+        at.indexes.pop();
+        let inner = Box::new(inner?);
+        let truth = || vec![(i128::MIN, -1), (1, i128::MAX)];
+        let ranges = c.ranges.clone().unwrap_or_else(truth);
+        let active = inner.active;
+        let kind = Kind::Optional(Optional { slot, signed, ranges, inner, slots });
         Ok(Node { align: 1, fixed: None, active, kind })
     }
 
@@ -247,6 +333,24 @@ impl<'c> Compiler<'c, '_> {
     }
 }
 
+/// What an integer says to the reader: by its name, or by its roles.
+struct Roles18<'a> {
+    by_name: bool,
+    class: &'a IntegerClass,
+    name: &'a str,
+}
+
+impl Roles18<'_> {
+    fn is(&self, role: Role, name: &str) -> bool {
+        if self.by_name { self.name == name } else { self.class.roles.has(role) }
+    }
+}
+
+/// The node of bytes that leave nothing behind.
+fn bytes(align: u32, fixed: Option<u64>, kind: Kind) -> Node {
+    Node { align: align.max(8), fixed, active: false, kind }
+}
+
 /// Bits of an array of fixed-size elements.
 fn array_size(len: u64, element: &Node) -> Option<u64> {
     let size = element.fixed?;
@@ -258,7 +362,7 @@ fn array_size(len: u64, element: &Node) -> Option<u64> {
 
 /// The options by the values of the tag. Some writers put the `_` of an
 /// identifier into the label as well, others do not.
-fn ranges(tag: &EnumClass, variant: &VariantClass) -> Vec<(i128, i128, usize)> {
+pub(crate) fn ranges(tag: &EnumClass, variant: &VariantClass) -> Vec<(i128, i128, usize)> {
     let option = |label: &str| {
         let options = &variant.options;
         let bare = |name: &str| name.strip_prefix('_').map(str::to_owned);

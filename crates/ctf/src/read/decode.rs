@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::clock;
 use super::error::DecodeError;
-use super::plan::{Int, Kind, Node, Variant};
-use crate::bits::{align_up, find_nul, get, sign_extend};
+use super::plan::{Int, Kind, Node, Optional, Variant};
+use crate::bits::{align_up, find_nul, get, reverse, sign_extend};
 
 /// How many elements without a bit one event may have: a length field could
 /// claim 2^64 of them, and nothing in the bytes would ever contradict it.
@@ -70,20 +70,57 @@ impl<'t> Decoder<'t, '_> {
     /// An integer's bits, its sign extended to all 64.
     #[inline]
     pub fn int(&mut self, int: &Int) -> Result<u64, DecodeError> {
-        let raw = self.raw(int.bits, int.order)?;
+        let mut raw = self.raw(int.bits, int.order)?;
+        if int.reversed {
+            raw = reverse(raw, int.bits);
+        }
         let value = if int.signed { sign_extend(raw, int.bits) as u64 } else { raw };
+        self.leave(int, value, raw, int.bits);
+        Ok(value)
+    }
+
+    /// An integer in LEB128.
+    pub fn leb(&mut self, int: &Int) -> Result<u64, DecodeError> {
+        let at = self.pos;
+        let (mut value, mut bits) = (0, 0);
+        loop {
+            let byte = self.raw(8, crate::class::ByteOrder::Little)?;
+            let part = byte & 0x7f;
+            value |= part << bits;
+            bits += 7;
+            if bits == 70 {
+                // Of the tenth byte there is room for one bit.
+                let fits = part <= 1 && !int.signed || int.signed && (part == 0 || part == 0x7f);
+                if !fits || byte > 0x7f {
+                    return Err(DecodeError::TooLong { at });
+                }
+            }
+            if byte <= 0x7f {
+                break;
+            }
+        }
+        let raw = value;
+        if int.signed {
+            value = sign_extend(value, bits) as u64;
+        }
+        self.leave(int, value, raw, bits);
+        Ok(value)
+    }
+
+    /// Leaves behind what an integer of so many bits means to others.
+    #[inline]
+    fn leave(&self, int: &Int, value: u64, raw: u64, bits: u32) {
         if let Some(slot) = int.slot {
             self.set(slot, Some(value));
         }
         if self.live {
             if int.clock {
-                self.state.clock.set(clock::update(self.state.clock.get(), raw, int.bits));
+                self.state.clock.set(clock::update(self.state.clock.get(), raw, bits));
             }
             if int.event_id {
                 self.state.event_id.set(Some(value));
             }
         }
-        Ok(value)
     }
 
     fn set(&self, slot: u32, value: Option<u64>) {
@@ -97,25 +134,25 @@ impl<'t> Decoder<'t, '_> {
         value.ok_or(DecodeError::Unset { at: self.pos })
     }
 
-    /// A NUL-terminated string, without its NUL.
-    pub fn string(&mut self) -> Result<&'t [u8], DecodeError> {
+    /// A string ended by a zero of `unit` bytes, without it.
+    pub fn string(&mut self, unit: usize) -> Result<&'t [u8], DecodeError> {
         self.align(8)?;
         let at = self.pos;
         let end = usize::try_from(self.end / 8).unwrap_or(usize::MAX).min(self.data.len());
         let start = usize::try_from(at / 8).unwrap_or(usize::MAX);
         let rest = self.data.get(start..end).unwrap_or(&[]);
-        let len = find_nul(rest).ok_or(DecodeError::Unterminated { at })?;
-        self.pos = at + (len as u64 + 1) * 8;
+        let len = find_zero(rest, unit).ok_or(DecodeError::Unterminated { at })?;
+        self.pos = at + (len as u64 + unit as u64) * 8;
         Ok(&rest[..len])
     }
 
-    /// `len` bytes of text, up to the first NUL.
-    pub fn text(&mut self, len: u64) -> Result<&'t [u8], DecodeError> {
+    /// `len` bytes of text, up to the first zero of `unit` bytes; all for 0.
+    pub fn text(&mut self, len: u64, unit: usize) -> Result<&'t [u8], DecodeError> {
         self.align(8)?;
         let start = self.bump(len.checked_mul(8).ok_or_else(|| self.past_end(u64::MAX))?)? / 8;
         let range = usize::try_from(start).ok().zip(usize::try_from(start + len).ok());
         let bytes = range.and_then(|(start, end)| self.data.get(start..end)).unwrap_or(&[]);
-        let len = find_nul(bytes).unwrap_or(bytes.len());
+        let len = find_zero(bytes, unit).unwrap_or(bytes.len());
         Ok(&bytes[..len])
     }
 
@@ -128,6 +165,16 @@ impl<'t> Decoder<'t, '_> {
         }
         let hit = variant.ranges.iter().find(|(start, end, _)| *start <= tag && tag <= *end);
         hit.map(|&(_, _, option)| option).ok_or(DecodeError::NoOption { tag, at: self.pos })
+    }
+
+    /// Whether an optional field is there.
+    pub fn present(&mut self, optional: &Optional) -> Result<bool, DecodeError> {
+        let raw = self.slot(optional.slot)?;
+        let value = if optional.signed { i128::from(raw as i64) } else { i128::from(raw) };
+        for &slot in &optional.slots {
+            self.set(slot, None);
+        }
+        Ok(optional.ranges.iter().any(|&(start, end)| start <= value && value <= end))
     }
 
     /// To be called after each element that began at `before`.
@@ -161,21 +208,37 @@ impl<'t> Decoder<'t, '_> {
                 self.align(node.align)?;
                 self.bump(u64::from(*bits)).map(drop)
             }
-            Kind::Str => self.string().map(drop),
+            Kind::Leb(int) => {
+                self.align(node.align)?;
+                self.leb(int).map(drop)
+            }
+            Kind::Str { unit } => self.string(*unit).map(drop),
             Kind::Struct { nodes, .. } => {
                 self.align(node.align)?;
                 nodes.iter().try_for_each(|node| self.skip(node))
             }
-            Kind::Text { len } => self.text(*len).map(drop),
-            Kind::TextSequence { slot } => {
-                let len = self.slot(*slot)?;
-                self.text(len).map(drop)
+            Kind::Text { len, unit } => {
+                self.align(node.align)?;
+                self.text(*len, *unit).map(drop)
             }
-            Kind::Array { len, element } => self.elements(*len, element),
+            Kind::TextSequence { slot, unit } => {
+                let len = self.slot(*slot)?;
+                self.align(node.align)?;
+                self.text(len, *unit).map(drop)
+            }
+            Kind::Array { len, element } => {
+                self.align(node.align)?;
+                self.elements(*len, element)
+            }
             Kind::Sequence { slot, element } => {
                 let len = self.slot(*slot)?;
+                self.align(node.align)?;
                 self.elements(len, element)
             }
+            Kind::Optional(optional) => match self.present(optional)? {
+                true => self.skip(&optional.inner),
+                false => Ok(()),
+            },
             Kind::Variant(variant) => {
                 let option = self.option(variant)?;
                 self.skip(&variant.options[option])
@@ -199,5 +262,15 @@ impl<'t> Decoder<'t, '_> {
             self.progress(before)?;
         }
         Ok(())
+    }
+}
+
+/// How many bytes stand before the first zero of `unit` bytes, which stands at a
+/// multiple of that; none if there is none.
+fn find_zero(data: &[u8], unit: usize) -> Option<usize> {
+    match unit {
+        0 => None,
+        1 => find_nul(data),
+        _ => data.chunks_exact(unit).position(|c| c.iter().all(|&b| b == 0)).map(|n| n * unit),
     }
 }

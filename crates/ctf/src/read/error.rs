@@ -21,8 +21,8 @@ pub enum OpenError {
     /// Metadata that cannot be understood.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// Another version of CTF than 1.8.
-    #[error("CTF version {major}.{minor} instead of 1.8")]
+    /// Another version of CTF than 1.8 and 2.0.
+    #[error("CTF version {major}.{minor} instead of 1.8 or 2.0")]
     Version {
         /// Its major number.
         major: u64,
@@ -46,7 +46,7 @@ pub enum PlanError {
         /// The reference.
         reference: String,
     },
-    /// A length that is no unsigned integer, or a tag that is no enumeration.
+    /// A length that is no unsigned integer, or a tag that is no enumeration (in CTF 2 no integer).
     #[error("{place}: {reference:?} cannot serve as a {role}")]
     WrongTarget {
         /// The scope, with the event's name where it belongs to one.
@@ -108,6 +108,12 @@ pub enum DecodeError {
     #[error("the length or tag needed at bit {at} was not in the event")]
     Unset {
         /// Where it is needed.
+        at: u64,
+    },
+    /// An integer in LEB128 of more than 64 bits.
+    #[error("integer of more than 64 bits at bit {at}")]
+    TooLong {
+        /// Where it starts.
         at: u64,
     },
     /// An array of very many elements without a bit.

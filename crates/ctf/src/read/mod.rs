@@ -16,6 +16,7 @@ mod frames;
 mod map;
 mod merge;
 mod packet;
+mod parts;
 mod plan;
 mod quick;
 mod resolve;
@@ -25,6 +26,14 @@ mod steps;
 mod stream;
 mod trace;
 mod visit;
+
+/// What the printer of CTF 2 metadata needs to know, too.
+pub(crate) mod internal {
+    pub(crate) use super::compile::ranges;
+    pub(crate) use super::resolve::{ELEMENT, Place, resolve};
+    pub(crate) use super::scopes::Scopes;
+    pub(crate) use super::trace::clock_of;
+}
 
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;

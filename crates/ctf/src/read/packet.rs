@@ -6,7 +6,7 @@ use super::error::{DecodeError, PacketDamage};
 use super::plan::Node;
 use super::trace::Trace;
 use super::visit::{FieldRef, FieldVisitor};
-use crate::class::{FieldClass, PACKET_MAGIC, StructClass};
+use crate::class::{FieldClass, PACKET_MAGIC, Role, StructClass};
 use crate::value::Scalar;
 
 /// What the head of a packet says.
@@ -65,6 +65,8 @@ pub(super) struct BadHead {
 /// The fields with a meaning of their own.
 #[derive(Default)]
 struct Facts {
+    /// Whether names tell the meaning, as in CTF 1.8, or roles.
+    by_name: bool,
     numbers: Vec<(&'static str, u64, u32)>,
     uuid: Vec<u8>,
     in_uuid: bool,
@@ -85,6 +87,22 @@ const KNOWN: [&str; 11] = [
     "uuid",
 ];
 
+/// What CTF 1.8 calls the field with a role.
+fn name_of(role: Role) -> Option<&'static str> {
+    Some(match role {
+        Role::PacketMagicNumber => "magic",
+        Role::DataStreamClassId => "stream_id",
+        Role::DataStreamId => "stream_instance_id",
+        Role::PacketTotalLength => "packet_size",
+        Role::PacketContentLength => "content_size",
+        Role::DefaultClockTimestamp => "timestamp_begin",
+        Role::PacketEndDefaultClockTimestamp => "timestamp_end",
+        Role::DiscardedEventRecordCounterSnapshot => "events_discarded",
+        Role::PacketSequenceNumber => "packet_seq_num",
+        Role::MetadataStreamUuid | Role::EventRecordClassId => return None,
+    })
+}
+
 impl Facts {
     /// The value of a field and its size in bits.
     fn sized(&self, name: &str) -> Option<(u64, u32)> {
@@ -98,18 +116,29 @@ impl Facts {
 
 impl<'t> FieldVisitor<'t> for Facts {
     fn scalar(&mut self, field: FieldRef<'t>, value: Scalar<'t>) {
+        if let (FieldClass::Blob(class), Scalar::Bytes(bytes)) = (field.class, value)
+            && class.roles.has(Role::MetadataStreamUuid)
+        {
+            self.uuid = bytes.to_vec();
+        }
         let Some(value) = value.as_u64() else { return };
-        if self.in_uuid {
+        let class = match field.class {
+            FieldClass::Integer(c) => c,
+            FieldClass::Enum(c) => &c.container,
+            _ => return,
+        };
+        if !self.by_name {
+            let names = class.roles.iter().filter_map(name_of);
+            self.numbers.extend(names.map(|name| (name, value, class.size)));
+            if field.name == "cpu_id" && self.depth == 0 {
+                self.numbers.push(("cpu_id", value, class.size));
+            }
+        } else if self.in_uuid {
             self.uuid.push(value as u8);
         } else if self.depth == 0
             && let Some(name) = KNOWN.into_iter().find(|n| *n == field.name)
         {
-            let bits = match field.class {
-                FieldClass::Integer(c) => c.size,
-                FieldClass::Enum(c) => c.container.size,
-                _ => return,
-            };
-            self.numbers.push((name, value, bits));
+            self.numbers.push((name, value, class.size));
         }
     }
 
@@ -182,7 +211,7 @@ pub(super) fn head(
     state.slots.iter().for_each(|slot| slot.set(None));
 
     let class = trace.class();
-    let mut facts = Facts::default();
+    let mut facts = Facts { by_name: class.major < 2, ..Facts::default() };
     let first = |live| Decoder { data, pos: 0, end: available, state, live, empty: 0 };
     decode(&mut first(false), class.packet_header.as_ref(), trace.header.as_ref(), &mut facts)
         .map_err(short)?;

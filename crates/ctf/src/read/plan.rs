@@ -20,14 +20,40 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Kind {
     Int(Int),
-    Float { bits: u32, order: ByteOrder },
-    Str,
-    Struct { nodes: Vec<Node>, offsets: Vec<Option<u64>> },
-    Text { len: u64 },
-    TextSequence { slot: u32 },
-    Array { len: u64, element: Box<Node> },
-    Sequence { slot: u32, element: Box<Node> },
+    /// In LEB128.
+    Leb(Int),
+    Float {
+        bits: u32,
+        order: ByteOrder,
+        reversed: bool,
+    },
+    /// Ended by a zero of so many bytes.
+    Str {
+        unit: usize,
+    },
+    Struct {
+        nodes: Vec<Node>,
+        offsets: Vec<Option<u64>>,
+    },
+    /// Bytes up to a zero of `unit` bytes; all of them for 0.
+    Text {
+        len: u64,
+        unit: usize,
+    },
+    TextSequence {
+        slot: u32,
+        unit: usize,
+    },
+    Array {
+        len: u64,
+        element: Box<Node>,
+    },
+    Sequence {
+        slot: u32,
+        element: Box<Node>,
+    },
     Variant(Variant),
+    Optional(Optional),
 }
 
 /// An integer, also that of an enumeration.
@@ -36,6 +62,7 @@ pub(super) struct Int {
     pub bits: u32,
     pub signed: bool,
     pub order: ByteOrder,
+    pub reversed: bool,
     pub slot: Option<u32>,
     pub clock: bool,
     pub event_id: bool,
@@ -49,5 +76,16 @@ pub(super) struct Variant {
     pub ranges: Vec<(i128, i128, usize)>,
     pub options: Vec<Node>,
     /// Slots written by the options: unset until one of them is chosen.
+    pub slots: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Optional {
+    pub slot: u32,
+    pub signed: bool,
+    /// First and last value with which it is there.
+    pub ranges: Vec<(i128, i128)>,
+    pub inner: Box<Node>,
+    /// Slots written inside: unset where it is not there.
     pub slots: Vec<u32>,
 }

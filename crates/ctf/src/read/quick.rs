@@ -1,20 +1,40 @@
 //! The quick way past an event: what hetrace writes, and most that is like it.
 //!
-//! It takes whole bytes throughout: a header of plain integers, contexts of fixed
+//! It takes whole bytes throughout: a header of plain integers (LTTng's too), contexts of fixed
 //! size, and a payload of [`Steps`]. Where anything else comes, or something is
 //! wrong, it gives up, having done nothing that counts, and the long way is taken.
 
+use std::ops::RangeInclusive;
+
 use super::clock;
 use super::decode::State;
-use super::plan::{Int, Kind, Node};
+use super::plan::{Int, Kind, Node, Variant};
 use super::steps::{Steps, whole_bytes};
-use crate::bits::mask;
+use crate::bits::{align_up, mask};
 use crate::class::ByteOrder;
 
-/// An event header of plain unsigned integers, none of which is a length or a
-/// tag: only the id and the time are looked at.
-#[derive(Clone, Copy, Debug)]
+/// An event header of plain unsigned integers, of which only the id and the time
+/// are looked at. It may end in a variant of such integers that one of those before
+/// chooses: this is how LTTng shortens the headers of most events.
+#[derive(Debug)]
 pub(super) struct QuickHeader {
+    tag: Option<Tag>,
+    /// The only form, or the first.
+    main: Form,
+    others: Vec<(RangeInclusive<u64>, Form)>,
+}
+
+/// What chooses a form, and the values that choose the first.
+#[derive(Debug)]
+struct Tag {
+    part: Part,
+    slot: u32,
+    main: RangeInclusive<u64>,
+}
+
+/// A header whose fields all have their places.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
     /// Its size.
     pub bytes: usize,
     id: Part,
@@ -31,32 +51,117 @@ struct Part {
     bits: u32,
 }
 
+/// The fields found so far, the last ones of those that come again.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    id: Option<Part>,
+    clock: Option<Part>,
+    /// The slot that one of them is to be left in.
+    tag: Option<(u32, Part)>,
+}
+
 impl QuickHeader {
     pub fn of(node: &Node) -> Option<Self> {
         let Kind::Struct { nodes, offsets } = &node.kind else {
             return None;
         };
-        let bytes = whole_bytes(node.fixed?).filter(|&bytes| bytes > 0)?;
         if node.align != 8 {
             return None;
         }
-        let (mut id, mut clock) = (None, None);
+        if let Some((last, plain)) = nodes.split_last()
+            && let Kind::Variant(variant) = &last.kind
+        {
+            return Self::chosen(plain, offsets, variant);
+        }
+        let mut found = Found::default();
+        let end = found.plain(nodes, offsets, 0)?;
+        match found.tag {
+            None => Some(Self { tag: None, main: found.form(end)?, others: Vec::new() }),
+            Some(_) => None,
+        }
+    }
+
+    fn chosen(plain: &[Node], offsets: &[Option<u64>], variant: &Variant) -> Option<Self> {
+        let mut before = Found::default();
+        let start = before.plain(plain, offsets, 0)?;
+        let (slot, part) = before.tag?;
+        if slot != variant.slot || variant.tag_signed || !variant.slots.is_empty() {
+            return None;
+        }
+        let mut forms = variant.ranges.iter().map(|&(first, last, option)| {
+            let option = variant.options.get(option)?;
+            let Kind::Struct { nodes, offsets } = &option.kind else {
+                return None;
+            };
+            if option.align > 8 {
+                return None;
+            }
+            let mut found = Found { tag: None, ..before };
+            let end = found.plain(nodes, offsets, align_up(start, option.align)?)?;
+            let known = found.tag.is_none().then(|| found.form(end))??;
+            let range = u64::try_from(first.max(0)).ok()?..=u64::try_from(last).ok()?;
+            Some((range, known))
+        });
+        let (main, form) = forms.next()??;
+        let others = forms.collect::<Option<Vec<_>>>()?;
+        Some(Self { tag: Some(Tag { part, slot, main }), main: form, others })
+    }
+
+    /// The form of the header that `data` has at `at`. Leaves the tag in its slot,
+    /// as the long way does.
+    #[inline]
+    pub fn form(&self, data: &[u8], at: usize, state: &State) -> Option<&Form> {
+        let Some(tag) = &self.tag else {
+            return Some(&self.main);
+        };
+        let value = tag.part.get(data, at)?;
+        state.slots.get(tag.slot as usize)?.set(Some(value));
+        if tag.main.contains(&value) { Some(&self.main) } else { self.other(value) }
+    }
+
+    #[cold]
+    fn other(&self, value: u64) -> Option<&Form> {
+        self.others.iter().find(|(range, _)| range.contains(&value)).map(|(_, form)| form)
+    }
+}
+
+impl Found {
+    /// Takes in the fields of a structure that starts at bit `start`; gives its end.
+    fn plain(&mut self, nodes: &[Node], offsets: &[Option<u64>], start: u64) -> Option<u64> {
+        let mut end = start;
         for (node, offset) in nodes.iter().zip(offsets) {
             let Kind::Int(int) = &node.kind else {
                 return None;
             };
-            let part = Part::of(int, (*offset)?);
-            if int.signed
-                || int.slot.is_some()
-                || (int.event_id && id.replace(part?).is_some())
-                || (int.clock && clock.replace(part?).is_some())
+            if int.signed || int.reversed {
+                return None;
+            }
+            let at = start.checked_add((*offset)?)?;
+            let part = Part::of(int, at);
+            if let Some(slot) = int.slot
+                && self.tag.replace((slot, part?)).is_some()
             {
                 return None;
             }
+            if int.event_id {
+                self.id = Some(part?);
+            }
+            // Each reading of the clock goes on from the one before.
+            if int.clock && self.clock.replace(part?).is_some() {
+                return None;
+            }
+            end = at.checked_add(int.bits.into())?;
         }
-        Some(Self { bytes, id: id?, clock })
+        Some(end)
     }
 
+    fn form(&self, end: u64) -> Option<Form> {
+        let bytes = whole_bytes(end).filter(|&bytes| bytes > 0)?;
+        Some(Form { bytes, id: self.id?, clock: self.clock })
+    }
+}
+
+impl Form {
     /// The id of the header that `data` has at `at`.
     #[inline]
     pub fn id(&self, data: &[u8], at: usize) -> Option<u64> {

@@ -4,7 +4,7 @@ use crate::class::{EventClass, Scope, StreamClass, StructClass, TraceClass};
 
 /// The classes of all scopes as one event sees them.
 #[derive(Clone, Copy)]
-pub(super) struct Scopes<'c> {
+pub(crate) struct Scopes<'c> {
     pub trace: &'c TraceClass,
     pub stream: Option<&'c StreamClass>,
     pub event: Option<&'c EventClass>,

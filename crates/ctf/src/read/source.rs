@@ -26,7 +26,13 @@ pub(super) enum Source<'t> {
 
 impl<'t> Source<'t> {
     pub fn plain(file: &'t Bytes) -> Self {
-        Source::Plain { window: file, offset: 0, file, forgotten: 0 }
+        Self::plain_at(file, 0)
+    }
+
+    /// What lies before belongs to another reader.
+    pub fn plain_at(file: &'t Bytes, offset: u64) -> Self {
+        let forgotten = usize::try_from(offset).unwrap_or(usize::MAX).min(file.len());
+        Source::Plain { window: &file[forgotten..], offset: forgotten as u64, file, forgotten }
     }
 
     #[inline]

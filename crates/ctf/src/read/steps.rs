@@ -55,8 +55,15 @@ impl Steps {
 
     /// Goes from byte `at` to the end; none if that is beyond `data`. Lengths are
     /// left in the slots, as the long way leaves them.
-    #[inline]
-    pub fn run(&self, data: &[u8], mut at: usize, state: &State) -> Option<usize> {
+    #[inline(always)]
+    pub fn run(&self, data: &[u8], at: usize, state: &State) -> Option<usize> {
+        // Most payloads are of one size, and worth no call.
+        let at = if self.steps.is_empty() { at } else { self.walk(data, at, state)? };
+        at.checked_add(self.tail).filter(|&end| end <= data.len())
+    }
+
+    /// Goes over all steps.
+    fn walk(&self, data: &[u8], mut at: usize, state: &State) -> Option<usize> {
         let slot = |slot: u32| state.slots.get(slot as usize);
         for step in &self.steps {
             at = at.checked_add(step.before)?;
@@ -78,7 +85,7 @@ impl Steps {
                 }
             }
         }
-        at.checked_add(self.tail).filter(|&end| end <= data.len())
+        Some(at)
     }
 }
 
@@ -93,12 +100,12 @@ impl Builder {
         }
         match &node.kind {
             Kind::Struct { nodes, .. } => nodes.iter().try_for_each(|n| self.node(n)),
-            Kind::Int(int) if !(int.signed || int.clock || int.event_id) => {
+            Kind::Int(int) if !(int.signed || int.reversed || int.clock || int.event_id) => {
                 let bytes = whole_bytes(u64::from(int.bits))? as u32;
                 self.step(Action::Count { bytes, order: int.order, slot: int.slot? })
             }
-            Kind::Str => self.step(Action::Text),
-            Kind::TextSequence { slot } => self.step(Action::Elements { slot: *slot, size: 1 }),
+            Kind::Str { unit: 1 } => self.step(Action::Text),
+            Kind::TextSequence { slot, .. } => self.step(Action::Elements { slot: *slot, size: 1 }),
             Kind::Sequence { slot, element } => self.elements(*slot, element),
             _ => None,
         }
@@ -106,7 +113,7 @@ impl Builder {
 
     fn elements(&mut self, slot: u32, element: &Node) -> Option<()> {
         match (&element.kind, element.fixed) {
-            (Kind::Str, _) => self.step(Action::Texts { slot }),
+            (Kind::Str { unit: 1 }, _) => self.step(Action::Texts { slot }),
             (_, Some(bits)) if !element.active && element.align <= 8 => {
                 let size = whole_bytes(bits)? as u64;
                 self.step(Action::Elements { slot, size })

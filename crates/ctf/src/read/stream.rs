@@ -5,6 +5,7 @@ use super::error::{DecodeError, PacketDamage, StreamError};
 use super::event::{Event, Position};
 use super::frames::{MAX_PACKET, Stop};
 use super::packet::{BadHead, Head, PacketInfo, head};
+use super::parts::shows_clock;
 use super::source::Source;
 use super::trace::{DataFile, StreamPlan, Trace};
 use crate::bits::align_up;
@@ -42,7 +43,9 @@ pub struct StreamReader<'t> {
     file: &'t DataFile,
     source: Source<'t>,
     /// Where the next packet starts.
-    next: u64,
+    pub(super) next: u64,
+    /// Where another reader takes over.
+    limit: u64,
     pub(super) packet: Option<Head>,
     /// Of the last packet.
     kind: Option<Kinds<'t>>,
@@ -54,7 +57,7 @@ pub struct StreamReader<'t> {
     pub(super) event: Option<Position>,
     losses: Losses,
     /// Counters of the packet before.
-    before: Option<(Option<u64>, Option<u64>)>,
+    pub(super) before: Option<(Option<u64>, Option<u64>)>,
 }
 
 impl<'t> StreamReader<'t> {
@@ -64,6 +67,7 @@ impl<'t> StreamReader<'t> {
             file,
             source: file.source(),
             next: 0,
+            limit: u64::MAX,
             packet: None,
             kind: None,
             end: 0,
@@ -73,6 +77,23 @@ impl<'t> StreamReader<'t> {
             losses: Losses::default(),
             before: None,
         }
+    }
+
+    /// A reader of the packets between two offsets.
+    pub(super) fn part(
+        trace: &'t Trace,
+        file: &'t DataFile,
+        start: u64,
+        limit: u64,
+        before: Option<(Option<u64>, Option<u64>)>,
+    ) -> Self {
+        let source = if start > 0 { file.source_at(start) } else { file.source() };
+        Self { source, next: start, limit, before, ..Self::new(trace, file) }
+    }
+
+    /// Whether the packet that was opened last can be read without those before.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.kind.is_some_and(|kind| kind.plan.clock.is_none() || shows_clock(kind.plan.context.as_ref()))
     }
 
     /// The name of the file.
@@ -134,6 +155,7 @@ impl<'t> StreamReader<'t> {
             return None;
         }
         let at = usize::try_from(self.pos / 8).ok()?;
+        let header = header.form(data, at, &self.state)?;
         let index = plan.by_id.get(header.id(data, at)?)?;
         let body = plan.events.get(index)?.quick.as_ref()?;
         let clock = header.clock(data, at, self.state.clock.get())?;
@@ -237,7 +259,10 @@ impl<'t> StreamReader<'t> {
     }
 
     /// Opens the next packet; none at the end.
-    fn open_packet(&mut self) -> Option<Result<(), StreamError>> {
+    pub(super) fn open_packet(&mut self) -> Option<Result<(), StreamError>> {
+        if self.next >= self.limit {
+            return None;
+        }
         self.source.seek(self.next);
         self.source.fill(1);
         if self.data().is_empty() {

@@ -14,7 +14,7 @@ use super::scopes::Scopes;
 use super::source::Source;
 use super::stream::StreamReader;
 use crate::class::{FieldClass, Scope, StreamClass, StructClass, TraceClass};
-use crate::tsdl;
+use crate::metadata;
 
 /// An open trace.
 #[derive(Debug)]
@@ -41,6 +41,16 @@ impl DataFile {
         } else {
             Source::plain(&self.data)
         }
+    }
+
+    /// A view from an offset of a file that is not compressed on.
+    pub fn source_at(&self, offset: u64) -> Source<'_> {
+        Source::plain_at(&self.data, offset)
+    }
+
+    /// Its size, if that of its packets is the same.
+    pub fn plain_len(&self) -> Option<u64> {
+        (!self.name.ends_with(".zst")).then_some(self.data.len() as u64)
     }
 }
 
@@ -123,13 +133,13 @@ impl Trace {
             }
         }
         files.sort_by(|a, b| a.name.cmp(&b.name));
-        Self::new(tsdl::parse(&metadata)?, files)
+        Self::new(metadata::parse(&metadata)?, files)
     }
 
     /// A trace from bytes in memory: the metadata, and streams by name, where
     /// `.zst` means what it means in [`Self::open`].
     pub fn from_parts(metadata: &[u8], streams: Vec<(String, Vec<u8>)>) -> Result<Self, OpenError> {
-        Self::from_class(tsdl::parse(metadata)?, streams)
+        Self::from_class(metadata::parse(metadata)?, streams)
     }
 
     /// The same with metadata that is already understood.
@@ -139,7 +149,7 @@ impl Trace {
     }
 
     fn new(class: TraceClass, files: Vec<DataFile>) -> Result<Self, OpenError> {
-        if (class.major, class.minor) != (1, 8) {
+        if !matches!((class.major, class.minor), (1, 8) | (2, 0)) {
             return Err(OpenError::Version { major: class.major, minor: class.minor });
         }
         let scopes = Scopes { trace: &class, stream: None, event: None };
@@ -231,7 +241,10 @@ impl StreamPlan {
 }
 
 /// The clock of a stream: that of its event header, or of its packet context.
-fn clock_of(stream: &StreamClass) -> Option<&str> {
+pub(crate) fn clock_of(stream: &StreamClass) -> Option<&str> {
+    if stream.clock.is_some() {
+        return stream.clock.as_deref();
+    }
     let scopes = [&stream.event_header, &stream.packet_context];
     scopes.into_iter().flatten().find_map(clock_in)
 }
@@ -245,7 +258,8 @@ fn clock_in(class: &StructClass) -> Option<&str> {
             FieldClass::Array(c) => of(&c.element),
             FieldClass::Sequence(c) => of(&c.element),
             FieldClass::Variant(c) => c.options.iter().find_map(|o| of(&o.class)),
-            FieldClass::Float(_) | FieldClass::String(_) => None,
+            FieldClass::Optional(c) => of(&c.class),
+            FieldClass::Float(_) | FieldClass::String(_) | FieldClass::Blob(_) => None,
         }
     }
     class.fields.iter().find_map(|f| of(&f.class))

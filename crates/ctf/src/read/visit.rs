@@ -3,8 +3,8 @@
 use super::decode::Decoder;
 use super::error::DecodeError;
 use super::plan::{Int, Kind, Node};
-use crate::bits::mask;
-use crate::class::{FieldClass, StructClass};
+use crate::bits::{mask, reverse};
+use crate::class::{FieldClass, IntegerForm, StructClass};
 use crate::value::{Scalar, Value};
 
 /// A field that is visited.
@@ -39,6 +39,12 @@ pub trait FieldVisitor<'t> {
 
     /// It ends.
     fn end_variant(&mut self, _field: FieldRef<'t>) {}
+
+    /// An optional field: if it is there, it follows under the same name.
+    fn begin_optional(&mut self, _field: FieldRef<'t>, _present: bool) {}
+
+    /// It ends.
+    fn end_optional(&mut self, _field: FieldRef<'t>) {}
 }
 
 impl<'t> Decoder<'t, '_> {
@@ -73,10 +79,12 @@ impl<'t> Decoder<'t, '_> {
                 visitor.end_struct(field);
             }
             (Kind::Array { len, element }, FieldClass::Array(class)) => {
+                self.align(node.align)?;
                 self.visit_elements(field, *len, &class.element, element, visitor)?;
             }
             (Kind::Sequence { slot, element }, FieldClass::Sequence(class)) => {
                 let len = self.slot(*slot)?;
+                self.align(node.align)?;
                 self.visit_elements(field, len, &class.element, element, visitor)?;
             }
             (Kind::Variant(variant), FieldClass::Variant(class)) => {
@@ -86,6 +94,15 @@ impl<'t> Decoder<'t, '_> {
                 let inner = FieldRef { name: &chosen.name, class: &chosen.class };
                 self.visit(inner, &variant.options[option], visitor)?;
                 visitor.end_variant(field);
+            }
+            (Kind::Optional(optional), FieldClass::Optional(class)) => {
+                let present = self.present(optional)?;
+                visitor.begin_optional(field, present);
+                if present {
+                    let inner = FieldRef { name: field.name, class: &class.class };
+                    self.visit(inner, &optional.inner, visitor)?;
+                }
+                visitor.end_optional(field);
             }
             _ => {
                 if let Some(value) = self.scalar(field.class, node)? {
@@ -123,19 +140,29 @@ impl<'t> Decoder<'t, '_> {
                 let raw = self.int(int)?;
                 integer(class, int, raw)
             }
-            Kind::Float { bits, order } => {
+            Kind::Leb(int) => {
+                self.align(node.align)?;
+                let raw = self.leb(int)?;
+                integer(class, int, raw)
+            }
+            Kind::Float { bits, order, reversed } => {
                 self.align(node.align)?;
                 let raw = self.raw(*bits, *order)?;
+                let raw = if *reversed { reverse(raw, *bits) } else { raw };
                 Scalar::Float(match bits {
                     32 => f64::from(f32::from_bits((raw & mask(32)) as u32)),
                     _ => f64::from_bits(raw),
                 })
             }
-            Kind::Str => Scalar::text(self.string()?),
-            Kind::Text { len } => Scalar::text(self.text(*len)?),
-            Kind::TextSequence { slot } => {
+            Kind::Str { unit } => text(self.string(*unit)?, *unit),
+            Kind::Text { len, unit } => {
+                self.align(node.align)?;
+                text(self.text(*len, *unit)?, *unit)
+            }
+            Kind::TextSequence { slot, unit } => {
                 let len = self.slot(*slot)?;
-                Scalar::text(self.text(len)?)
+                self.align(node.align)?;
+                text(self.text(len, *unit)?, *unit)
             }
             _ => {
                 self.skip(node)?;
@@ -145,12 +172,20 @@ impl<'t> Decoder<'t, '_> {
     }
 }
 
+/// Text of bytes; what is not made of bytes stays as it is.
+fn text(bytes: &[u8], unit: usize) -> Scalar<'_> {
+    if unit == 1 { Scalar::text(bytes) } else { Scalar::Bytes(bytes) }
+}
+
 fn integer<'t>(class: &'t FieldClass, int: &Int, raw: u64) -> Scalar<'t> {
     let signed = raw as i64;
     match class {
         FieldClass::Enum(class) => {
             let value = if int.signed { i128::from(signed) } else { i128::from(raw) };
             Scalar::Enum { value, label: class.label(value) }
+        }
+        FieldClass::Integer(c) if c.form == IntegerForm::Boolean => {
+            Scalar::Enum { value: raw.into(), label: Some(if raw == 0 { "false" } else { "true" }) }
         }
         _ if int.signed => Scalar::Signed(signed),
         _ => Scalar::Unsigned(raw),
@@ -183,7 +218,11 @@ impl TreeBuilder {
 
 impl<'t> FieldVisitor<'t> for TreeBuilder {
     fn scalar(&mut self, field: FieldRef<'t>, value: Scalar<'t>) {
-        self.fields.push((field.name.into(), value.into()));
+        let decoded = match value {
+            Scalar::Bytes(bytes) => field.class.encoding().and_then(|e| e.decode(bytes)),
+            _ => None,
+        };
+        self.fields.push((field.name.into(), decoded.map_or_else(|| value.into(), Value::Str)));
     }
 
     fn begin_struct(&mut self, _: FieldRef<'t>) {
@@ -211,5 +250,13 @@ impl<'t> FieldVisitor<'t> for TreeBuilder {
             Some((option, value)) => Value::Variant { option, value: Box::new(value) },
             None => Value::Struct(Vec::new()),
         });
+    }
+
+    fn begin_optional(&mut self, _: FieldRef<'t>, _: bool) {
+        self.begin();
+    }
+
+    fn end_optional(&mut self, field: FieldRef<'t>) {
+        self.end(field.name, |mut inner| Value::Optional(inner.pop().map(|(_, value)| Box::new(value))));
     }
 }

@@ -66,6 +66,11 @@ impl<'s> Lexer<'s> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.take(blank);
+            // A line that goes on.
+            if let Some(len) = continuation(self.rest) {
+                self.take(len);
+                continue;
+            }
             if self.rest.starts_with("//") {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
                 self.take(end);
@@ -133,6 +138,11 @@ impl<'s> Lexer<'s> {
                 text.push(c);
                 continue;
             }
+            if let Some(len) = continuation(&self.rest[at..]) {
+                // The backslash itself has been taken.
+                chars.nth(len - 2);
+                continue;
+            }
             let Some((at, escape)) = chars.next() else {
                 return Err(ParseErrorKind::Unterminated("literal"));
             };
@@ -146,6 +156,8 @@ impl<'s> Lexer<'s> {
                 'v' => ('\x0b', 0, 0, 0),
                 '\\' | '\'' | '"' | '?' => (escape, 0, 0, 0),
                 'x' => (' ', 16, at + 1, 2),
+                'u' => (' ', 16, at + 1, 4),
+                'U' => (' ', 16, at + 1, 8),
                 '0'..='7' => (' ', 8, at, 3),
                 _ => return Err(ParseErrorKind::Escape),
             };
@@ -164,6 +176,11 @@ impl<'s> Lexer<'s> {
             }
         }
     }
+}
+
+/// The length of a backslash with the end of its line.
+fn continuation(text: &str) -> Option<usize> {
+    ["\\\n", "\\\r\n"].into_iter().find(|c| text.starts_with(c)).map(str::len)
 }
 
 fn number(word: &str) -> Result<u64, ParseErrorKind> {
@@ -208,6 +225,13 @@ mod tests {
                 (2, Kind::Punct(".")),
             ]
         );
+    }
+
+    #[test]
+    fn lines_go_on() {
+        let kinds: Vec<_> = tokens("a\\\n b \"c\\\nd\\\r\n\\u00e9\\U0001F600\"").unwrap();
+        let kinds: Vec<_> = kinds.into_iter().map(|t| (t.line, t.kind)).collect();
+        assert_eq!(kinds, [(1, Kind::Ident("a")), (2, Kind::Ident("b")), (2, Kind::Str("cdé😀".into()))]);
     }
 
     #[test]

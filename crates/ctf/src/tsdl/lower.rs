@@ -7,11 +7,9 @@ use super::{ParseError, ParseErrorKind as Kind};
 use crate::class::{
     ByteOrder, ClockClass, EnvValue, EventClass, FieldClass, StreamClass, StructClass, TraceClass,
 };
+use crate::metadata::budget;
 
 type Result<T> = std::result::Result<T, ParseError>;
-
-/// What any text may unfold into, however short it is.
-const MIN_BUDGET: usize = 1 << 20;
 
 /// Makes the classes of a text of `text_len` bytes.
 pub(super) fn trace(items: &[Item], text_len: usize) -> Result<TraceClass> {
@@ -23,8 +21,7 @@ pub(super) fn trace(items: &[Item], text_len: usize) -> Result<TraceClass> {
     }
     let mut implicit = false;
     let clocks = trace.clocks.clone();
-    let budget = MIN_BUDGET.saturating_add(text_len.saturating_mul(4));
-    let mut types = Types::new(trace.byte_order, &clocks, budget);
+    let mut types = Types::new(trace.byte_order, &clocks, budget(text_len));
     let mut events = Vec::new();
     for item in items {
         let Item::Block { line, kind, items } = item else {
@@ -193,7 +190,8 @@ fn event(types: &mut Types<'_>, items: &[Item]) -> Result<(Option<u64>, EventCla
                 "name" => event.name = name(a)?,
                 "id" => event.id = unsigned(a)?,
                 "stream_id" => stream = Some(unsigned(a)?),
-                "loglevel" => event.log_level = i64::try_from(int(a)?).ok(),
+                // Names of levels are not of CTF; only numbers are kept.
+                "loglevel" => event.log_level = int(a).ok().and_then(|level| i64::try_from(level).ok()),
                 "model.emf.uri" => event.emf_uri = Some(word(a)?.into()),
                 _ => {}
             },

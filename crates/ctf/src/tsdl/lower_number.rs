@@ -47,7 +47,8 @@ impl Types<'_> {
     }
 
     pub fn float(&self, line: u32, attributes: &[Assign]) -> Result<FloatClass> {
-        let mut class = FloatClass { exp_dig: 0, mant_dig: 0, align: 0, byte_order: self.byte_order };
+        let mut class =
+            FloatClass { align: 0, exp_dig: 0, mant_dig: 0, byte_order: self.byte_order, reversed: false };
         for a in attributes {
             match a.name().as_str() {
                 "exp_dig" => class.exp_dig = ranged(a, 1, 64)?,

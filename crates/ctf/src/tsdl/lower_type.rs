@@ -152,11 +152,11 @@ impl<'a> Types<'a> {
             }
             Spec::Variant { name, tag, body } => {
                 let tag = tag.as_ref().map(|path| field_path(path));
-                let empty = FieldPath { scope: None, names: Vec::new() };
+                let empty = FieldPath { scope: None, names: Vec::new(), parents: None };
                 let mut class = match body {
                     Some(items) => {
                         let options = self.fields(items, false)?;
-                        let class = VariantClass { tag: empty, options }.into();
+                        let class = VariantClass { tag: empty, options, ranges: None }.into();
                         self.define_tagged(line, "variant", name, class)?
                     }
                     None => self.named(line, &format!("variant {}", name.as_deref().unwrap_or("")))?,
@@ -223,8 +223,8 @@ impl<'a> Types<'a> {
             self.spend(line, 1)?;
             let element = Box::new(class);
             class = match dim {
-                Dim::Fixed(len) => ArrayClass { len: *len, element }.into(),
-                Dim::Path(path) => SequenceClass { length: field_path(path), element }.into(),
+                Dim::Fixed(len) => ArrayClass { len: *len, element, min_align: 1 }.into(),
+                Dim::Path(path) => SequenceClass { length: field_path(path), element, min_align: 1 }.into(),
             };
         }
         Ok(class)
@@ -260,5 +260,6 @@ fn field_path(path: &[String]) -> FieldPath {
         ["event", "fields", rest @ ..] => (Some(Scope::EventFields), rest),
         rest => (None, rest),
     };
-    FieldPath { scope, names: rest.iter().map(|name| from_ident(name).to_owned()).collect() }
+    let names = rest.iter().map(|name| from_ident(name).to_owned()).collect();
+    FieldPath { scope, names, parents: None }
 }

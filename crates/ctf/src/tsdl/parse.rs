@@ -4,8 +4,7 @@ use super::ast::{Assign, Item, Literal};
 use super::lex::{Kind, Token};
 use super::{ParseError, ParseErrorKind};
 
-/// How deep blocks and types may nest. LTTng needs 5; the stack bears some thousands.
-pub(super) const MAX_DEPTH: u32 = 64;
+pub(super) use crate::metadata::MAX_DEPTH;
 
 /// The top-level items of a text.
 pub(super) fn items(tokens: Vec<Token<'_>>) -> Result<Vec<Item>, ParseError> {
@@ -237,13 +236,19 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A number with signs.
+    /// A number with signs, perhaps in parentheses.
     pub fn integer(&mut self) -> Result<i128, ParseError> {
         let mut negative = false;
         loop {
             match self.peek() {
                 Some(Kind::Punct("-")) => negative = !negative,
                 Some(Kind::Punct("+")) => {}
+                Some(Kind::Punct("(")) => {
+                    self.advance();
+                    let value = self.nested(Self::integer)?;
+                    self.expect(")")?;
+                    return Ok(if negative { -value } else { value });
+                }
                 Some(&Kind::Int(value)) => {
                     self.advance();
                     let value = i128::from(value);

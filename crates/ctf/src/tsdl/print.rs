@@ -12,6 +12,9 @@ use crate::class::{ByteOrder, ClockClass, EnvValue, EventClass, StreamClass, Tra
 /// Types are written where they are used and not named: a named type would turn
 /// its name into a keyword, and fields may bear any name. Enumerations that come
 /// again are the exception; their names live apart.
+///
+/// Classes that only CTF 2 has cannot be said here: they become the name of a
+/// type that no reader knows. Roles, bit maps and identities are left out.
 pub fn print(trace: &TraceClass) -> String {
     let mut p = Printer::new(trace.byte_order);
     p.text.push_str("/* CTF 1.8 */\n\n");

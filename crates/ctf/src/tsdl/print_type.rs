@@ -120,12 +120,14 @@ impl<'c> Printer<'c> {
                 Encoding::Ascii => self.text.push_str("string { encoding = ASCII; }"),
                 Encoding::None => self.text.push_str("string { encoding = none; }"),
                 Encoding::Utf8 => self.text.push_str("string"),
+                _ => self.text.push_str(UNKNOWN),
             },
             FieldClass::Struct(c) => self.structure(c),
             FieldClass::Variant(c) => self.variant(c),
             // `field` has unwrapped these.
             FieldClass::Array(c) => self.class(&c.element),
             FieldClass::Sequence(c) => self.class(&c.element),
+            FieldClass::Optional(_) | FieldClass::Blob(_) => self.text.push_str(UNKNOWN),
         }
     }
 
@@ -137,6 +139,9 @@ impl<'c> Printer<'c> {
     }
 
     fn integer(&mut self, c: &IntegerClass) {
+        if c.variable || c.reversed {
+            return self.text.push_str(UNKNOWN);
+        }
         let signed = u8::from(c.signed);
         self.add(format_args!("integer {{ size = {}; align = {}; signed = {signed};", c.size, c.align));
         match c.base {
@@ -149,6 +154,7 @@ impl<'c> Printer<'c> {
             Encoding::None => {}
             Encoding::Utf8 => self.text.push_str(" encoding = UTF8;"),
             Encoding::Ascii => self.text.push_str(" encoding = ASCII;"),
+            _ => self.add(format_args!(" encoding = {UNKNOWN};")),
         }
         self.order(c.byte_order);
         if let Some(clock) = &c.clock {
@@ -199,6 +205,9 @@ impl<'c> Printer<'c> {
         });
     }
 }
+
+/// Stands for a class that only CTF 2 has: no reader knows a type of this name.
+const UNKNOWN: &str = "ctf_2_only";
 
 /// Names of enumerations are apart from those of fields and types.
 fn enum_name(number: usize) -> String {

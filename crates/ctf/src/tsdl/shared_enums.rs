@@ -8,7 +8,7 @@ const WORTH_A_NAME: usize = 4;
 
 /// The enumerations of a trace that are used more than once, in the order of
 /// their first use.
-pub(super) fn collect(trace: &TraceClass) -> Vec<&EnumClass> {
+pub(crate) fn collect(trace: &TraceClass) -> Vec<&EnumClass> {
     let mut seen: Vec<(&EnumClass, usize)> = Vec::new();
     for structure in structures(trace) {
         visit(structure, &mut seen);
@@ -42,6 +42,7 @@ fn class<'c>(of: &'c FieldClass, seen: &mut Vec<(&'c EnumClass, usize)>) {
         FieldClass::Struct(s) => visit(s, seen),
         FieldClass::Array(a) => class(&a.element, seen),
         FieldClass::Sequence(s) => class(&s.element, seen),
+        FieldClass::Optional(o) => class(&o.class, seen),
         FieldClass::Variant(v) => v.options.iter().for_each(|o| class(&o.class, seen)),
         _ => {}
     }

@@ -1,9 +1,11 @@
 //! Values of any class to bits: the mirror of `read/visit.rs`.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
-use crate::bits::{align_up, mask, put, sign_extend};
-use crate::class::{ByteOrder, Field, FieldClass, IntegerClass, StructClass};
+use crate::bits::{align_up, mask, put, reverse, sign_extend};
+use crate::class::{BlobLength, ByteOrder, Encoding, Field, FieldClass, IntegerClass, StructClass};
 use crate::value::Value;
 
 /// A value that its class cannot hold.
@@ -122,42 +124,64 @@ impl Encoder {
             (FieldClass::Float(c), Value::Float(v)) => {
                 self.align(c.align);
                 match c.size() {
-                    32 => self.bits(u64::from((*v as f32).to_bits()), 32, c.byte_order),
-                    _ => self.bits(v.to_bits(), 64, c.byte_order),
+                    32 => {
+                        self.bits(turned(u64::from((*v as f32).to_bits()), 32, c.reversed), 32, c.byte_order)
+                    }
+                    _ => self.bits(turned(v.to_bits(), 64, c.reversed), 64, c.byte_order),
                 }
                 Ok(())
             }
-            (FieldClass::String(_), _) => {
-                let text = text(name, value)?;
+            (FieldClass::String(c), _) => {
+                let (text, unit) = (text(name, c.encoding, value)?, c.encoding.unit());
                 // A NUL inside would end it for the reader.
-                self.raw(text.split(|&b| b == 0).next().unwrap_or(&[]));
-                self.raw(&[0]);
+                let is_nul = |unit: &&[u8]| unit.iter().all(|&b| b == 0);
+                let len = text.chunks(unit).position(|u| is_nul(&u)).map_or(text.len(), |n| n * unit);
+                self.raw(&text[..len]);
+                self.raw(&[0; 4][..unit]);
                 Ok(())
             }
             (FieldClass::Struct(c), _) => self.fields(name, c, value),
-            (FieldClass::Array(c), _) if c.element.is_character() => {
-                let text = text(name, value)?;
+            (FieldClass::Array(c), _) if let Some(encoding) = c.element.character() => {
+                let text = text(name, encoding, value)?;
                 let found = text.len() as u64;
                 if found > c.len {
                     return Err(EncodeError::Length { field: name.into(), expected: c.len, found });
                 }
-                self.raw(text);
+                self.align(c.min_align);
+                self.raw(&text);
                 self.pos += (c.len - found) * 8;
                 self.grow();
                 Ok(())
             }
-            (FieldClass::Sequence(c), _) if c.element.is_character() => {
-                self.raw(text(name, value)?);
+            (FieldClass::Sequence(c), _) if let Some(encoding) = c.element.character() => {
+                self.align(c.min_align);
+                self.raw(&text(name, encoding, value)?);
                 Ok(())
             }
+            (FieldClass::Blob(c), Value::Bytes(bytes)) => {
+                let found = bytes.len() as u64;
+                if let BlobLength::Static(expected) = c.length
+                    && expected != found
+                {
+                    return Err(EncodeError::Length { field: name.into(), expected, found });
+                }
+                self.raw(bytes);
+                Ok(())
+            }
+            (FieldClass::Optional(_), Value::Optional(None)) => Ok(()),
+            (FieldClass::Optional(c), Value::Optional(Some(value))) => self.field(name, &c.class, value),
             (FieldClass::Array(c), Value::Array(items)) => {
                 let found = items.len() as u64;
                 if found != c.len {
                     return Err(EncodeError::Length { field: name.into(), expected: c.len, found });
                 }
+                self.align(c.min_align);
                 self.elements(name, &c.element, items)
             }
-            (FieldClass::Sequence(c), Value::Array(items)) => self.elements(name, &c.element, items),
+            (FieldClass::Sequence(c), Value::Array(items)) => {
+                self.align(c.min_align);
+                self.elements(name, &c.element, items)
+            }
             (FieldClass::Variant(c), Value::Variant { option, value }) => {
                 match c.options.iter().find(|o| &o.name == option) {
                     Some(chosen) => self.field(name, &chosen.class, value),
@@ -187,15 +211,42 @@ impl Encoder {
             return Err(EncodeError::Range { field: name.into(), value: number, bits: c.size });
         }
         self.align(c.align);
-        self.bits(raw, c.size, c.byte_order);
+        match c.variable {
+            true => self.leb128(raw, c.signed),
+            false => self.bits(turned(raw, c.size, c.reversed), c.size, c.byte_order),
+        }
         Ok(())
+    }
+
+    /// An integer in LEB128, in as few bytes as it takes.
+    fn leb128(&mut self, mut raw: u64, signed: bool) {
+        self.align(8);
+        loop {
+            let part = (raw & 0x7f) as u8;
+            raw = if signed { (raw as i64 >> 7) as u64 } else { raw >> 7 };
+            // The last byte shows the sign in its topmost bit but one.
+            let last = match signed {
+                true => raw == if part & 0x40 == 0 { 0 } else { u64::MAX },
+                false => raw == 0,
+            };
+            self.raw(&[if last { part } else { part | 0x80 }]);
+            if last {
+                return;
+            }
+        }
     }
 }
 
-fn text<'v>(name: &str, value: &'v Value) -> Result<&'v [u8], EncodeError> {
+/// A number as its bits stand.
+fn turned(raw: u64, bits: u32, reversed: bool) -> u64 {
+    if reversed { reverse(raw, bits) } else { raw }
+}
+
+fn text<'v>(name: &str, encoding: Encoding, value: &'v Value) -> Result<Cow<'v, [u8]>, EncodeError> {
     match value {
-        Value::Str(text) => Ok(text.as_bytes()),
-        Value::Bytes(bytes) => Ok(bytes),
+        Value::Str(text) if encoding.unit() == 1 => Ok(Cow::Borrowed(text.as_bytes())),
+        Value::Str(text) => Ok(Cow::Owned(encoding.encode(text))),
+        Value::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
         _ => Err(wrong(name, value)),
     }
 }

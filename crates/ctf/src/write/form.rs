@@ -90,8 +90,7 @@ pub fn stream_class(id: u64) -> StreamClass {
         id,
         packet_context: Some(packet_context_class()),
         event_header: Some(event_header_class()),
-        event_context: None,
-        events: Vec::new(),
+        ..StreamClass::default()
     }
 }
 

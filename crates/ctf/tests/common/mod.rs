@@ -5,8 +5,8 @@
 use hetrace_ctf::Scalar;
 use hetrace_ctf::Value;
 use hetrace_ctf::class::{
-    ArrayClass, Base, ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, Field, FieldClass, FieldPath,
-    FloatClass, IntegerClass, Scope, StructClass, TraceClass, VariantClass,
+    Base, ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, Field, FieldClass, FieldPath, FloatClass,
+    IntegerClass, Scope, StructClass, TraceClass, VariantClass,
 };
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
 use hetrace_ctf::write::{Encoder, PacketWriter, StreamIdentity, form};
@@ -50,10 +50,7 @@ pub fn all_kinds() -> StructClass {
         .field("d", FloatClass { byte_order: be, ..FloatClass::double() })
         .field("color", color)
         .field("name", FieldClass::array(8, IntegerClass::character()))
-        .field(
-            "matrix",
-            FieldClass::array(2, ArrayClass { len: 2, element: Box::new(IntegerClass::unsigned(8).into()) }),
-        )
+        .field("matrix", FieldClass::array(2, FieldClass::array(2, IntegerClass::unsigned(8))))
         .field("inner", inner)
         .field("len", IntegerClass::unsigned(32))
         .field(
@@ -70,6 +67,7 @@ pub fn all_kinds() -> StructClass {
                     Field { name: "number".into(), class: number.into() },
                     Field { name: "text".into(), class: FieldClass::string() },
                 ],
+                ranges: None,
             },
         )
 }
@@ -182,8 +180,12 @@ pub fn pretty(event: &Event<'_, '_>) -> String {
         if !event.has(scope) {
             continue;
         }
-        let mut printer = Pretty { text: String::new(), open: vec![(Open::Struct, 0)] };
+        let consumed = scope == Scope::PacketContext;
+        let mut printer = Pretty { text: String::new(), open: vec![(Open::Struct, 0)], consumed };
         event.visit(scope, &mut printer).unwrap();
+        if consumed && printer.text.is_empty() {
+            continue;
+        }
         if !first {
             line.push_str(", ");
         }
@@ -197,7 +199,13 @@ struct Pretty {
     text: String,
     /// What is open, the innermost last, and how many parts it has had.
     open: Vec<(Open, u64)>,
+    /// Whether babeltrace2 keeps some fields for itself.
+    consumed: bool,
 }
+
+/// The fields of packet contexts that babeltrace2 consumes.
+const CONSUMED: [&str; 6] =
+    ["timestamp_begin", "timestamp_end", "content_size", "packet_size", "packet_seq_num", "events_discarded"];
 
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
@@ -231,20 +239,22 @@ impl Pretty {
 
 impl<'t> FieldVisitor<'t> for Pretty {
     fn scalar(&mut self, field: FieldRef<'t>, value: Scalar<'t>) {
+        if self.consumed && self.open.len() == 1 && CONSUMED.contains(&field.name) {
+            return;
+        }
         self.name(field);
-        let hex = matches!(field.class, FieldClass::Integer(c) if c.base == Base::Hexadecimal);
-        let text = match value {
-            Scalar::Unsigned(v) if hex => format!("0x{v:X}"),
-            Scalar::Unsigned(v) => v.to_string(),
-            Scalar::Signed(v) => v.to_string(),
-            // The demo has only numbers that `%g` prints as we do.
-            Scalar::Float(v) => v.to_string(),
-            Scalar::Enum { value, label: Some(label) } => {
-                format!("( {} : container = {value} )", quoted(label))
+        let text = match (value, field.class) {
+            (Scalar::Unsigned(v), FieldClass::Integer(c)) => based(v, c),
+            (Scalar::Signed(v), FieldClass::Integer(c)) if c.base == Base::Decimal => v.to_string(),
+            (Scalar::Signed(v), FieldClass::Integer(c)) => based(v as u64, c),
+            (Scalar::Float(v), _) => general(v),
+            (Scalar::Enum { value, .. }, FieldClass::Enum(c)) => {
+                let labels: Vec<_> = c.labels(value).map(quoted).collect();
+                let labels = if labels.is_empty() { "<unknown>".into() } else { labels.join(", ") };
+                format!("( {labels} : container = {value} )")
             }
-            Scalar::Enum { value, label: None } => format!("( <unknown> : container = {value} )"),
-            Scalar::Str(text) => quoted(text),
-            Scalar::Bytes(bytes) => format!("{bytes:?}"),
+            (Scalar::Str(text), _) => quoted(text),
+            (value, _) => format!("{value:?}"),
         };
         self.text.push_str(&text);
     }
@@ -275,6 +285,40 @@ impl<'t> FieldVisitor<'t> for Pretty {
     fn end_variant(&mut self, _: FieldRef<'t>) {
         self.close(" }");
     }
+}
+
+/// A number in its base; a negative one as the bits that it fills.
+fn based(value: u64, class: &IntegerClass) -> String {
+    let bits = |of: u32| if class.signed { class.size.next_multiple_of(of).min(64) } else { 64 };
+    let mask = hetrace_ctf::bits::mask;
+    match class.base {
+        Base::Decimal => value.to_string(),
+        Base::Hexadecimal => format!("0x{:X}", value & mask(bits(4))),
+        Base::Octal => format!("0{:o}", value & mask(bits(3))),
+        Base::Binary => {
+            let width = class.size as usize;
+            format!("0b{:0width$b}", value & mask(class.size))
+        }
+    }
+}
+
+/// A number as C's `%g` prints it.
+fn general(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 && value.is_sign_negative() { "-0".into() } else { value.to_string() };
+    }
+    let exact = format!("{value:.5e}");
+    let (digits, exponent) = exact.split_once('e').unwrap();
+    let exponent: i32 = exponent.parse().unwrap();
+    let short = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..6).contains(&exponent) {
+        return short(&format!("{value:.*}", (5 - exponent) as usize));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", short(digits), exponent.abs())
 }
 
 fn quoted(text: &str) -> String {

@@ -38,6 +38,8 @@ enum Field {
     Readable(usize),
     /// This part, as bytes.
     Bytes(usize),
+    /// The values in this part, whose 16-bit sizes are in the part before it.
+    Values(usize),
 }
 use Field::*;
 
@@ -123,6 +125,16 @@ const EVENTS: &[(&str, &[(&str, Field)])] = &[
         "truncated",
         &[("object", Object), ("what", Text(0)), ("length", Length), ("stored", Stored), ("hash", Hash)],
     ),
+    (
+        "launch_args",
+        &[
+            ("kernel", Object),
+            ("kernel_name", Text(0)),
+            ("arguments", Index),
+            ("values", Values(2)),
+            ("bytes", Bytes(2)),
+        ],
+    ),
 ];
 
 /// The name of an event, without what stands before it.
@@ -149,8 +161,10 @@ fn add(fields: StructClass, name: &str, field: Field, queries: &EnumClass) -> St
         Index => fields.field(name, IntegerClass::unsigned(32)),
         Flag => fields.field(name, IntegerClass::unsigned(8)),
         Code => fields.field(name, IntegerClass::signed(32)),
+        // An enumeration without a name is none: babeltrace2 refuses it.
+        Query if queries.mappings.is_empty() => fields.field(name, queries.container.clone()),
         Query => fields.field(name, FieldClass::Enum(queries.clone())),
-        Hash | Text(_) | Readable(_) => fields.field(name, FieldClass::string()),
+        Hash | Text(_) | Readable(_) | Values(_) => fields.field(name, FieldClass::string()),
         Bytes(_) => {
             let length = format!("_{name}_length");
             fields.field(length.clone(), IntegerClass::unsigned(16)).field(
@@ -197,6 +211,7 @@ pub fn fields(record: &ObjectRecord, parts: &[&[u8]], cause: u64) -> Option<Vec<
             Hash => text(&mut body, format!("{:016x}", record.hash).as_bytes()),
             Text(i) => text(&mut body, part(i)),
             Readable(i) => text(&mut body, &readable(part(i))),
+            Values(i) => text(&mut body, values(part(i - 1), part(i)).as_bytes()),
             Bytes(i) => {
                 let bytes = part(i);
                 body.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
@@ -207,11 +222,37 @@ pub fn fields(record: &ObjectRecord, parts: &[&[u8]], cause: u64) -> Option<Vec<
     Some(body)
 }
 
+/// Values by their sizes: numbers as far as they can be some, with all their
+/// digits, so that their sizes show; what is longer as its bytes in memory.
+fn values(sizes: &[u8], mut bytes: &[u8]) -> String {
+    let mut all = String::new();
+    for size in sizes.chunks_exact(2) {
+        let size = usize::from(u16::from_le_bytes([size[0], size[1]]));
+        let Some((value, rest)) = bytes.split_at_checked(size) else { break };
+        bytes = rest;
+        if !all.is_empty() {
+            all.push_str(", ");
+        }
+        let is_number = matches!(size, 1 | 2 | 4 | 8);
+        all.push_str(if is_number { "0x" } else { "bytes " });
+        let digits = |b: &u8| format!("{b:02x}");
+        // Numbers begin with their highest byte, which lies last.
+        let digits: String = if is_number {
+            value.iter().rev().map(digits).collect()
+        } else {
+            value.iter().map(digits).collect()
+        };
+        all.push_str(&digits);
+    }
+    all
+}
+
 /// What stands for an empty text: babeltrace2 (2.0.4) shows the text of an
 /// earlier event in its place.
 const NOTHING: &[u8] = b"-";
 
-fn text(body: &mut Vec<u8>, text: &[u8]) {
+/// Appends a text up to its NUL, or what stands for none.
+pub fn text(body: &mut Vec<u8>, text: &[u8]) {
     let text = text.split(|b| *b == 0).next().filter(|t| !t.is_empty()).unwrap_or(NOTHING);
     body.extend_from_slice(text);
     body.push(0);
@@ -259,10 +300,20 @@ mod tests {
             (object::BUFFER, "buffer"),
             (object::NOT_CAPTURED, "not_captured"),
             (object::TRUNCATED, "truncated"),
+            (object::LAUNCH_ARGS, "launch_args"),
         ] {
             assert_eq!(name(what), Some(expected));
         }
-        assert_eq!(EVENTS.len(), object::TRUNCATED as usize + 1);
+        assert_eq!(EVENTS.len(), object::LAUNCH_ARGS as usize + 1);
+    }
+
+    #[test]
+    fn values_of_a_launch_are_told_by_their_sizes() {
+        let sizes = [8, 0, 4, 0, 3, 0];
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 42, 0, 0, 0, 0xab, 0xcd, 0xef];
+        assert_eq!(values(&sizes, &bytes), "0x0807060504030201, 0x0000002a, bytes abcdef");
+        assert_eq!(values(&sizes, &bytes[..9]), "0x0807060504030201", "what is cut is left out");
+        assert_eq!(values(&[], &bytes), "");
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub fn read(root: Node<'_, '_>, origins: &HashMap<String, Origin>) -> Result<Vec
             extension: origin.extension,
             returns,
             params,
+            ..ExtractedFunction::default()
         });
     }
     Ok(functions)

@@ -63,7 +63,7 @@ impl Known {
 }
 
 fn plain(name: &str, kind: Kind, size: u32) -> Type {
-    Type { name: name.to_owned(), kind, size, values: None, members: vec![] }
+    Type { name: name.to_owned(), kind, size, ..Type::default() }
 }
 
 /// All types: C's and foreign ones that are used, and every one of OpenCL,

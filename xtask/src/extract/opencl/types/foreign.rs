@@ -14,11 +14,18 @@ impl Foreign {
         let mut members = Vec::new();
         for (field, count) in *fields {
             let name = (*field).to_owned();
-            members.push(Member { name, ty: "cl_uint".to_owned(), pointers: 0, offset, count: *count });
+            members.push(Member {
+                name,
+                ty: "cl_uint".to_owned(),
+                pointers: 0,
+                offset,
+                count: *count,
+                since: String::new(),
+            });
             offset += 4 * count;
         }
         assert_eq!(offset, if fields.is_empty() { 0 } else { *size }, "{name}");
-        Type { name: (*name).to_owned(), kind: *kind, size: *size, values: None, members }
+        Type { name: (*name).to_owned(), kind: *kind, size: *size, members, ..Type::default() }
     }
 }
 

@@ -22,7 +22,7 @@ pub fn read(root: Node<'_, '_>, node: Node<'_, '_>, known: &Known) -> Result<Typ
         members.push(member);
     }
     let size = round_up(end, largest);
-    Ok(Type { name: name.to_owned(), kind: Kind::Struct, size, values: None, members })
+    Ok(Type { name: name.to_owned(), kind: Kind::Struct, size, members, ..Type::default() })
 }
 
 fn declared(root: Node<'_, '_>, node: Node<'_, '_>) -> Result<Member> {
@@ -31,8 +31,8 @@ fn declared(root: Node<'_, '_>, node: Node<'_, '_>) -> Result<Member> {
         name: name.to_owned(),
         ty: ty.to_owned(),
         pointers,
-        offset: 0,
         count,
+        ..Member::default()
     };
     if let Some(inside) = whole.trim().strip_prefix("union {") {
         // All alternatives of the one union there is have the same type; the

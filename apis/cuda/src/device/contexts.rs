@@ -1,0 +1,240 @@
+//! The contexts of the program, and the end of them.
+//!
+//! A record stays for ever and is used again for a later context; a number tells
+//! the generations apart. Who touches events of a context says so first
+//! ([`Context::enter`]), and whoever ends the context waits for those few calls.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use hetrace_interpose::table::Table;
+
+use super::clock::Clock;
+use super::pool::Pool;
+use super::record::Note;
+use super::{devices, driver};
+use crate::generated::prelude::{P, null_mut};
+
+/// Contexts that live at the same time; commands of more are not timed.
+const MOST: usize = 64;
+static CONTEXTS: [Context; MOST] = [const { Context::new() }; MOST];
+static MADE: AtomicUsize = AtomicUsize::new(0);
+/// Goes up when a context or a stream ends: what was remembered may be wrong.
+pub static EPOCH: AtomicU32 = AtomicU32::new(1);
+/// The number that the driver or we gave a context → its handle.
+static HANDLES: Table<1024> = Table::new();
+
+const FREE: u32 = 0;
+const MAKING: u32 = 1;
+const LIVE: u32 = 2;
+/// An error made everything fail that was asked of it.
+const BROKEN: u32 = 3;
+const ENDING: u32 = 4;
+
+/// A context.
+#[derive(Debug)]
+pub struct Context {
+    handle: AtomicPtr<std::ffi::c_void>,
+    state: AtomicU32,
+    generation: AtomicU32,
+    /// Who is making calls about its events right now.
+    users: AtomicU32,
+    device: AtomicU32,
+    number: AtomicU32,
+    pub pool: Pool,
+    pub clock: Clock,
+}
+
+/// Proof that a context lives, and the reason why it goes on living.
+#[derive(Debug)]
+pub struct Use<'c>(&'c Context);
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Context {
+    const fn new() -> Context {
+        Context {
+            handle: AtomicPtr::new(null_mut()),
+            state: AtomicU32::new(FREE),
+            generation: AtomicU32::new(0),
+            users: AtomicU32::new(0),
+            device: AtomicU32::new(0),
+            number: AtomicU32::new(0),
+            pool: Pool::new(),
+            clock: Clock::new(),
+        }
+    }
+
+    pub fn handle(&self) -> P {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Ordinal of its device.
+    pub fn device(&self) -> u32 {
+        self.device.load(Ordering::Relaxed)
+    }
+
+    pub fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Whether it can be asked anything.
+    #[inline]
+    pub fn lives(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == LIVE
+    }
+
+    /// Permission to touch its events; `None` if it ended, or another took its place.
+    pub fn enter(&self, generation: u32) -> Option<Use<'_>> {
+        // Before the state is looked at, so that `end` sees one of the two.
+        self.users.fetch_add(1, Ordering::SeqCst);
+        let entered = Use(self);
+        let here =
+            self.state.load(Ordering::SeqCst) == LIVE && self.generation.load(Ordering::SeqCst) == generation;
+        here.then_some(entered)
+    }
+
+    /// Everything fails that is asked of it: leave it alone from now on.
+    pub fn broke(&self, error: i32, is_news: bool) {
+        let was = self.state.compare_exchange(LIVE, BROKEN, Ordering::SeqCst, Ordering::Relaxed);
+        if was.is_ok() && is_news {
+            let note = Note::new()
+                .text(b"device times: a context ends early, because its work failed with CUDA error ");
+            note.number(error.unsigned_abs().into()).leave();
+        }
+    }
+
+    fn is(&self, handle: P) -> bool {
+        self.handle() == handle && matches!(self.state.load(Ordering::Acquire), LIVE | BROKEN)
+    }
+}
+
+fn made() -> impl Iterator<Item = &'static Context> {
+    CONTEXTS.iter().take(MADE.load(Ordering::Acquire))
+}
+
+/// The contexts that live.
+pub fn living() -> impl Iterator<Item = &'static Context> {
+    made().filter(|c| c.lives())
+}
+
+/// What is known of a context; made if need be.
+pub fn get(handle: P) -> Option<&'static Context> {
+    if handle.is_null() {
+        return None;
+    }
+    made().find(|c| c.is(handle)).or_else(|| make(handle))
+}
+
+#[cold]
+fn make(handle: P) -> Option<&'static Context> {
+    let _pushed = driver::Pushed::new(handle)?;
+    let mut device = 0;
+    // SAFETY: room for the answer, and the context is current.
+    if unsafe { driver::cuCtxGetDevice(&mut device) } != 0 {
+        return None;
+    }
+    let take = |c: &&Context| {
+        c.users.load(Ordering::Relaxed) == 0
+            && c.state.compare_exchange(FREE, MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    };
+    let Some((place, context)) = CONTEXTS.iter().enumerate().find(|(_, c)| take(c)) else {
+        static SAID: AtomicU32 = AtomicU32::new(0);
+        if SAID.swap(1, Ordering::Relaxed) == 0 {
+            Note::new().text(b"device times: too many contexts at a time; some are not timed").leave();
+        }
+        return None;
+    };
+    context.handle.store(handle, Ordering::Relaxed);
+    context.device.store(device.unsigned_abs(), Ordering::Relaxed);
+    context.number.store(number(handle, place), Ordering::Relaxed);
+    context.generation.fetch_add(1, Ordering::SeqCst);
+    context.clock.forget();
+    context.pool.forget();
+    MADE.fetch_max(place + 1, Ordering::AcqRel);
+    // Two threads may have made one each: the first in the list is used, and
+    // the other stays idle until the context ends.
+    context.state.store(LIVE, Ordering::SeqCst);
+    devices::see(context.device());
+    let _relaxed = driver::Relaxed::new();
+    // SAFETY: it lives, for the program is using it, and is current.
+    unsafe { context.clock.renew(context) };
+    Some(context)
+}
+
+/// A context's number: the driver's, or else one of ours.
+fn number(handle: P, place: usize) -> u32 {
+    if let Some(number) = driver_number(handle) {
+        return number;
+    }
+    let generation = CONTEXTS.get(place).map_or(0, Context::generation);
+    (place as u32 + 1) | (generation & 0xff_ffff) << 8
+}
+
+/// The driver's number of a context, if it has one.
+pub fn driver_number(handle: P) -> Option<u32> {
+    if handle.is_null() {
+        return None; // The driver would take the current one.
+    }
+    let mut id = 0u64;
+    // SAFETY: a live context and room for the answer.
+    (unsafe { driver::cuCtxGetId(handle, &mut id) } == 0).then_some(id as u32)
+}
+
+/// A context was made, or handed out: its number will be met again. If one with this
+/// handle was given up, that one has ended through a door that we do not see, or is
+/// worth another look.
+pub fn remember(handle: P) {
+    if made().any(|c| c.handle() == handle && c.state.load(Ordering::Acquire) == BROKEN) {
+        end(handle);
+    }
+    if let Some(number) = driver_number(handle) {
+        HANDLES.set(number.into(), handle as u64);
+    }
+}
+
+/// The handle of a context by its number; 0 if it is not known.
+pub fn handle(number: u32) -> u64 {
+    HANDLES.get(number.into()).unwrap_or(0)
+}
+
+/// The context is about to end: from now on nobody touches what is in it.
+/// What is complete must have been collected before.
+pub fn end(handle: P) {
+    for context in made().filter(|c| c.is(handle)) {
+        context.state.store(ENDING, Ordering::SeqCst);
+        // Others may be inside a question about an event: a few microseconds.
+        for round in 0..10_000 {
+            if context.users.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            if round > 100 {
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            }
+        }
+        context.generation.fetch_add(1, Ordering::SeqCst);
+        context.pool.forget();
+        context.clock.forget();
+        context.handle.store(null_mut(), Ordering::Relaxed);
+        context.state.store(FREE, Ordering::SeqCst);
+    }
+    EPOCH.fetch_add(1, Ordering::SeqCst);
+}
+
+/// All contexts of a device are about to end, or only its primary one.
+pub fn end_primary(device: i32, primary: P) {
+    if primary.is_null() {
+        let of_device = |c: &&Context| i64::from(c.device()) == i64::from(device) && c.lives();
+        made().filter(of_device).map(Context::handle).for_each(end);
+    } else {
+        end(primary);
+    }
+}

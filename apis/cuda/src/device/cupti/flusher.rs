@@ -1,0 +1,267 @@
+//! A thread that reads what CUPTI gives back, and asks it for what is complete, so
+//! that a program that is killed loses little.
+//!
+//! CUPTI's own period only hands out buffers that are full. So a thread of ours
+//! flushes: every period while the program enqueues work, more and more seldom
+//! when it does not. It has its own stack and takes no signals. Without it (no
+//! memory) the program's own synchronization flushes and reads.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use hetrace_interpose::ring::clock::nanoseconds;
+use hetrace_interpose::{note, session};
+
+use super::api::{API, FORCED};
+use super::{buffers, give_up_unreadable, ours, read_filled, settle, sleep, tid, timespec};
+
+/// The period, if the session does not say.
+const DEFAULT_MS: u32 = 100;
+const SHORTEST_MS: u32 = 5;
+const LONGEST_MS: u32 = 10_000;
+const STACK: usize = 1 << 20;
+/// So many periods pass at most between two flushes of a program that enqueues nothing.
+const SELDOM: u32 = 16;
+/// How long the end of the program waits for what is under way, without progress and
+/// with it.
+const PATIENCE_MS: u32 = 500;
+const LONGEST_WAIT_MS: u32 = 5_000;
+
+/// The thread's id; 0 before it has begun.
+static THREAD: AtomicU32 = AtomicU32::new(0);
+static RUNS: AtomicBool = AtomicBool::new(false);
+static STOP: AtomicBool = AtomicBool::new(false);
+/// The thread does something that must not be torn off.
+static AT_IT: AtomicBool = AtomicBool::new(false);
+/// What it sleeps on: 1 when there is something to read.
+static WAKE: AtomicU32 = AtomicU32::new(0);
+/// Work was enqueued since the last flush.
+static WORK: AtomicBool = AtomicBool::new(false);
+/// How often somebody asked to flush at once, how often that was done, and whether the
+/// process ends then.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+static DONE: AtomicU32 = AtomicU32::new(0);
+static ENDS: AtomicBool = AtomicBool::new(false);
+/// How long the end of the program waits for that.
+const LAST_PATIENCE_NS: u64 = 200_000_000;
+/// When [`is_due`] last said so.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// The session's period.
+pub fn period_ms() -> u32 {
+    let asked = session().map_or(0, |s| s.control().collect_every_ms.load(Ordering::Relaxed));
+    if asked == 0 { DEFAULT_MS } else { asked.clamp(SHORTEST_MS, LONGEST_MS) }
+}
+
+/// The same in nanoseconds.
+pub fn period_ns() -> u64 {
+    u64::from(period_ms()) * 1_000_000
+}
+
+/// There is something to flush. Called with every launch: a word that all
+/// threads only read, as long as it is set.
+#[inline]
+pub fn work() {
+    if !WORK.load(Ordering::Relaxed) {
+        WORK.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the thread does the reading and the flushing.
+pub fn runs() -> bool {
+    RUNS.load(Ordering::Relaxed)
+}
+
+/// Whether a period has passed since this last said so.
+pub fn is_due() -> bool {
+    let now = now();
+    let last = LAST.load(Ordering::Relaxed);
+    now.wrapping_sub(last) >= period_ns()
+        && LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// Something came back.
+pub fn wake() {
+    WAKE.store(1, Ordering::Release);
+    wake_all(&WAKE);
+}
+
+fn wake_all(word: &AtomicU32) {
+    let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word of ours; nobody may be waiting.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wake, i32::MAX) };
+}
+
+/// Sleeps for so long, or until the word is not `value` any more and somebody says so.
+fn sleep_on(word: &AtomicU32, value: u32, nanoseconds: u64) {
+    let time = timespec(nanoseconds);
+    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: a word of ours and a valid time.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, value, &raw const time) };
+}
+
+/// Has the thread flush and read at once, and waits for that, but not for long: whoever
+/// calls this may hold a lock that the thread needs. `ends`: no record will be completed
+/// later. Nothing here is forbidden in a signal handler.
+pub fn flush_now(ends: bool) {
+    if THREAD.load(Ordering::Relaxed) == tid() {
+        return;
+    }
+    if ends {
+        ENDS.store(true, Ordering::SeqCst);
+    }
+    let mine = ASKED.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
+    wake();
+    let until = now() + LAST_PATIENCE_NS;
+    loop {
+        let done = DONE.load(Ordering::Acquire);
+        let left = until.saturating_sub(now());
+        if done.wrapping_sub(mine).cast_signed() >= 0 || left == 0 {
+            return;
+        }
+        sleep_on(&DONE, done, left);
+    }
+}
+
+/// Does what [`flush_now`] asks for.
+fn serve() {
+    let asked = ASKED.load(Ordering::SeqCst);
+    if asked == DONE.load(Ordering::Relaxed) {
+        return;
+    }
+    let ends = ENDS.swap(false, Ordering::SeqCst);
+    // SAFETY: no callback of CUPTI calls this.
+    unsafe {
+        API.flush_all(0);
+        if ends {
+            API.flush_all(FORCED);
+        }
+    }
+    read_filled();
+    if ends {
+        settle();
+    }
+    DONE.store(asked, Ordering::Release);
+    wake_all(&DONE);
+}
+
+fn wait(nanoseconds: u64) {
+    if WAKE.swap(0, Ordering::Acquire) == 0 {
+        sleep_on(&WAKE, 0, nanoseconds); // Not at all if it is not 0 any more.
+        WAKE.store(0, Ordering::Relaxed);
+    }
+}
+
+fn now() -> u64 {
+    nanoseconds(libc::CLOCK_MONOTONIC)
+}
+
+/// Starts the thread.
+pub fn start() {
+    let runs = spawn().is_some();
+    RUNS.store(runs, Ordering::Relaxed);
+    if !runs {
+        note(b"no thread for device times: a killed program loses those since it last synchronized");
+    }
+}
+
+/// The thread begins nothing from now on. Answers whether it is at nothing any
+/// more; what it has not read is left to the caller.
+pub fn stop() -> bool {
+    STOP.store(true, Ordering::SeqCst);
+    RUNS.store(false, Ordering::Relaxed);
+    if THREAD.load(Ordering::Relaxed) == tid() {
+        return true; // It gives up itself.
+    }
+    let (mut seen, mut since) = (buffers::read_so_far(), 0);
+    for _ in 0..LONGEST_WAIT_MS {
+        if !AT_IT.load(Ordering::SeqCst) {
+            return true;
+        }
+        sleep(1_000_000);
+        let now = buffers::read_so_far();
+        since = if now == seen { since + 1 } else { 0 };
+        seen = now;
+        if since >= PATIENCE_MS {
+            break;
+        }
+    }
+    note(b"the program ended before all device times were read: some are missing");
+    false
+}
+
+fn spawn() -> Option<()> {
+    // SAFETY: a fresh range at an address of the kernel's choice.
+    let stack = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            STACK,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK,
+            -1,
+            0,
+        )
+    };
+    if stack == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: attributes that are filled in before they are used, a stack of our
+    // own, and a mask that is put back. The thread inherits that all signals are
+    // blocked: they are the program's.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        if libc::pthread_attr_init(&mut attributes) != 0 {
+            libc::munmap(stack, STACK);
+            return None;
+        }
+        libc::pthread_attr_setstack(&mut attributes, stack, STACK);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        let mut thread: libc::pthread_t = std::mem::zeroed();
+        let error = libc::pthread_create(&mut thread, &attributes, run, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+        libc::pthread_attr_destroy(&mut attributes);
+        if error != 0 {
+            libc::munmap(stack, STACK);
+        }
+        (error == 0).then_some(())
+    }
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    // SAFETY: a name of less than 16 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"hetrace-cupti".as_ptr()) };
+    THREAD.store(tid(), Ordering::Relaxed);
+    let (mut passed, mut pause) = (0, 1);
+    let mut next = now() + period_ns();
+    loop {
+        wait(next.saturating_sub(now()));
+        AT_IT.store(true, Ordering::SeqCst);
+        if STOP.load(Ordering::SeqCst) || !ours() {
+            AT_IT.store(false, Ordering::SeqCst);
+            break;
+        }
+        serve();
+        buffers::read_filled();
+        if now() >= next {
+            next = now() + period_ns();
+            if WORK.swap(false, Ordering::Relaxed) {
+                (passed, pause) = (0, 1);
+            } else {
+                passed += 1;
+            }
+            if passed == 0 || passed >= pause {
+                // What was enqueued long ago may still be running.
+                (passed, pause) = (0, (pause * 2).min(SELDOM));
+                // SAFETY: no callback of CUPTI calls this.
+                unsafe { API.flush_all(0) };
+                buffers::read_filled();
+            }
+        }
+        AT_IT.store(false, Ordering::SeqCst);
+        give_up_unreadable();
+    }
+    std::ptr::null_mut()
+}

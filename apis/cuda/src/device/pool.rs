@@ -1,0 +1,108 @@
+//! Events with times, used again and again: one pool per context.
+//!
+//! The lock is held for a few instructions and no call of the driver, and is
+//! only ever tried: who does not get it makes an event, or destroys one.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use super::driver;
+use super::record::pages;
+use crate::generated::prelude::{P, null_mut};
+
+/// Events kept; more are destroyed when they come back.
+const KEPT: usize = 8192;
+const TRIES: usize = 200;
+
+/// The free events of a context.
+#[derive(Debug)]
+pub struct Pool {
+    locked: AtomicBool,
+    count: UnsafeCell<usize>,
+    events: AtomicPtr<P>,
+}
+
+// SAFETY: `count` and what `events` points at are touched only under the lock.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    pub const fn new() -> Pool {
+        Pool { locked: AtomicBool::new(false), count: UnsafeCell::new(0), events: AtomicPtr::new(null_mut()) }
+    }
+
+    fn locked<R>(&self, work: impl FnOnce(&mut usize, *mut P) -> R) -> Option<R> {
+        for _ in 0..TRIES {
+            if !self.locked.swap(true, Ordering::Acquire) {
+                let mut events = self.events.load(Ordering::Relaxed);
+                if events.is_null() {
+                    events = pages(KEPT * size_of::<P>()).cast();
+                    self.events.store(events, Ordering::Relaxed);
+                }
+                // SAFETY: the lock is ours.
+                let result = work(unsafe { &mut *self.count.get() }, events);
+                self.locked.store(false, Ordering::Release);
+                return Some(result);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// A free event of the pool, or a new one. NULL if there is none to be had.
+    ///
+    /// # Safety
+    /// The pool's context lives.
+    #[inline]
+    pub unsafe fn take(&self, context: P) -> P {
+        let taken = self.locked(|count, events| {
+            if *count == 0 || events.is_null() {
+                return null_mut();
+            }
+            *count -= 1;
+            // SAFETY: below the count, so it was put there.
+            unsafe { *events.add(*count) }
+        });
+        match taken {
+            Some(event) if !event.is_null() => event,
+            _ => make(context),
+        }
+    }
+
+    /// Gives an event back that nothing refers to any more.
+    ///
+    /// # Safety
+    /// The pool's context lives, and the event is of it.
+    pub unsafe fn give(&self, event: P) {
+        let given = self.locked(|count, events| {
+            if events.is_null() || *count >= KEPT {
+                return false;
+            }
+            // SAFETY: below the capacity.
+            unsafe { *events.add(*count) = event };
+            *count += 1;
+            true
+        });
+        if given != Some(true) {
+            // SAFETY: promised by the caller.
+            unsafe { driver::cuEventDestroy_v2(event) };
+        }
+    }
+
+    /// Forgets all events: their context has ended, and they with it.
+    pub fn forget(&self) {
+        // Whoever held the lock has left by now: nobody uses the context.
+        self.locked.store(false, Ordering::Relaxed);
+        self.locked(|count, _| *count = 0);
+    }
+}
+
+#[cold]
+fn make(context: P) -> P {
+    let Some(_pushed) = driver::Pushed::new(context) else { return null_mut() };
+    // Some other stream may be in capture.
+    let _relaxed = driver::Relaxed::new();
+    let mut event = null_mut();
+    // SAFETY: room for the answer. The flags 0 mean: with times.
+    let error = unsafe { driver::cuEventCreate(&mut event, 0) };
+    if error == 0 { event } else { null_mut() }
+}

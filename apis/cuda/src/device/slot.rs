@@ -1,0 +1,111 @@
+//! One word per thread: the entry time of the driver call it is inside, and in the
+//! upper two bits what is expected of it (`cupti/expected.rs`).
+//!
+//! A second word has the id under which the collector will report that call's commands.
+//! They stand in the static TLS block, as the thread's writer does: two
+//! instructions to set one, and nothing to set up in a new thread.
+
+#[cfg(target_arch = "x86_64")]
+mod word {
+    std::arch::global_asm!(
+        ".section .tbss.hetrace_cuda_entry,\"awT\",@nobits",
+        ".p2align 3",
+        ".hidden hetrace_cuda_entry",
+        ".globl hetrace_cuda_entry",
+        ".type hetrace_cuda_entry,@object",
+        ".size hetrace_cuda_entry,16",
+        "hetrace_cuda_entry:",
+        ".zero 16",
+        ".text",
+    );
+
+    #[inline(always)]
+    pub fn get() -> u64 {
+        let time;
+        // SAFETY: reads this thread's word of the static TLS block.
+        unsafe {
+            std::arch::asm!(
+                "mov {t}, qword ptr [rip + hetrace_cuda_entry@GOTTPOFF]",
+                "mov {t}, qword ptr fs:[{t}]",
+                t = out(reg) time,
+                options(nostack, readonly, preserves_flags)
+            );
+        }
+        time
+    }
+
+    #[inline(always)]
+    pub fn id() -> u64 {
+        let id;
+        // SAFETY: reads the word behind it.
+        unsafe {
+            std::arch::asm!(
+                "mov {t}, qword ptr [rip + hetrace_cuda_entry@GOTTPOFF]",
+                "mov {t}, qword ptr fs:[{t} + 8]",
+                t = out(reg) id,
+                options(nostack, readonly, preserves_flags)
+            );
+        }
+        id
+    }
+
+    #[inline(always)]
+    pub fn set_id(id: u64) {
+        // SAFETY: writes the word behind it.
+        unsafe {
+            std::arch::asm!(
+                "mov {o}, qword ptr [rip + hetrace_cuda_entry@GOTTPOFF]",
+                "mov qword ptr fs:[{o} + 8], {t}",
+                o = out(reg) _,
+                t = in(reg) id,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    #[inline(always)]
+    pub fn set(time: u64) {
+        // SAFETY: writes this thread's word of the static TLS block.
+        unsafe {
+            std::arch::asm!(
+                "mov {o}, qword ptr [rip + hetrace_cuda_entry@GOTTPOFF]",
+                "mov qword ptr fs:[{o}], {t}",
+                o = out(reg) _,
+                t = in(reg) time,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod word {
+    use std::cell::Cell;
+
+    thread_local! {
+        static ENTRY: Cell<u64> = const { Cell::new(0) };
+        static ID: Cell<u64> = const { Cell::new(0) };
+    }
+
+    #[inline(always)]
+    pub fn id() -> u64 {
+        ID.with(Cell::get)
+    }
+
+    #[inline(always)]
+    pub fn set_id(id: u64) {
+        ID.with(|i| i.set(id));
+    }
+
+    #[inline(always)]
+    pub fn get() -> u64 {
+        ENTRY.with(Cell::get)
+    }
+
+    #[inline(always)]
+    pub fn set(time: u64) {
+        ENTRY.with(|e| e.set(time));
+    }
+}
+
+pub use word::{get, id, set, set_id};

@@ -1,0 +1,92 @@
+//! Functions that hand out other functions. Named `hook` in `semantics.toml`.
+//!
+//! Whatever the driver hands out lies in its own library: the address tells which
+//! function it is, and so which wrapper stands for it. The name that the program
+//! gave does not: it comes without the suffixes of versions and streams.
+
+mod device;
+
+pub use device::*;
+
+use crate::entry::LIBRARY;
+use crate::generated::prelude::P;
+use crate::generated::real;
+use crate::kernel_args;
+
+/// Exchanges the address that was handed out.
+///
+/// # Safety
+/// The program's own arguments, after the call.
+unsafe fn exchange(error: u32, symbol: *const i8, pfn: *mut P) {
+    if error == 0 && !pfn.is_null() {
+        // SAFETY: the driver has filled it in.
+        let address = unsafe { *pfn };
+        // SAFETY: the program's NUL-terminated name, and its own place.
+        unsafe { *pfn = LIBRARY.handed_out(address, symbol.cast()) };
+    }
+}
+
+pub unsafe fn cuGetProcAddress(_: u64, symbol: *const i8, pfn: *mut P, version: i32, flags: u64) -> u32 {
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuGetProcAddress(symbol, pfn, version, flags) };
+    // SAFETY: as above.
+    unsafe { exchange(error, symbol, pfn) };
+    error
+}
+
+pub unsafe fn cuGetProcAddress_v2(
+    _: u64,
+    symbol: *const i8,
+    pfn: *mut P,
+    version: i32,
+    flags: u64,
+    status: *mut u32,
+) -> u32 {
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuGetProcAddress_v2(symbol, pfn, version, flags, status) };
+    // SAFETY: as above.
+    unsafe { exchange(error, symbol, pfn) };
+    error
+}
+
+/// `--kernel-args`: what a launch passes is told before it is made.
+macro_rules! launches {
+    ($($name:ident)*) => { $(
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name(
+            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: P, params: *mut P, extra: *mut P,
+        ) {
+            // SAFETY: the program's own arguments.
+            unsafe { kernel_args::launch(time, f, params, extra) };
+        }
+    )* };
+}
+
+launches! { cuLaunchKernel cuLaunchKernel_ptsz }
+
+/// As above, for launches that have no other way to pass them.
+macro_rules! cooperative {
+    ($($name:ident)*) => { $(
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name(
+            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: P, params: *mut P,
+        ) {
+            // SAFETY: the program's own arguments.
+            unsafe { kernel_args::launch(time, f, params, std::ptr::null()) };
+        }
+    )* };
+}
+
+cooperative! { cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz }
+
+/// As above, for launches with a configuration.
+macro_rules! configured {
+    ($($name:ident)*) => { $(
+        pub unsafe fn $name<T>(time: u64, _: *const T, f: P, params: *mut P, extra: *mut P) {
+            // SAFETY: the program's own arguments.
+            unsafe { kernel_args::launch(time, f, params, extra) };
+        }
+    )* };
+}
+
+configured! { cuLaunchKernelEx cuLaunchKernelEx_ptsz }

@@ -1,0 +1,294 @@
+//! Functions by which objects come and go that timed commands depend on: the
+//! source of times is chosen before the first context, and nothing of ours is
+//! touched after the last. Named `hook` in `semantics.toml`.
+//!
+//! All of them pass the program's own arguments on, and its answers back.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::device;
+use crate::generated::prelude::{P, c_void, null_mut};
+use crate::generated::real;
+use crate::kernel_args;
+
+type CUresult = u32;
+
+/// What a successful call has put behind a pointer.
+///
+/// # Safety
+/// `at` is NULL or was filled in if `error` is 0.
+unsafe fn made(error: CUresult, at: *mut P) -> Option<P> {
+    if error != 0 || at.is_null() {
+        return None;
+    }
+    // SAFETY: promised by the caller.
+    Some(unsafe { at.read() })
+}
+
+pub unsafe fn cuInit(_: u64, flags: u32) -> CUresult {
+    // SAFETY: the program's own argument.
+    let error = unsafe { real::cuInit(flags) };
+    if error == 0 {
+        device::start();
+    }
+    error
+}
+
+/// A function that makes an object, and what is to be remembered of it.
+macro_rules! makes {
+    ($told:path: $($name:ident($place:ident: *mut P $(, $arg:ident: $ty:ty)*);)*) => { $(
+        pub unsafe fn $name(_: u64, $place: *mut P $(, $arg: $ty)*) -> CUresult {
+            device::start();
+            // SAFETY: the program's own arguments.
+            let error = unsafe { real::$name($place $(, $arg)*) };
+            // SAFETY: the real function fills the place in.
+            if let Some(made) = unsafe { made(error, $place) } {
+                $told(made);
+            }
+            error
+        }
+    )* };
+}
+
+makes! { device::context_made:
+    cuCtxCreate(pctx: *mut P, flags: u32, dev: i32);
+    cuCtxCreate_v2(pctx: *mut P, flags: u32, dev: i32);
+}
+
+pub unsafe fn cuCtxCreate_v3<T>(
+    _: u64,
+    pctx: *mut P,
+    params: *mut T,
+    n: i32,
+    flags: u32,
+    dev: i32,
+) -> CUresult {
+    device::start();
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuCtxCreate_v3(pctx, params.cast(), n, flags, dev) };
+    // SAFETY: the real function fills the place in.
+    if let Some(context) = unsafe { made(error, pctx) } {
+        device::context_made(context);
+    }
+    error
+}
+
+pub unsafe fn cuCtxCreate_v4<T>(_: u64, pctx: *mut P, params: *mut T, flags: u32, dev: i32) -> CUresult {
+    device::start();
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuCtxCreate_v4(pctx, params.cast(), flags, dev) };
+    // SAFETY: the real function fills the place in.
+    if let Some(context) = unsafe { made(error, pctx) } {
+        device::context_made(context);
+    }
+    error
+}
+
+makes! { device::stream_made:
+    cuStreamCreate(phStream: *mut P, flags: u32);
+    cuStreamCreateWithPriority(phStream: *mut P, flags: u32, priority: i32);
+    cuGreenCtxStreamCreate(phStream: *mut P, green: P, flags: u32, priority: i32);
+}
+
+const DEVICES: usize = 64;
+/// Primary contexts by device, and how often the program retains each.
+static PRIMARY: [AtomicPtr<c_void>; DEVICES] = [const { AtomicPtr::new(null_mut()) }; DEVICES];
+static RETAINED: [AtomicU32; DEVICES] = [const { AtomicU32::new(0) }; DEVICES];
+
+fn primary(dev: i32) -> P {
+    let place = usize::try_from(dev).ok().and_then(|d| PRIMARY.get(d));
+    place.map_or(null_mut(), |p| p.load(Ordering::Acquire))
+}
+
+fn retained(dev: i32) -> Option<&'static AtomicU32> {
+    RETAINED.get(usize::try_from(dev).ok()?)
+}
+
+pub unsafe fn cuDevicePrimaryCtxRetain(_: u64, pctx: *mut P, dev: i32) -> CUresult {
+    device::start();
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuDevicePrimaryCtxRetain(pctx, dev) };
+    // SAFETY: the real function fills the place in.
+    if let Some(context) = unsafe { made(error, pctx) } {
+        if let Some(place) = usize::try_from(dev).ok().and_then(|d| PRIMARY.get(d)) {
+            place.store(context, Ordering::Release);
+        }
+        if let Some(count) = retained(dev) {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+        device::context_made(context);
+    }
+    error
+}
+
+/// The last release ends the context, and any reset does.
+fn released(dev: i32, release: impl FnOnce() -> CUresult, reset: bool) -> CUresult {
+    let before = retained(dev).map_or(0, |c| c.load(Ordering::Acquire));
+    if reset || before <= 1 {
+        kernel_args::forget();
+        device::primary_ends(dev, primary(dev));
+    }
+    let error = release();
+    if error == 0 {
+        if let Some(count) = retained(dev).filter(|_| !reset && before > 0) {
+            count.fetch_sub(1, Ordering::AcqRel);
+        }
+        let (mut flags, mut active) = (0, 1);
+        // SAFETY: room for the answers.
+        let asked = unsafe { real::cuDevicePrimaryCtxGetState(dev, &mut flags, &mut active) };
+        // Others may have retained it through doors that we do not see, or
+        // released what we thought was theirs.
+        if !reset && before > 1 && asked == 0 && active == 0 {
+            kernel_args::forget();
+            device::primary_ended(dev, primary(dev));
+        }
+    }
+    error
+}
+
+macro_rules! releases {
+    ($($name:ident, $reset:literal;)*) => { $(
+        pub unsafe fn $name(_: u64, dev: i32) -> CUresult {
+            // SAFETY: the program's own argument.
+            released(dev, || unsafe { real::$name(dev) }, $reset)
+        }
+    )* };
+}
+
+releases! {
+    cuDevicePrimaryCtxRelease, false;
+    cuDevicePrimaryCtxRelease_v2, false;
+    cuDevicePrimaryCtxReset, true;
+    cuDevicePrimaryCtxReset_v2, true;
+}
+
+/// A function that ends an object, and what is to be done before.
+macro_rules! ends {
+    ($told:path: $($name:ident)*) => { $(
+        pub unsafe fn $name(_: u64, object: P) -> CUresult {
+            $told(object);
+            // SAFETY: the program's own argument.
+            unsafe { real::$name(object) }
+        }
+    )* };
+}
+
+ends! { context_ends: cuCtxDestroy cuCtxDestroy_v2 cuCtxDetach }
+fn context_ends(context: P) {
+    kernel_args::forget(); // With the code that was loaded into it.
+    device::context_ends(context);
+}
+
+ends! { device::stream_ends: cuStreamDestroy cuStreamDestroy_v2 }
+
+pub unsafe fn cuGreenCtxDestroy(_: u64, green: P) -> CUresult {
+    let mut context = null_mut();
+    // SAFETY: the program's own argument, and room for the answer.
+    unsafe {
+        if device::is_on() && real::cuCtxFromGreenCtx(&mut context, green) == 0 {
+            context_ends(context);
+        }
+        real::cuGreenCtxDestroy(green)
+    }
+}
+
+pub unsafe fn cuModuleGetFunction(_: u64, hfunc: *mut P, module: P, name: *const i8) -> CUresult {
+    // SAFETY: the program's own arguments; the real function has read the name.
+    unsafe {
+        let error = real::cuModuleGetFunction(hfunc, module, name);
+        if let Some(function) = made(error, hfunc) {
+            device::function_made(function, name.cast(), false);
+        }
+        error
+    }
+}
+
+pub unsafe fn cuLibraryGetKernel(_: u64, kernel: *mut P, library: P, name: *const i8) -> CUresult {
+    // SAFETY: the program's own arguments; the real function has read the name.
+    unsafe {
+        let error = real::cuLibraryGetKernel(kernel, library, name);
+        if let Some(made) = made(error, kernel) {
+            device::function_made(made, name.cast(), true);
+        }
+        error
+    }
+}
+
+pub unsafe fn cuKernelGetFunction(_: u64, function: *mut P, kernel: P) -> CUresult {
+    // SAFETY: the program's own arguments.
+    unsafe {
+        let error = real::cuKernelGetFunction(function, kernel);
+        if let Some(made) = made(error, function) {
+            device::function_of_kernel(made, kernel);
+        }
+        error
+    }
+}
+
+/// Handles that were handed out by the dozen, without names.
+///
+/// # Safety
+/// `list` has room for `count`.
+unsafe fn listed(error: CUresult, list: *mut P, count: u32, are_kernels: bool) {
+    if error != 0 || list.is_null() {
+        return;
+    }
+    for i in 0..count as usize {
+        // SAFETY: promised by the caller.
+        let handle = unsafe { list.add(i).read() };
+        // SAFETY: NULL is no name.
+        unsafe { device::function_made(handle, std::ptr::null(), are_kernels) };
+    }
+}
+
+pub unsafe fn cuModuleEnumerateFunctions(_: u64, functions: *mut P, count: u32, module: P) -> CUresult {
+    // SAFETY: the program's own arguments.
+    unsafe {
+        let error = real::cuModuleEnumerateFunctions(functions, count, module);
+        let mut there = 0;
+        real::cuModuleGetFunctionCount(&mut there, module);
+        listed(error, functions, count.min(there), false);
+        error
+    }
+}
+
+pub unsafe fn cuLibraryEnumerateKernels(_: u64, kernels: *mut P, count: u32, library: P) -> CUresult {
+    // SAFETY: the program's own arguments.
+    unsafe {
+        let error = real::cuLibraryEnumerateKernels(kernels, count, library);
+        let mut there = 0;
+        real::cuLibraryGetKernelCount(&mut there, library);
+        listed(error, kernels, count.min(there), true);
+        error
+    }
+}
+
+ends! { code_ends: cuModuleUnload cuLibraryUnload }
+
+fn code_ends(_: P) {
+    device::code_unloaded();
+}
+
+/// Functions that are no commands themselves, and make the driver enqueue some: code has
+/// variables that are copied to the device. The collector asks which call it was.
+macro_rules! enqueues {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name(time: u64 $(, $arg: $ty)*) -> CUresult {
+            // SAFETY: the program's own arguments.
+            device::inside(time, || unsafe { real::$name($($arg),*) })
+        }
+    )* };
+}
+
+enqueues! {
+    cuModuleLoad(module: *mut P, name: *const i8);
+    cuModuleLoadData(module: *mut P, image: *const c_void);
+    cuModuleLoadDataEx(module: *mut P, image: *const c_void, n: u32, options: *mut u32, values: *mut P);
+    cuModuleLoadFatBinary(module: *mut P, image: *const c_void);
+    cuLibraryLoadData(library: *mut P, code: *const c_void, jit: *mut u32, jit_values: *mut P,
+        jit_count: u32, options: *mut u32, values: *mut P, count: u32);
+    cuLibraryLoadFromFile(library: *mut P, name: *const i8, jit: *mut u32, jit_values: *mut P,
+        jit_count: u32, options: *mut u32, values: *mut P, count: u32);
+    cuFuncLoad(function: P);
+}

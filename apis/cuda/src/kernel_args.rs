@@ -1,0 +1,308 @@
+//! `--kernel-args`: what each launch passes to its kernel. The driver tells where a
+//! kernel's parameters lie and how long they are (from 12.4 on), not what they mean.
+
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+
+use hetrace_interpose::put::Put;
+use hetrace_interpose::ring::abi::{ObjectRecord, object, option, special};
+use hetrace_interpose::table::Table;
+use hetrace_interpose::{note, record_extra, session, thread_id, with_guard};
+
+use crate::generated::prelude::P;
+use crate::generated::real;
+
+/// Kernels whose parameters are remembered; of more none are told.
+const KERNELS: usize = 4096;
+/// Parameters of a kernel that are told.
+const PARAMETERS: usize = 128;
+/// Bytes of values that fit into a record beside the rest.
+const VALUES: usize = 2600;
+/// Longest name that is told with them.
+const NAME: usize = 500;
+
+/// Where a kernel's parameters lie. Written once, before anyone finds it: what is
+/// copied out of a launch's arguments is never more than this kernel has.
+struct Layout {
+    /// How many there are.
+    count: AtomicU32,
+    /// Bytes of its name.
+    length: AtomicU32,
+    name: [AtomicU8; NAME],
+    /// Offset in the lower half, size in the upper.
+    places: [AtomicU32; PARAMETERS],
+}
+
+static LAYOUTS: [Layout; KERNELS] = [const {
+    Layout {
+        count: AtomicU32::new(0),
+        length: AtomicU32::new(0),
+        name: [const { AtomicU8::new(0) }; NAME],
+        places: [const { AtomicU32::new(0) }; PARAMETERS],
+    }
+}; KERNELS];
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// `CUfunction` or `CUkernel` → its place in `LAYOUTS`, counted from 1; `ABSENT` if the
+/// driver does not tell.
+static HANDLES: Table<16384> = Table::new();
+/// As above, by what is known of the kernel: one that was loaded again is no other.
+static KNOWN: Table<8192> = Table::new();
+const ABSENT: u64 = u64::MAX;
+
+/// Code is about to be unloaded: handles may come again as others.
+pub fn forget() {
+    // The table has no way to be emptied; a changed key makes old entries unreachable.
+    AGE.fetch_add(1, Ordering::AcqRel);
+}
+
+static AGE: AtomicU32 = AtomicU32::new(0);
+
+fn once(said: &AtomicBool, text: &[u8]) {
+    if !said.swap(true, Ordering::Relaxed) {
+        note(text);
+    }
+}
+
+/// The layout with this number, counted from 1. A table shows a handle a moment
+/// before its number: 0.
+fn numbered(number: u64) -> Option<&'static Layout> {
+    LAYOUTS.get(usize::try_from(number).ok()?.checked_sub(1)?)
+}
+
+fn layout(function: P) -> Option<&'static Layout> {
+    // Addresses have no use for their upper bits.
+    let key = function as u64 ^ u64::from(AGE.load(Ordering::Acquire)) << 48;
+    match HANDLES.get(key) {
+        Some(number) => numbered(number),
+        None => with_guard(|| ask(function, key)),
+    }
+}
+
+/// What the driver tells of a kernel.
+struct Told<'a> {
+    name: &'a [u8],
+    places: [u32; PARAMETERS],
+    count: usize,
+}
+
+impl Told<'_> {
+    fn places(&self) -> &[u32] {
+        self.places.get(..self.count).unwrap_or_default()
+    }
+
+    fn hash(&self) -> u64 {
+        let places = self.places().iter().flat_map(|p| p.to_le_bytes());
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.name.iter().copied().chain(places).fold(0xcbf2_9ce4_8422_2325, add)
+    }
+
+    fn is(&self, layout: &Layout) -> bool {
+        layout.count.load(Ordering::Relaxed) as usize == self.count
+            && layout.length.load(Ordering::Relaxed) as usize == self.name.len()
+            && layout.name.iter().zip(self.name).all(|(a, b)| a.load(Ordering::Relaxed) == *b)
+            && layout.places.iter().zip(self.places()).all(|(a, b)| a.load(Ordering::Relaxed) == *b)
+    }
+
+    /// Its number; a new one if no kernel was like it.
+    fn number(&self) -> Option<u64> {
+        let hash = self.hash();
+        if let Some(number) = KNOWN.get(hash)
+            && numbered(number).is_some_and(|layout| self.is(layout))
+        {
+            return Some(number);
+        }
+        if USED.load(Ordering::Relaxed) >= KERNELS {
+            return None;
+        }
+        let place = USED.fetch_add(1, Ordering::AcqRel);
+        let layout = LAYOUTS.get(place)?;
+        for (to, from) in layout.name.iter().zip(self.name) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        for (to, from) in layout.places.iter().zip(self.places()) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        layout.length.store(self.name.len() as u32, Ordering::Relaxed);
+        layout.count.store(self.count as u32, Ordering::Relaxed);
+        // The tables publish what was written.
+        KNOWN.set(hash, place as u64 + 1);
+        Some(place as u64 + 1)
+    }
+}
+
+#[cold]
+fn ask(function: P, key: u64) -> Option<&'static Layout> {
+    static FULL: AtomicBool = AtomicBool::new(false);
+    static OLD: AtomicBool = AtomicBool::new(false);
+    let (mut offset, mut size) = (0u64, 0u64);
+    // A launch takes both kinds of handles; the driver refuses the wrong one.
+    // SAFETY: a handle that the program launches by, and room for the answers.
+    let mut get = |index: usize, is_kernel: bool| unsafe {
+        let error = if is_kernel {
+            real::cuKernelGetParamInfo(function, index as u64, &mut offset, &mut size)
+        } else {
+            real::cuFuncGetParamInfo(function, index as u64, &mut offset, &mut size)
+        };
+        (error, offset, size)
+    };
+    let mut name: *const c_char = std::ptr::null();
+    // SAFETY: as above.
+    let is_kernel = unsafe { real::cuFuncGetName((&raw mut name).cast(), function) } != 0;
+    if is_kernel {
+        // SAFETY: as above.
+        unsafe { real::cuKernelGetName((&raw mut name).cast(), function) };
+    }
+    if get(0, is_kernel).0 == NOT_FOUND {
+        HANDLES.set(key, ABSENT);
+        once(&OLD, b"--kernel-args: this driver does not tell where parameters lie (12.4 and newer do)");
+        return None;
+    }
+    // SAFETY: NULL, or the driver's own text.
+    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
+    let name = name.get(..NAME).unwrap_or(name);
+    let mut told = Told { name, places: [0; PARAMETERS], count: 0 };
+    for place in &mut told.places {
+        let (error, offset, size) = get(told.count, is_kernel);
+        if error != 0 || offset > 0xffff || size > 0xffff {
+            break;
+        }
+        *place = offset as u32 | (size as u32) << 16;
+        told.count += 1;
+    }
+    let Some(number) = told.number() else {
+        HANDLES.set(key, ABSENT);
+        once(&FULL, b"--kernel-args: more kernels than are remembered; arguments of some are not told");
+        return None;
+    };
+    HANDLES.set(key, number);
+    numbered(number)
+}
+
+/// The driver has no such function, as `missing` answers.
+const NOT_FOUND: u32 = 500;
+
+/// `CU_LAUNCH_PARAM_…`.
+const END: usize = 0;
+const BUFFER: usize = 1;
+const SIZE: usize = 2;
+
+/// Where the values of a launch lie.
+#[derive(Clone, Copy)]
+enum Values {
+    /// An address for each.
+    Each(*const *const u8),
+    /// All in one piece of so many bytes.
+    Packed(*const u8, usize),
+}
+
+/// Tells what a launch passes.
+///
+/// # Safety
+/// The arguments of a launch.
+pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) {
+    // Where calls are not recorded, this comes by for the sake of the times.
+    if !session().is_some_and(|s| s.option(option::KERNEL_ARGS)) {
+        return;
+    }
+    let Some(layout) = layout(function) else { return };
+    let values = if params.is_null() {
+        // SAFETY: promised by the caller.
+        let Some(all) = (unsafe { packed(extra) }) else { return };
+        all
+    } else {
+        Values::Each(params.cast())
+    };
+    let length = layout.length.load(Ordering::Relaxed) as usize;
+    let name = layout.name.get(..length).unwrap_or_default();
+    let all = layout.count.load(Ordering::Relaxed) as usize;
+    let (mut count, mut bytes) = (0, 0);
+    for place in layout.places.iter().take(all).map(|p| p.load(Ordering::Relaxed)) {
+        let (offset, size) = ((place & 0xffff) as usize, (place >> 16) as usize);
+        let is_there = match values {
+            Values::Each(_) => true,
+            Values::Packed(_, room) => offset + size <= room,
+        };
+        if !is_there || bytes + size > VALUES {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes + size);
+    }
+    let record = ObjectRecord {
+        object: function as u64,
+        cause: time,
+        cause_tid: thread_id(),
+        index: all as u32,
+        what: object::LAUNCH_ARGS,
+        parts: [name.len() as u16, 2 * count as u16, bytes as u16, 0, 0, 0, 0, 0],
+        ..ObjectRecord::default()
+    };
+    // SAFETY: the values are readable, as the launch requires.
+    unsafe { record_extra(special::OBJECT, Body { record: &record, name, layout, values, count, bytes }) };
+}
+
+/// The piece that holds all values.
+///
+/// # Safety
+/// NULL or a list of names and values that ends.
+unsafe fn packed(extra: *const P) -> Option<Values> {
+    let (mut at, mut all, mut room) = (extra, None, 0);
+    while !at.is_null() {
+        // SAFETY: promised by the caller.
+        let (name, value) = unsafe { (*at as usize, *at.add(1)) };
+        match name {
+            END => break,
+            BUFFER => all = Some(value.cast_const().cast()),
+            // SAFETY: the size is passed by its address.
+            SIZE if !value.is_null() => room = unsafe { value.cast::<usize>().read_unaligned() },
+            _ => {}
+        }
+        // SAFETY: the list goes on.
+        at = unsafe { at.add(2) };
+    }
+    all.map(|all| Values::Packed(all, room))
+}
+
+/// The record, the kernel's name, the sizes of the values, and the values.
+#[derive(Clone, Copy)]
+struct Body<'a> {
+    record: &'a ObjectRecord,
+    name: &'a [AtomicU8],
+    layout: &'a Layout,
+    values: Values,
+    count: usize,
+    bytes: usize,
+}
+
+impl Put for Body<'_> {
+    fn size(&self) -> usize {
+        size_of::<ObjectRecord>() + self.name.len() + 2 * self.count + self.bytes
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for `size` bytes; the values are readable.
+        unsafe {
+            at.copy_from_nonoverlapping(std::ptr::from_ref(self.record).cast(), size_of::<ObjectRecord>());
+            let mut at = at.add(size_of::<ObjectRecord>());
+            at.copy_from_nonoverlapping(self.name.as_ptr().cast(), self.name.len());
+            at = at.add(self.name.len());
+            let places = || self.layout.places.iter().take(self.count).map(|p| p.load(Ordering::Relaxed));
+            for place in places() {
+                at = ((place >> 16) as u16).put(at);
+            }
+            for (i, place) in places().enumerate() {
+                let (offset, size) = ((place & 0xffff) as usize, (place >> 16) as usize);
+                let from = match self.values {
+                    Values::Each(list) => *list.add(i),
+                    Values::Packed(all, _) => all.add(offset),
+                };
+                if from.is_null() {
+                    at.write_bytes(0, size);
+                } else {
+                    at.copy_from_nonoverlapping(from, size);
+                }
+                at = at.add(size);
+            }
+            at
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! CUDA runtime under hetrace: what is preloaded into the traced program.
+//!
+//! * `generated/`: a wrapper for every function, made from the model;
+//! * [`errors`]: what the API says of error codes;
+//! * [`entry`]: how programs reach them, and they the real functions;
+//! * [`measure`]: sizes that only the API itself can tell.
+#![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
+
+mod entry;
+mod errors;
+mod generated;
+mod measure;
+
+/// Runs when the library is loaded.
+extern "C" fn loaded() {
+    hetrace_interpose::start(generated::tables::API);
+    entry::LIBRARY.started();
+    hetrace_interpose::tells_errors(errors::tell);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+/// The model that this library was made from, for whoever reads the file.
+#[used]
+#[unsafe(link_section = ".hetrace.model")]
+static MODEL: [u8; include_bytes!("generated/model.json").len()] = *include_bytes!("generated/model.json");

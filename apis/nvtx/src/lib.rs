@@ -1,0 +1,41 @@
+//! NVTX under hetrace: what is loaded into the traced program.
+//!
+//! NVTX has no library of its own that does anything: each program and library
+//! that uses it has a copy of its header inside, which loads a tool at the first
+//! call and asks it for the functions. hetrace is that tool.
+//!
+//! ```text
+//! the header in the program ──► inject: callbacks ──► wrappers ──► local
+//!                                (structs laid flat)  (recorded)   (the answer)
+//! ```
+//! * [`inject`]: how NVTX gets our functions; [`extensions`]: what it gets instead of
+//!   those that are not traced;
+//! * [`callbacks`]: from NVTX's structs and wide texts to the flat parameters of
+//!   the model;
+//! * `generated/`: a wrapper for every function, made from the model;
+//! * [`local`]: what the functions answer.
+#![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
+
+mod attributes;
+mod callbacks;
+mod extensions;
+mod generated;
+mod inject;
+mod levels;
+mod local;
+mod wide;
+
+/// Runs when the library is loaded.
+extern "C" fn loaded() {
+    local::fill();
+    hetrace_interpose::start(generated::tables::API);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+/// The model that this library was made from, for whoever reads the file.
+#[used]
+#[unsafe(link_section = ".hetrace.model")]
+static MODEL: [u8; include_bytes!("generated/model.json").len()] = *include_bytes!("generated/model.json");

@@ -1,0 +1,164 @@
+//! What NVTX's functions answer. Nothing real stands behind them, so the
+//! generated `real` functions lead here.
+
+use std::ptr::without_provenance_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::generated::prelude::{P, REAL};
+use crate::generated::real::known;
+use crate::generated::tables::NAMES;
+use crate::levels;
+
+/// Something that no other in the process has: a number from 1 on. A forked
+/// child counts on, and is told apart by its process.
+fn unique() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
+
+/// The handle of a new object. Nothing lies behind it: programs only pass it back.
+fn handle() -> P {
+    without_provenance_mut(unique() as usize)
+}
+
+/// Domain 0 is the default one.
+const DEFAULT: u64 = 0;
+
+/// Functions that answer nothing have nothing to do.
+macro_rules! nothing {
+    ($($name:ident($($ty:ty),*);)*) => {
+        $( unsafe extern "C" fn $name($(_: $ty),*) {} )*
+    };
+}
+
+nothing! {
+    nvtxInitialize(*const std::ffi::c_void);
+    nvtxMarkEx(u32, u32, u32, u64, *const i8, P);
+    nvtxMark(*const i8);
+    nvtxRangeEnd(u64);
+    nvtxNameCategory(u32, *const i8);
+    nvtxNameOsThread(u32, *const i8);
+    nvtxDomainDestroy(P);
+    nvtxDomainMarkEx(P, u32, u32, u32, u64, *const i8, P);
+    nvtxDomainRangeEnd(P, u64);
+    nvtxDomainNameCategory(P, u32, *const i8);
+    nvtxDomainResourceDestroy(P);
+    nvtxNameCuDevice(i32, *const i8);
+    nvtxNameCuContext(P, *const i8);
+    nvtxNameCuStream(P, *const i8);
+    nvtxNameCuEvent(P, *const i8);
+    nvtxNameCudaDevice(i32, *const i8);
+    nvtxNameCudaStream(P, *const i8);
+    nvtxNameCudaEvent(P, *const i8);
+    nvtxNameClDevice(P, *const i8);
+    nvtxNameClContext(P, *const i8);
+    nvtxNameClCommandQueue(P, *const i8);
+    nvtxNameClMemObject(P, *const i8);
+    nvtxNameClSampler(P, *const i8);
+    nvtxNameClProgram(P, *const i8);
+    nvtxNameClEvent(P, *const i8);
+    nvtxDomainSyncUserDestroy(P);
+    nvtxDomainSyncUserAcquireStart(P);
+    nvtxDomainSyncUserAcquireFailed(P);
+    nvtxDomainSyncUserAcquireSuccess(P);
+    nvtxDomainSyncUserReleasing(P);
+}
+
+unsafe extern "C" fn nvtxRangeStartEx(_: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> u64 {
+    unique()
+}
+
+unsafe extern "C" fn nvtxRangeStart(_: *const i8) -> u64 {
+    unique()
+}
+
+unsafe extern "C" fn nvtxDomainRangeStartEx(_: P, _: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> u64 {
+    unique()
+}
+
+unsafe extern "C" fn nvtxRangePushEx(_: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> i32 {
+    levels::push(DEFAULT)
+}
+
+unsafe extern "C" fn nvtxRangePush(_: *const i8) -> i32 {
+    levels::push(DEFAULT)
+}
+
+unsafe extern "C" fn nvtxRangePop() -> i32 {
+    levels::pop(DEFAULT)
+}
+
+unsafe extern "C" fn nvtxDomainRangePushEx(
+    domain: P,
+    _: u32,
+    _: u32,
+    _: u32,
+    _: u64,
+    _: *const i8,
+    _: P,
+) -> i32 {
+    levels::push(domain as u64)
+}
+
+unsafe extern "C" fn nvtxDomainRangePop(domain: P) -> i32 {
+    levels::pop(domain as u64)
+}
+
+unsafe extern "C" fn nvtxDomainCreate(_: *const i8) -> P {
+    handle()
+}
+
+unsafe extern "C" fn nvtxDomainRegisterString(_: P, _: *const i8) -> P {
+    handle()
+}
+
+unsafe extern "C" fn nvtxDomainResourceCreate(_: P, _: u32, _: u64, _: *const i8, _: P) -> P {
+    handle()
+}
+
+unsafe extern "C" fn nvtxDomainSyncUserCreate(_: P, _: *const i8, _: P) -> P {
+    handle()
+}
+
+/// Makes `answer` what the wrapper of that name leads to. The compiler holds it
+/// against the model's prototype, which `known` has.
+fn set<F: Copy>(name: &str, _known: fn() -> Option<F>, answer: F) {
+    const { assert!(size_of::<F>() == size_of::<P>()) };
+    let number = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes());
+    if let Some(real) = number.and_then(|n| REAL.get(n)) {
+        // SAFETY: the address of a function, as large as any other.
+        real.set(unsafe { std::mem::transmute_copy::<F, P>(&answer) });
+    }
+}
+
+macro_rules! lead {
+    ($($name:ident)*) => { $( set(stringify!($name), known::$name, $name); )* };
+}
+
+/// Leads all wrappers here, before anyone can call one.
+pub fn fill() {
+    lead! {
+        nvtxInitialize nvtxMarkEx nvtxMark nvtxRangeStartEx nvtxRangeStart nvtxRangeEnd nvtxRangePushEx
+        nvtxRangePush nvtxRangePop nvtxNameCategory nvtxNameOsThread nvtxDomainCreate nvtxDomainDestroy
+        nvtxDomainRegisterString nvtxDomainMarkEx nvtxDomainRangeStartEx nvtxDomainRangeEnd
+        nvtxDomainRangePushEx nvtxDomainRangePop nvtxDomainNameCategory nvtxDomainResourceCreate
+        nvtxDomainResourceDestroy nvtxNameCuDevice nvtxNameCuContext nvtxNameCuStream nvtxNameCuEvent
+        nvtxNameCudaDevice nvtxNameCudaStream nvtxNameCudaEvent nvtxNameClDevice nvtxNameClContext
+        nvtxNameClCommandQueue nvtxNameClMemObject nvtxNameClSampler nvtxNameClProgram nvtxNameClEvent
+        nvtxDomainSyncUserCreate nvtxDomainSyncUserDestroy nvtxDomainSyncUserAcquireStart
+        nvtxDomainSyncUserAcquireFailed nvtxDomainSyncUserAcquireSuccess nvtxDomainSyncUserReleasing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_answers() {
+        fill();
+        for (name, real) in NAMES.iter().zip(&REAL) {
+            assert!(!real.get().is_null(), "{name:?}");
+        }
+    }
+}

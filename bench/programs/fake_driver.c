@@ -1,0 +1,135 @@
+/* A driver that does nothing, as fast as that can be done: what a call costs beside it is
+ * the tracer's. It answers what the tracer asks to time commands by events; an event is
+ * over as soon as it is recorded. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GIVES(name, type, value)   \
+    int name(type *out)            \
+    {                              \
+        *out = (value);            \
+        return 0;                  \
+    }
+#define DOES_NOTHING(name, ...)    \
+    int name(__VA_ARGS__)          \
+    {                              \
+        return 0;                  \
+    }
+
+static char context, module, function, stream, event;
+
+GIVES(cuDriverGetVersion, int, 13000)
+GIVES(cuDeviceGetCount, int, 1)
+GIVES(cuCtxGetCurrent, void *, &context)
+GIVES(cuCtxGetDevice, int, 0)
+GIVES(cuCtxPopCurrent_v2, void *, &context)
+GIVES(cuThreadExchangeStreamCaptureMode, int, 0)
+DOES_NOTHING(cuInit, unsigned flags)
+DOES_NOTHING(cuCtxSynchronize, void)
+DOES_NOTHING(cuCtxPushCurrent_v2, void *c)
+DOES_NOTHING(cuEventRecord, void *e, void *s)
+DOES_NOTHING(cuEventQuery, void *e)
+DOES_NOTHING(cuEventDestroy_v2, void *e)
+DOES_NOTHING(cuLaunchKernel, void *f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b,
+             unsigned c, unsigned shared, void *s, void **params, void **extra)
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    *value = attribute + device;
+    return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal != 0;
+}
+
+int cuDeviceGetName(char *name, int length, int device)
+{
+    strncpy(name, "none", length);
+    return device;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    *bytes = 1 << 30;
+    return device;
+}
+
+int cuCtxGetId(void *c, uint64_t *id)
+{
+    *id = 1;
+    return c != &context;
+}
+
+int cuDevicePrimaryCtxRetain(void **c, int device)
+{
+    *c = &context;
+    return device;
+}
+
+int cuModuleLoadData(void **m, const void *image)
+{
+    *m = &module;
+    return image == NULL;
+}
+
+int cuModuleGetFunction(void **f, void *m, const char *name)
+{
+    *f = &function;
+    return m != &module || !name;
+}
+
+int cuFuncGetName(const char **name, void *f)
+{
+    *name = "nothing";
+    return f != &function;
+}
+
+int cuStreamCreate(void **s, unsigned flags)
+{
+    *s = &stream;
+    return flags > 1;
+}
+
+int cuStreamGetCtx(void *s, void **c)
+{
+    *c = &context;
+    return s != &stream;
+}
+
+int cuStreamGetId(void *s, uint64_t *id)
+{
+    *id = 7;
+    return s != &stream;
+}
+
+int cuStreamIsCapturing(void *s, int *status)
+{
+    *status = 0;
+    return s != &stream;
+}
+
+int cuEventCreate(void **e, unsigned flags)
+{
+    *e = &event;
+    return flags > 7;
+}
+
+int cuEventElapsedTime(float *ms, void *start, void *end)
+{
+    *ms = 0.001f;
+    return start != &event || end != &event;
+}
+
+/* What the runtime asks for. */
+int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
+{
+    int there = strcmp(name, "cuCtxGetCurrent") == 0;
+    *out = there ? (void *)cuCtxGetCurrent : NULL;
+    if (status)
+        *status = !there;
+    return flags != 0 || version < 12000;
+}

@@ -1,0 +1,144 @@
+//! Names of kernels as people wrote them.
+//!
+//! Compilers encode C++ (Itanium) and Rust names; other names are shown as they
+//! are. A full name says what templates and parameters are; a short one fits
+//! into a table.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+
+/// Longer symbols are not looked at.
+const MAX_SYMBOL: usize = 16 << 10;
+/// Longer names are cut: templates in templates grow without limit.
+const MAX_NAME: usize = 8 << 10;
+/// Depth of nested names that is followed.
+const MAX_DEPTH: u32 = 96;
+/// Longest short name, in characters.
+pub const SHORT: usize = 36;
+
+/// The whole name without the type of the result.
+pub fn full(symbol: &str) -> Cow<'_, str> {
+    decoded(symbol, false).map_or(Cow::Borrowed(symbol), Cow::Owned)
+}
+
+/// At most [`SHORT`] characters: without parameters, with `…` for what else
+/// does not fit. A name that is not mangled is left as it is.
+pub fn short(symbol: &str) -> Cow<'_, str> {
+    decoded(symbol, true).map_or(Cow::Borrowed(symbol), |name| Cow::Owned(shortened(&name)))
+}
+
+/// The decoded name; none if it is no mangled name.
+fn decoded(symbol: &str, bare: bool) -> Option<String> {
+    if symbol.len() > MAX_SYMBOL {
+        return None;
+    }
+    if let Ok(name) = rustc_demangle::try_demangle(symbol) {
+        let mut out = Limited(String::new());
+        // Beyond the limit the rest is left out.
+        let _ = write!(out, "{name:#}");
+        return Some(out.0);
+    }
+    if !symbol.starts_with("_Z") {
+        return None;
+    }
+    let options = ParseOptions::default().recursion_limit(MAX_DEPTH);
+    let parsed = Symbol::new_with_options(symbol, &options).ok()?;
+    let mut options = DemangleOptions::new().no_return_type().recursion_limit(MAX_DEPTH);
+    if bare {
+        options = options.no_params();
+    }
+    let mut out = Limited(String::new());
+    let complete = parsed.structured_demangle(&mut out, &options).is_ok();
+    (complete || out.0.len() >= MAX_NAME).then_some(out.0).filter(|name| !name.is_empty())
+}
+
+/// Text that stops growing.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_NAME {
+            let room = MAX_NAME.saturating_sub(self.0.len());
+            self.0.extend(text.chars().take(room));
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+fn shortened(name: &str) -> String {
+    let length = |text: &str| text.chars().count();
+    let name = name.replace("(anonymous namespace)::", "");
+    if length(&name) <= SHORT {
+        return name;
+    }
+    // `operator<` is no bracket.
+    let mut name = if name.contains("operator") { name } else { without_arguments(&name) };
+    while length(&name) > SHORT
+        && let Some(at) = name.find("::")
+    {
+        name.drain(..at + 2);
+    }
+    if length(&name) > SHORT {
+        name = name.chars().take(SHORT - 1).collect();
+        name.push('…');
+    }
+    name
+}
+
+/// `a<b<c>, d>::e<f>` to `a<…>::e<…>`.
+fn without_arguments(name: &str) -> String {
+    let (mut out, mut depth) = (String::new(), 0usize);
+    for c in name.chars() {
+        match c {
+            '<' => {
+                if depth == 0 {
+                    out.push_str("<…");
+                }
+                depth += 1;
+            }
+            '>' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    out.push('>');
+                }
+            }
+            c if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_compilers_are_decoded() {
+        for (symbol, long, brief) in [
+            ("_Z4copyPfS_", "copy(float*, float*)", "copy"),
+            ("_ZN2ns3addIfEEvPT_i", "ns::add<float>(float*, int)", "ns::add<float>"),
+            ("vecadd", "vecadd", "vecadd"),
+            ("_Zbroken", "_Zbroken", "_Zbroken"),
+            ("_RNvC6_123foo3bar", "123foo::bar", "123foo::bar"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write", "core::fmt::write"),
+        ] {
+            assert_eq!(full(symbol), long, "{symbol}");
+            assert_eq!(short(symbol), brief, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn short_names_lose_arguments_then_namespaces() {
+        let symbol = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
+        assert_eq!(short(symbol), "vectorized_elementwise_kernel<…>");
+        let long = format!("_ZN2at{}", "6native29vectorized_elementwise_kernelE");
+        assert!(short(&long).chars().count() <= SHORT);
+        assert_eq!(shortened(&"x".repeat(60)).chars().count(), SHORT);
+        assert_eq!(shortened(&format!("{}::kernel", "n".repeat(60))), "kernel");
+    }
+}

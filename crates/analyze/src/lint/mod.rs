@@ -1,0 +1,86 @@
+//! Misuse, found from arguments and lifetimes.
+//!
+//! ```text
+//!  facts      what each function means, once per trace: from roles, types and tables of the model
+//!  values     numbers of an event's fields  ──►  passed   what an open call was passed
+//!    │
+//!  walk       one walk; per rule group a table of what is open or alive:
+//!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused
+//!    ├── calls       ignored-error, unfinished-call, deprecated
+//!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
+//!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes
+//!    └── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
+//!  findings   equal ones folded  ──►  show   a second walk that writes the calls they name
+//!    └──► report   as a value, text, or SARIF
+//! ```
+//!
+//! The tables are bounded; what does not fit is passed over and noted. Rules claim only what
+//! the trace shows. Where calls are missing, rules that need all of them say so and are graded
+//! down.
+
+mod calls;
+mod copies;
+mod facts;
+mod findings;
+mod flow;
+mod lifetimes;
+mod memory;
+mod passed;
+mod report;
+mod rules;
+mod sarif;
+mod show;
+mod text;
+mod values;
+mod walk;
+
+use std::ops::ControlFlow;
+
+pub use report::{Evidence, Finding, Occurrence, Report, SCHEMA};
+pub use rules::{Group, RULES, Rule, Severity, rule_of};
+pub use text::{TextOptions, rules_text};
+
+use crate::spans::Summary;
+use crate::trace::Trace;
+
+/// What to look for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these rules; all if empty.
+    pub only: Vec<String>,
+    /// Not these.
+    pub except: Vec<String>,
+    /// Calls are missing for a reason that the trace itself does not tell.
+    pub partial: Option<String>,
+}
+
+/// Looks for misuse in a trace.
+pub fn lint(trace: &Trace, options: &Options) -> Report {
+    let any = |list: &[String], id: &str| list.iter().any(|one| one == id);
+    let selected =
+        |id: &str| (options.only.is_empty() || any(&options.only, id)) && !any(&options.except, id);
+    let mut linter = walk::Linter::new(trace, findings::Findings::new(selected));
+    let ControlFlow::Continue(summary) = crate::spans::walk(trace, &mut linter);
+    linter.finish();
+    let doubt = doubt(&summary, options, linter.unknown);
+    let calls = show::calls(trace, &linter.findings);
+    report::report(trace, &linter, &calls, &summary, doubt)
+}
+
+/// Why calls may be missing.
+fn doubt(summary: &Summary, options: &Options, unknown: u64) -> Option<String> {
+    if let Some(partial) = &options.partial {
+        return Some(partial.clone());
+    }
+    let lost = summary.lost_events.max(summary.lost_calls);
+    if lost > 0 || summary.lost_packets > 0 || summary.damaged > 0 || summary.orphans > 0 {
+        return Some(match lost {
+            0 => "a part of the trace is missing".to_owned(),
+            lost => format!("{} lost", crate::text::plural(lost, "event")),
+        });
+    }
+    (unknown > 0).then(|| {
+        let calls = crate::text::plural(unknown, "call");
+        format!("{calls} of functions that no model describes")
+    })
+}

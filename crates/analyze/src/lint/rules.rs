@@ -1,0 +1,265 @@
+//! All rules in one table: what each claims, how grave that is, and what to do.
+
+use serde::{Deserialize, Serialize};
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Time may be saved, or something is odd.
+    Hint,
+    /// Time or memory is lost, or something may be wrong.
+    Warning,
+    /// The program breaks the API's rules.
+    Error,
+}
+
+impl Severity {
+    /// As the reports and options spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hint => "hint",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// One step less grave.
+    pub(super) fn lowered(self) -> Self {
+        match self {
+            Self::Error => Self::Warning,
+            _ => Self::Hint,
+        }
+    }
+}
+
+/// What rules look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Objects from their making to their end.
+    Lifetimes,
+    /// Calls that failed, did not end, or should not be used.
+    Calls,
+    /// Memory and what is moved.
+    Memory,
+    /// Waiting, launching, and work that is done again.
+    Flow,
+}
+
+impl Group {
+    /// As the table spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lifetimes => "lifetimes",
+            Self::Calls => "calls",
+            Self::Memory => "memory",
+            Self::Flow => "flow",
+        }
+    }
+}
+
+/// A rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// What it is selected by.
+    pub id: &'static str,
+    /// What it looks at.
+    pub group: Group,
+    /// How grave its findings are, if nothing is in doubt.
+    pub severity: Severity,
+    /// What it claims.
+    pub title: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+    /// Whether it claims something about calls that may be among those which are not in
+    /// the trace, so that it is in doubt when there are such.
+    pub(super) needs_all: bool,
+}
+
+const fn rule(
+    id: &'static str,
+    group: Group,
+    severity: Severity,
+    needs_all: bool,
+    title: &'static str,
+    remedy: &'static str,
+) -> Rule {
+    Rule { id, group, severity, title, remedy, needs_all }
+}
+
+use Group::{Calls, Flow, Lifetimes, Memory};
+use Severity::{Error, Hint, Warning};
+
+/// Every rule.
+pub const RULES: &[Rule] = &[
+    rule(
+        "leak",
+        Lifetimes,
+        Warning,
+        true,
+        "what was made is never given back",
+        "Give back each object or allocation once nobody needs it any more.",
+    ),
+    rule(
+        "use-after-release",
+        Lifetimes,
+        Error,
+        true,
+        "what was given back is used",
+        "Give it back after its last use, or take a reference of your own before.",
+    ),
+    rule(
+        "double-release",
+        Lifetimes,
+        Error,
+        true,
+        "what was given back is given back again",
+        "Give it back once for each time it was made or retained.",
+    ),
+    rule(
+        "wrong-context",
+        Lifetimes,
+        Error,
+        true,
+        "objects of different contexts meet in one call",
+        "Make all objects of a call in the same context.",
+    ),
+    rule(
+        "event-unused",
+        Lifetimes,
+        Hint,
+        true,
+        "events are asked for and never looked at",
+        "Pass no event where none is needed: making and keeping one costs time in each call.",
+    ),
+    rule(
+        "ignored-error",
+        Calls,
+        Warning,
+        false,
+        "a call failed, and the program goes on as if it had not",
+        "Look at the result of each call, and stop or take another way when it tells of an error.",
+    ),
+    rule(
+        "unfinished-call",
+        Calls,
+        Warning,
+        false,
+        "a call had not come back when its thread or the trace ended",
+        "Let threads come back from calls before they or the program end; look for a deadlock.",
+    ),
+    rule(
+        "deprecated",
+        Calls,
+        Hint,
+        false,
+        "a function is used that the API has deprecated",
+        "Use what took its place.",
+    ),
+    rule(
+        "out-of-bounds",
+        Memory,
+        Error,
+        true,
+        "a copy or fill passes the end of an allocation",
+        "Check offset and size against what was allocated.",
+    ),
+    rule(
+        "overlapping-copies",
+        Memory,
+        Error,
+        true,
+        "copies with common bytes, of which one writes, within one call or at the same time",
+        "Order them by one queue or an event, or copy by way of another buffer.",
+    ),
+    rule(
+        "pageable-async",
+        Memory,
+        Warning,
+        false,
+        "an asynchronous copy has pageable host memory",
+        "Allocate the host's side pinned: the copy gets faster and does not make the caller wait.",
+    ),
+    rule(
+        "small-copies",
+        Memory,
+        Hint,
+        false,
+        "many small copies follow each other from and to adjacent memory",
+        "Copy all of it at once.",
+    ),
+    rule(
+        "same-bytes",
+        Memory,
+        Hint,
+        true,
+        "a range is written again before anything could read it",
+        "Send it once, after its last change.",
+    ),
+    rule(
+        "alloc-in-loop",
+        Memory,
+        Hint,
+        false,
+        "memory of the same size is allocated and freed between launches again and again",
+        "Allocate it once before the loop, or take it from a pool.",
+    ),
+    rule(
+        "build-in-loop",
+        Flow,
+        Warning,
+        false,
+        "the same code is built again between launches",
+        "Build once and keep the program or module.",
+    ),
+    rule(
+        "sync-after-launch",
+        Flow,
+        Hint,
+        false,
+        "the host waits after almost every launch",
+        "Enqueue what follows without waiting, and wait once for the last of it.",
+    ),
+    rule(
+        "default-stream",
+        Flow,
+        Hint,
+        false,
+        "work goes to the default queue beside others, which it serializes with",
+        "Give it a queue of its own that does not wait for the default one.",
+    ),
+    rule(
+        "small-launch",
+        Flow,
+        Hint,
+        false,
+        "launches have fewer groups than the device has compute units",
+        "Give the device more groups at a time: smaller groups, more work per launch, or several queues.",
+    ),
+    rule(
+        "busy-poll",
+        Flow,
+        Warning,
+        false,
+        "a thread asks for the same state again and again",
+        "Wait by the call that blocks, or sleep between two questions.",
+    ),
+    rule(
+        "redundant-set-arg",
+        Flow,
+        Hint,
+        true,
+        "an argument is set to the value that it has",
+        "Set only what changed; arguments keep their value from launch to launch.",
+    ),
+];
+
+/// The rule of an id.
+pub fn rule_of(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+/// Position of a rule in [`RULES`].
+pub(super) fn position(id: &str) -> usize {
+    RULES.iter().position(|rule| rule.id == id).unwrap_or(0)
+}

@@ -1,0 +1,249 @@
+//! What rows are made of, in a form that adds up.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use serde::{Deserialize, Serialize};
+
+use super::by::Group;
+use super::estimate::Samples;
+use super::rows::{EnergyRow, LaunchRow};
+use super::times::Times;
+
+/// Ways of launching that are kept of a kernel.
+const LAUNCHES: usize = 8;
+
+/// Something that adds up with its like.
+pub(super) trait Cell: Clone {
+    /// What those that add up have in common.
+    type Key: Eq + Hash;
+
+    fn key(&self) -> Self::Key;
+    fn add(&mut self, other: &Self);
+}
+
+/// Adds cells to those of the same key.
+pub(super) fn merge<C: Cell>(to: &mut Vec<C>, from: impl IntoIterator<Item = C>) {
+    let mut places: HashMap<C::Key, usize> = to.iter().enumerate().map(|(at, c)| (c.key(), at)).collect();
+    for cell in from {
+        let next = to.len();
+        match *places.entry(cell.key()).or_insert(next) {
+            at if at == next => to.push(cell),
+            at => to[at].add(&cell),
+        }
+    }
+}
+
+fn sum<const N: usize>(pairs: [(&mut u64, u64); N]) {
+    for (to, n) in pairs {
+        *to = to.saturating_add(n);
+    }
+}
+
+/// Calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct HostCell {
+    pub name: String,
+    pub api: String,
+    pub group: Group,
+    pub folded: u64,
+    pub own: u64,
+    pub errors: u64,
+    pub error_ns: u64,
+    /// Of calls that went well.
+    pub times: Times,
+}
+
+impl Cell for HostCell {
+    type Key = (String, String, Group);
+
+    fn key(&self) -> Self::Key {
+        (self.name.clone(), self.api.clone(), self.group.clone())
+    }
+
+    fn add(&mut self, other: &Self) {
+        sum([
+            (&mut self.folded, other.folded),
+            (&mut self.own, other.own),
+            (&mut self.errors, other.errors),
+            (&mut self.error_ns, other.error_ns),
+        ]);
+        self.times.merge(&other.times);
+    }
+}
+
+/// Commands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct DeviceCell {
+    pub kind: String,
+    /// The kernel; empty for the kind.
+    pub symbol: String,
+    pub api: String,
+    pub group: Group,
+    /// Launches, those included that only others stand for.
+    pub calls: u64,
+    pub untimed: u64,
+    /// Launches that `total` is of.
+    pub timed: u64,
+    pub total: u64,
+    pub bytes: u64,
+    pub errors: u64,
+    pub in_graph: u64,
+    pub samples: Samples,
+    /// Each with how many launches it stands for.
+    pub times: Times,
+    /// Those with the most calls first.
+    pub launches: Vec<LaunchRow>,
+}
+
+impl Cell for DeviceCell {
+    type Key = (String, String, String, Group);
+
+    fn key(&self) -> Self::Key {
+        (self.kind.clone(), self.symbol.clone(), self.api.clone(), self.group.clone())
+    }
+
+    fn add(&mut self, other: &Self) {
+        sum([
+            (&mut self.calls, other.calls),
+            (&mut self.untimed, other.untimed),
+            (&mut self.timed, other.timed),
+            (&mut self.total, other.total),
+            (&mut self.bytes, other.bytes),
+            (&mut self.errors, other.errors),
+            (&mut self.in_graph, other.in_graph),
+        ]);
+        self.samples.add(&other.samples);
+        self.times.merge(&other.times);
+        let mut shapes = self.launches.iter().chain(&other.launches).map(|l| l.shapes).max().unwrap_or(0);
+        for launch in &other.launches {
+            match self.launches.iter_mut().find(|l| l.is_like(launch)) {
+                Some(known) => known.calls = known.calls.saturating_add(launch.calls),
+                None => self.launches.push(launch.clone()),
+            }
+        }
+        shapes = shapes.max(self.launches.len() as u64);
+        self.launches.iter_mut().for_each(|l| l.shapes = shapes);
+        self.sort_launches();
+    }
+}
+
+impl DeviceCell {
+    /// Those with the most calls first; between equal ones, always the same.
+    pub fn sort_launches(&mut self) {
+        let place = |l: &LaunchRow| {
+            let sizes = (l.items.clone(), l.block.clone(), l.cluster.clone());
+            (l.calls, sizes, l.shared_dynamic, l.registers, l.shared_static, l.local)
+        };
+        self.launches.sort_by_key(|l| std::cmp::Reverse(place(l)));
+        self.launches.truncate(LAUNCHES);
+    }
+
+    /// There were so many more launches, or fewer, than the samples stand for.
+    pub fn correct(&mut self, more: i64) {
+        let calls = self.calls.saturating_add_signed(more);
+        let timed = self.timed.saturating_add_signed(more);
+        if self.timed > 0 && timed > 0 {
+            self.total = (self.total as f64 / self.timed as f64 * timed as f64) as u64;
+        }
+        (self.calls, self.timed) = (calls, timed);
+    }
+}
+
+/// Bytes that were moved or set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TrafficCell {
+    pub kind: String,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub group: Group,
+    pub calls: u64,
+    pub bytes: u64,
+    /// Bytes of commands with times.
+    pub timed_bytes: u64,
+    pub times: Times,
+}
+
+impl Cell for TrafficCell {
+    type Key = (String, Option<String>, Option<String>, Group);
+
+    fn key(&self) -> Self::Key {
+        (self.kind.clone(), self.from.clone(), self.to.clone(), self.group.clone())
+    }
+
+    fn add(&mut self, other: &Self) {
+        sum([
+            (&mut self.calls, other.calls),
+            (&mut self.bytes, other.bytes),
+            (&mut self.timed_bytes, other.timed_bytes),
+        ]);
+        self.times.merge(&other.times);
+    }
+}
+
+/// Ranges of the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct RangeCell {
+    pub domain: String,
+    pub name: String,
+    pub category: String,
+    pub style: String,
+    pub commands: u64,
+    pub device_ns: u64,
+    pub energy: Option<EnergyRow>,
+    pub times: Times,
+}
+
+impl Cell for RangeCell {
+    type Key = (String, String, String, String);
+
+    fn key(&self) -> Self::Key {
+        (self.domain.clone(), self.name.clone(), self.category.clone(), self.style.clone())
+    }
+
+    fn add(&mut self, other: &Self) {
+        sum([(&mut self.commands, other.commands), (&mut self.device_ns, other.device_ns)]);
+        self.times.merge(&other.times);
+        // What only a part of them took says nothing of all.
+        self.energy = self.energy.take().zip(other.energy.as_ref()).map(|(a, b)| a.and(b));
+    }
+}
+
+/// What kernels of a name took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct EnergyCell {
+    pub symbol: String,
+    /// None if a part of them is not known.
+    pub energy: Option<EnergyRow>,
+}
+
+impl EnergyRow {
+    /// Of two that have nothing to do with each other, both.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            millijoules: self.millijoules + other.millijoules,
+            error_mj: self.error_mj.hypot(other.error_mj),
+            readings: self.readings.saturating_add(other.readings),
+        }
+    }
+}
+
+impl Cell for EnergyCell {
+    type Key = String;
+
+    fn key(&self) -> String {
+        self.symbol.clone()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.energy = self.energy.take().zip(other.energy.as_ref()).map(|(a, b)| a.and(b));
+    }
+}
+
+impl LaunchRow {
+    /// Whether it is the same way of launching.
+    fn is_like(&self, other: &Self) -> bool {
+        let one = Self { calls: 0, shapes: 0, ..self.clone() };
+        one == Self { calls: 0, shapes: 0, ..other.clone() }
+    }
+}

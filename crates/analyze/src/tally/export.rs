@@ -1,0 +1,168 @@
+//! Tables for other programs: comma-separated values, as RFC 4180 has them.
+
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::rows::Tally;
+
+/// A table that can be exported by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Table {
+    /// Calls.
+    #[default]
+    Host,
+    /// Layers.
+    Apis,
+    /// Failed calls.
+    Errors,
+    /// Commands.
+    Device,
+    /// Bytes moved and set.
+    Traffic,
+    /// Ranges of the program.
+    Ranges,
+}
+
+/// Columns of what rows are told apart by; left out where no row has them.
+const GROUP: [&str; 8] = ["host", "process", "thread", "rank", "device", "queue", "range", "error"];
+
+impl Table {
+    /// All of them, by their names.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("host", Self::Host),
+        ("apis", Self::Apis),
+        ("errors", Self::Errors),
+        ("device", Self::Device),
+        ("traffic", Self::Traffic),
+        ("ranges", Self::Ranges),
+    ];
+
+    /// Columns, named as in JSON.
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Host => &[
+                "name", "api", "calls", "folded", "total_ns", "self_ns", "avg_ns", "min_ns", "max_ns",
+                "p50_ns", "p99_ns", "dev_ns", "errors", "error_ns",
+            ],
+            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns"],
+            Self::Errors => &["name", "api", "error", "code", "text", "calls"],
+            Self::Device => &[
+                "name",
+                "symbol",
+                "kind",
+                "api",
+                "calls",
+                "samples",
+                "untimed",
+                "total_ns",
+                "total_error_ns",
+                "avg_ns",
+                "min_ns",
+                "max_ns",
+                "p50_ns",
+                "p99_ns",
+                "dev_ns",
+                "bytes",
+                "in_graph",
+                "errors",
+            ],
+            Self::Traffic => &[
+                "name",
+                "from",
+                "to",
+                "calls",
+                "bytes",
+                "total_ns",
+                "avg_ns",
+                "min_ns",
+                "max_ns",
+                "p50_ns",
+                "p99_ns",
+                "dev_ns",
+                "bytes_per_second",
+            ],
+            Self::Ranges => &[
+                "domain",
+                "name",
+                "category",
+                "style",
+                "calls",
+                "total_ns",
+                "avg_ns",
+                "min_ns",
+                "max_ns",
+                "p50_ns",
+                "p99_ns",
+                "dev_ns",
+                "commands",
+                "device_ns",
+            ],
+        }
+    }
+}
+
+impl FromStr for Table {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, table)| *table);
+        known.ok_or_else(|| format!("it is one of {}", Self::ALL.map(|(name, _)| name).join(", ")))
+    }
+}
+
+impl Tally {
+    /// Writes a table as comma-separated values, a line of names first. Times are
+    /// in nanoseconds; what is not known is empty.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_csv(&self, table: Table, out: &mut dyn Write) -> io::Result<()> {
+        match table {
+            Table::Host => csv(table, &self.host, out),
+            Table::Apis => csv(table, &self.apis, out),
+            Table::Errors => csv(table, &self.errors, out),
+            Table::Device => csv(table, &self.device, out),
+            Table::Traffic => csv(table, &self.traffic, out),
+            Table::Ranges => csv(table, &self.ranges, out),
+        }
+    }
+}
+
+fn csv<R: Serialize>(table: Table, rows: &[R], out: &mut dyn Write) -> io::Result<()> {
+    let members = |row: &R| match serde_json::to_value(row) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    let rows: Vec<Map<String, Value>> = rows.iter().map(members).collect();
+    let own = table.columns();
+    // A column of the table's own is told already.
+    let group =
+        GROUP.iter().filter(|name| !own.contains(name) && rows.iter().any(|r| r.contains_key(**name)));
+    let (names, numbers) = own.split_at(own.iter().take_while(|name| is_name(name)).count());
+    let columns: Vec<&str> = names.iter().chain(group).chain(numbers).copied().collect();
+    writeln!(out, "{}", columns.join(","))?;
+    for row in &rows {
+        let cells = columns.iter().map(|name| row.get(*name).map_or_else(String::new, cell));
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join(","))?;
+    }
+    Ok(())
+}
+
+/// Whether a column says what a row is of.
+fn is_name(column: &str) -> bool {
+    ["name", "api", "symbol", "kind", "from", "to", "domain", "category", "style"].contains(&column)
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

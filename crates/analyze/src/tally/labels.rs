@@ -1,0 +1,134 @@
+//! What processes, threads and devices are called in rows.
+
+use std::collections::HashMap;
+
+use hetrace_ctf::class::EnvValue;
+
+use super::by::{By, Group, NONE};
+use crate::trace::{Device, Names, Thread, Trace};
+
+/// Names for the parts of a [`Group`].
+#[derive(Debug)]
+pub(super) struct Labels<'t> {
+    trace: &'t Trace,
+    /// What calls are told apart by.
+    pub calls: Vec<By>,
+    /// What commands are told apart by.
+    pub commands: Vec<By>,
+    /// What traffic is told apart by.
+    pub traffic: Vec<By>,
+    pub host: String,
+    processes: HashMap<i64, String>,
+    ranks: HashMap<i64, u64>,
+    /// Whether the parts of one thread's time are told apart.
+    pub by_range: bool,
+    pub by_thread: bool,
+}
+
+/// Who did something, where.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Who<'a> {
+    pub pid: i64,
+    pub tid: i64,
+    pub thread: &'a str,
+    pub range: Option<&'a str>,
+    pub device: Option<&'a Device>,
+    pub queue: u64,
+    pub error: Option<&'a str>,
+}
+
+impl<'t> Labels<'t> {
+    pub fn new(trace: &'t Trace, by: &[By], extended: bool) -> Self {
+        let or = |chosen: Vec<By>, otherwise: &[By]| match chosen.is_empty() {
+            true => otherwise.to_vec(),
+            false => chosen,
+        };
+        let of_calls = by.iter().copied().filter(|by| by.is_of_calls()).collect();
+        let mut calls = or(of_calls, &[By::Api, By::Name]);
+        // A function is not known without its API.
+        if calls.contains(&By::Name) && !calls.contains(&By::Api) {
+            calls.push(By::Api);
+        }
+        let traffic = or(by.to_vec(), &[By::Name]);
+        let mut commands = traffic.clone();
+        if extended {
+            commands.extend([By::Device, By::Queue]);
+        }
+        let processes = trace.manifest().processes.iter().map(|p| {
+            let program = p.command.split(' ').next().unwrap_or("");
+            (p.pid, program.rsplit('/').next().unwrap_or("").to_owned())
+        });
+        Self {
+            calls,
+            commands,
+            traffic,
+            host: host(trace),
+            processes: processes.collect(),
+            ranks: HashMap::new(),
+            by_range: by.contains(&By::Range),
+            by_thread: by.iter().any(|by| matches!(by, By::Process | By::Thread | By::Rank)),
+            trace,
+        }
+    }
+
+    /// A process is a rank, in the first communicator that it is in.
+    pub fn rank(&mut self, pid: i64, rank: u64) {
+        self.ranks.entry(pid).or_insert(rank);
+    }
+
+    /// The rank that a process is, as rows have it.
+    pub fn rank_of(&self, pid: i64) -> Option<String> {
+        self.ranks.get(&pid).map(ToString::to_string)
+    }
+
+    /// Of which part a row is.
+    pub fn group(&self, by: &[By], who: &Who<'_>) -> Group {
+        let mut group = Group::default();
+        for by in by {
+            group.set(*by, self.label(*by, who));
+        }
+        group
+    }
+
+    fn label(&self, by: By, who: &Who<'_>) -> String {
+        let and = |id: String, name: &str| if name.is_empty() { id } else { format!("{id} {name}") };
+        match by {
+            By::Api | By::Name => String::new(),
+            By::Host => self.host.clone(),
+            By::Process => and(who.pid.to_string(), self.processes.get(&who.pid).map_or("", String::as_str)),
+            By::Thread if who.tid == 0 => format!("{}:{NONE}", who.pid),
+            By::Thread => and(format!("{}:{}", who.pid, who.tid), who.thread),
+            By::Rank => self.ranks.get(&who.pid).map_or_else(|| NONE.to_owned(), ToString::to_string),
+            By::Device => who.device.map_or_else(|| NONE.to_owned(), device),
+            By::Queue => format!("{}:{:#x}", who.pid, who.queue),
+            By::Range => who.range.unwrap_or(NONE).to_owned(),
+            By::Error => who.error.unwrap_or(NONE).to_owned(),
+        }
+    }
+
+    pub fn names(&self) -> &'t Names {
+        self.trace.names()
+    }
+
+    /// Names of threads by their ids.
+    pub fn threads(threads: &[Thread]) -> HashMap<(i64, i64), &str> {
+        threads.iter().map(|t| ((t.pid, t.tid), t.name.as_str())).collect()
+    }
+}
+
+/// The machine's name, as the trace tells it.
+fn host(trace: &Trace) -> String {
+    match trace.ctf().class().env("hostname") {
+        Some(EnvValue::Str(name)) if !name.is_empty() => name.clone(),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// A device's name; if it has an identity, with the beginning of that.
+fn device(device: &Device) -> String {
+    let name = if device.name.is_empty() { format!("{:#x}", device.handle) } else { device.name.clone() };
+    // What all have in common says nothing.
+    let identity = device.uuid.strip_prefix("GPU-").unwrap_or(&device.uuid);
+    let identity: String = identity.chars().take(8).collect();
+    if identity.is_empty() { name } else { format!("{name} {identity}") }
+}

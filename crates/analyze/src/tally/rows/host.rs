@@ -1,0 +1,101 @@
+//! Rows of the host's tables.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tally::Group;
+
+/// Who called an API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiTotals {
+    /// The API.
+    pub api: String,
+    /// How people spell it; its name where the model does not say.
+    pub title: String,
+    /// Processes with a call of it.
+    pub processes: u64,
+    /// Threads with a call of it.
+    pub threads: u64,
+    /// All calls.
+    pub calls: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Time in successful calls outside of other recorded calls, of any API: what
+    /// this API itself costs.
+    pub self_ns: u64,
+}
+
+/// The calls of a function, or of what else rows are told apart by. Times are
+/// those of successful calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostRow {
+    /// The function; empty if rows are not told apart by it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its API; empty if rows are not told apart by it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api: String,
+    /// What else the row is of.
+    #[serde(flatten)]
+    pub group: Group,
+    /// All calls that ended.
+    pub calls: u64,
+    /// Of these, calls that were recorded as a run of equal ones.
+    pub folded: u64,
+    /// Time in them.
+    pub total_ns: u64,
+    /// Time in them outside of other recorded calls.
+    pub self_ns: u64,
+    /// Average of the successful ones.
+    pub avg_ns: f64,
+    /// The shortest; of a run of equal calls, their average.
+    pub min_ns: u64,
+    /// The longest; of a run of equal calls, their average.
+    pub max_ns: u64,
+    /// Half of them took no longer, within 1/128 of the value; of a run, their average.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer, within 1/128 of the value; of a run, their average.
+    pub p99_ns: u64,
+    /// Standard deviation; of a run, their average.
+    pub dev_ns: f64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Time in calls that failed.
+    pub error_ns: u64,
+}
+
+/// Calls of a function that failed in one way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRow {
+    /// The function.
+    pub name: String,
+    /// Its API.
+    pub api: String,
+    /// The code's name, or the code.
+    pub error: String,
+    /// The code.
+    pub code: i64,
+    /// What the API itself says of the code, if that was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// How often.
+    pub calls: u64,
+}
+
+/// Calls of a function that have no end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnfinishedRow {
+    /// The function.
+    pub name: String,
+    /// Its API.
+    pub api: String,
+    /// How many.
+    pub calls: u64,
+    /// Of these, how many were still running when the trace ends.
+    pub running: u64,
+    /// Of these, how many are missing their end because it was lost.
+    pub lost: u64,
+    /// Of those that make communicators: with what they were called; at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
+}

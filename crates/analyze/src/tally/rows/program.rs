@@ -1,0 +1,104 @@
+//! Rows of what the program marked, and of what devices told.
+
+use serde::{Deserialize, Serialize};
+
+use super::EnergyRow;
+
+/// Ranges of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RangeRow {
+    /// The domain; empty for the default one.
+    pub domain: String,
+    /// The message.
+    pub name: String,
+    /// The category; empty if there is none.
+    pub category: String,
+    /// `pushed` on one thread, or `started`, to be ended by any.
+    pub style: String,
+    /// Ranges that have ended.
+    pub calls: u64,
+    /// From beginning to end, ns. Ranges inside each other count more than once.
+    pub total_ns: u64,
+    /// Average.
+    pub avg_ns: f64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Half of them took no longer, within 1/128 of the value.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer, within 1/128 of the value.
+    pub p99_ns: u64,
+    /// Standard deviation.
+    pub dev_ns: f64,
+    /// Commands enqueued inside of them, by the thread that began them.
+    pub commands: u64,
+    /// Time of these commands on their devices, whenever that was, ns.
+    pub device_ns: u64,
+    /// What devices took from beginning to end, whoever made them, if that can be said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyRow>,
+}
+
+/// A range that nobody ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRangeRow {
+    /// The domain; empty for the default one.
+    pub domain: String,
+    /// The message.
+    pub name: String,
+    /// The process.
+    pub pid: i64,
+    /// The thread that began it.
+    pub tid: i64,
+    /// When it began, ns after the first event.
+    pub since_ns: u64,
+}
+
+/// What a device told of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TelemetryRow {
+    /// The driver's number of it.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// `GPU-…`.
+    pub uuid: String,
+    /// Whether the program had commands on it.
+    pub used: bool,
+    /// Samples of its power.
+    pub power_samples: u64,
+    /// Average power over time, mW.
+    pub mean_power_mw: Option<f64>,
+    /// Highest power, mW.
+    pub max_power_mw: Option<u64>,
+    /// Its limit, mW; 0 if not known.
+    pub power_limit_mw: u64,
+    /// Energy from the first reading to the last, mJ.
+    pub energy_mj: Option<f64>,
+    /// Where that is from: `counter`, or `power` added up.
+    pub energy_source: Option<String>,
+    /// From the first reading of energy to the last, ns.
+    pub energy_over_ns: u64,
+    /// Average of what the driver says, percent of time in which a kernel ran.
+    pub mean_gpu_percent: Option<f64>,
+    /// The same for accesses to its memory.
+    pub mean_memory_percent: Option<f64>,
+    /// Most memory in use, by whomever, bytes.
+    pub max_memory_used: Option<u64>,
+    /// All its memory, bytes; 0 if not known.
+    pub memory_bytes: u64,
+    /// Highest temperature.
+    pub max_celsius: Option<i64>,
+    /// Why clocks were not higher.
+    pub throttle: Vec<ThrottleRow>,
+}
+
+/// A reason for lower clocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThrottleRow {
+    /// The reason.
+    pub reason: String,
+    /// Part of the time in which it held, percent.
+    pub percent: f64,
+}

@@ -1,0 +1,104 @@
+//! What is known of many durations, so that parts add up.
+
+use serde::{Deserialize, Serialize};
+
+use super::estimate::variance;
+use super::sketch::Sketch;
+
+/// Sums of durations. All but quantiles is exact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Times {
+    pub count: u64,
+    /// ns
+    pub total: u64,
+    /// ns²
+    squares: u128,
+    min: u64,
+    max: u64,
+    sketch: Sketch,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { count: 0, total: 0, squares: 0, min: u64::MAX, max: 0, sketch: Sketch::default() }
+    }
+}
+
+impl Times {
+    /// One of `ns`.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        self.add_many(ns, 1, ns);
+    }
+
+    /// So many that took `total` together, of which `ns` is taken for each.
+    #[inline]
+    pub fn add_many(&mut self, ns: u64, weight: u64, total: u64) {
+        self.count = self.count.saturating_add(weight);
+        self.total = self.total.saturating_add(total);
+        let square = u128::from(ns).saturating_mul(u128::from(ns)).saturating_mul(u128::from(weight));
+        self.squares = self.squares.saturating_add(square);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.sketch.add(ns, weight);
+    }
+
+    /// Adds what another part has.
+    pub fn merge(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.squares = self.squares.saturating_add(other.squares);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sketch.merge(&other.sketch);
+    }
+
+    /// The shortest, ns; 0 of none.
+    pub fn min(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+
+    /// The longest, ns.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// ns; 0 of none.
+    pub fn average(&self) -> f64 {
+        average(self.total, self.count)
+    }
+
+    /// So great a part is not above, ns, within [`super::sketch::ERROR`]; 0 of none.
+    pub fn quantile(&self, part: f64) -> u64 {
+        let told = self.sketch.quantile(part).unwrap_or(0);
+        // Of a few, the least and the greatest are known better.
+        told.max(self.min()).min(self.max)
+    }
+
+    /// Standard deviation of all of them, ns; 0 of none.
+    pub fn deviation(&self) -> f64 {
+        variance(self.count, self.total, self.squares).sqrt()
+    }
+}
+
+pub(super) fn average(total: u64, calls: u64) -> f64 {
+    if calls == 0 { 0.0 } else { total as f64 / calls as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviation_is_that_of_the_whole() {
+        let mut times = Times::default();
+        [2u64, 4, 4, 4, 5, 5, 7, 9].iter().for_each(|v| times.add(1_000_000_000 + v));
+        assert_eq!(times.deviation(), 2.0);
+        assert_eq!((times.min(), times.max()), (1_000_000_002, 1_000_000_009));
+        assert_eq!(Times::default().deviation(), 0.0);
+        let mut huge = Times::default();
+        huge.add(u64::MAX);
+        huge.add(u64::MAX);
+        assert!(huge.deviation().is_finite());
+    }
+}

@@ -1,0 +1,348 @@
+//! Rows of devices: queues with their commands, and what each part of a device does.
+//!
+//! ```text
+//! Toy GPU                        a process's view of a device
+//! ├── kernels                    what ran, of all queues together and without arguments:
+//! ├── copies host → device       that is for the overview, the same commands are below
+//! ├── …
+//! ├── … bandwidth                of copies of one direction; copies at a time add up
+//! ├── stream 7                   commands with arguments and arrows
+//! └── stream 7: commands in flight    enqueued and not ended
+//! ```
+
+use std::collections::HashMap;
+use std::io;
+
+use super::flows::{Flows, is_default};
+use super::lanes::{Lanes, Whole};
+use super::sheet::{Mark, Row, Sheet, Unit};
+use super::steps::Steps;
+use super::tracks::{Kind, number};
+use crate::spans::Command;
+use crate::trace::{Device, Queue, Trace};
+
+/// A part of a device, as far as commands tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Engine {
+    Kernels,
+    ToDevice,
+    ToHost,
+    Within,
+    Peer,
+    Fills,
+}
+
+/// How many there are.
+const ENGINES: usize = 6;
+
+impl Engine {
+    const ALL: [Self; ENGINES] =
+        [Self::Kernels, Self::ToDevice, Self::ToHost, Self::Within, Self::Peer, Self::Fills];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::ToDevice => "copies host → device",
+            Self::ToHost => "copies device → host",
+            Self::Within => "copies device → device",
+            Self::Peer => "copies between devices",
+            Self::Fills => "fills",
+        }
+    }
+
+    fn is_copy(self) -> bool {
+        !matches!(self, Self::Kernels | Self::Fills)
+    }
+
+    /// The part that a command needs; none if it needs none or nobody can tell.
+    pub fn of(command: &Command<'_>) -> Option<Self> {
+        let side = |memory: &str| match memory {
+            "pageable" | "pinned" | "host" => Some(false),
+            "device" | "array" | "managed" => Some(true),
+            _ => None,
+        };
+        match command.kind {
+            "kernel" => Some(Self::Kernels),
+            "fill" => Some(Self::Fills),
+            "read" => Some(Self::ToHost),
+            "write" => Some(Self::ToDevice),
+            _ if command.peer.is_some() || command.from == "peer" || command.to == "peer" => Some(Self::Peer),
+            _ => match (side(command.from), side(command.to)) {
+                (Some(false), Some(true)) => Some(Self::ToDevice),
+                (Some(true), Some(false)) => Some(Self::ToHost),
+                (Some(true), Some(true)) => Some(Self::Within),
+                // A copy is one between objects of the device unless it says something else.
+                (None, None) if command.kind == "copy" => Some(Self::Within),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Ranks of a device's rows: parts, then their bandwidths, then queues.
+const BANDWIDTHS: u64 = 8;
+const QUEUES: u64 = 16;
+/// Perfetto's ranks have 31 bits.
+const LAST_RANK: u64 = i32::MAX as u64;
+
+/// A queue's rows.
+#[derive(Debug)]
+pub(super) struct QueueRows {
+    name: String,
+    /// Its device's row, and position.
+    device: u64,
+    place_of_device: usize,
+    number: u64,
+    rank: u64,
+    lanes: Lanes,
+    /// How many of the lanes are described.
+    described: usize,
+    depth: Steps,
+    depth_row: Option<u64>,
+    /// Whether its API's words are those of CUDA.
+    pub streams: bool,
+    /// Where its commands wait to be waited for.
+    pub place: usize,
+}
+
+/// All rows of devices.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    /// By process and number of the queue.
+    queues: HashMap<(i64, u32), usize>,
+    rows: Vec<QueueRows>,
+    devices: Vec<DeviceRows>,
+}
+
+/// A device's rows, as far as they are of all queues.
+#[derive(Debug)]
+struct DeviceRows {
+    row: u64,
+    engines: [EngineRows; ENGINES],
+}
+
+/// Rows of a part of a device.
+#[derive(Debug, Default)]
+struct EngineRows {
+    lanes: Lanes,
+    /// How many of the lanes are described.
+    described: usize,
+    bandwidth: Steps,
+}
+
+impl Devices {
+    /// The rows of a command's queue. A new one is described: `process` is the row
+    /// of its process and `called` is what the program calls the queue.
+    pub fn queue(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        trace: &Trace,
+        flows: &mut Flows,
+        command: &Command<'_>,
+        process: impl FnOnce(&mut Sheet<'_>) -> io::Result<u64>,
+        called: impl FnOnce() -> Option<String>,
+    ) -> io::Result<usize> {
+        let id = command.on_queue.map_or(0, |q| q.id);
+        if let Some(&at) = self.queues.get(&(command.pid, id)) {
+            return Ok(at);
+        }
+        let process = process(sheet)?;
+        let device_id = command.on_device.map_or(0, |d| d.id);
+        let device = number(Kind::Device, [command.pid as u64, device_id.into(), 0]);
+        let title = device_title(trace, command);
+        sheet.row(Row { sorts: true, ..Row::new(device, Some(process), &title) })?;
+        let name = queue_title(trace, command.on_queue, called());
+        let place_of_device = self.devices.iter().position(|d| d.row == device).unwrap_or_else(|| {
+            self.devices.push(DeviceRows { row: device, engines: Default::default() });
+            self.devices.len() - 1
+        });
+        self.rows.push(QueueRows {
+            name,
+            device,
+            place_of_device,
+            number: number(Kind::Queue, [command.pid as u64, id.into(), 0]),
+            rank: QUEUES.saturating_add(u64::from(id) * 2).min(LAST_RANK - 1),
+            lanes: Lanes::default(),
+            described: 0,
+            depth: Steps::default(),
+            depth_row: None,
+            streams: command.on_queue.is_some_and(|q| has_streams(trace, &q.api)),
+            place: flows.add_queue(command.pid, command.queue),
+        });
+        self.queues.insert((command.pid, id), self.rows.len() - 1);
+        Ok(self.rows.len() - 1)
+    }
+
+    /// A queue's rows.
+    pub fn rows(&self, at: usize) -> Option<&QueueRows> {
+        self.rows.get(at)
+    }
+
+    /// The row for a command from `start` to `end`, and whether it lies inside of
+    /// the graph that it is a part of; none if there are too many at a time.
+    pub fn row(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        at: usize,
+        command: &Command<'_>,
+        (start, end): (u64, u64),
+    ) -> io::Result<Option<(u64, bool)>> {
+        let Some(queue) = self.rows.get_mut(at) else { return Ok(None) };
+        let of = || number(Kind::Queue, [command.cause_tid as u64, command.cause, command.graph]);
+        let lane = match (command.kind, command.graph) {
+            ("graph", _) => queue.lanes.take_whole(start, Whole { of: of(), end }).map(|lane| (lane, false)),
+            (_, 0) => queue.lanes.take(start, end).map(|lane| (lane, false)),
+            _ => queue.lanes.take_part(start, end, of()),
+        };
+        let Some((lane, part)) = lane else { return Ok(None) };
+        let row = queue.describe(sheet, lane)?;
+        Ok(Some((row, part)))
+    }
+
+    /// The row for what has no length.
+    pub fn instants(&mut self, sheet: &mut Sheet<'_>, at: usize) -> io::Result<Option<u64>> {
+        let Some(queue) = self.rows.get_mut(at) else { return Ok(None) };
+        queue.describe(sheet, 0).map(Some)
+    }
+
+    /// Counts a command as in flight from when it was enqueued to its end.
+    pub fn in_flight(&mut self, sheet: &mut Sheet<'_>, at: usize, enqueued: u64, end: u64) -> io::Result<()> {
+        let Some(queue) = self.rows.get_mut(at) else { return Ok(()) };
+        // Queues mostly take commands in order: what comes later was enqueued later.
+        queue.count(sheet, enqueued)?;
+        queue.depth.add(enqueued, end, 1);
+        Ok(())
+    }
+
+    /// Draws a command once more where all queues of the device are together,
+    /// and counts what it copies.
+    pub fn overview(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        at: usize,
+        command: &Command<'_>,
+        title: &str,
+        (start, end): (u64, u64),
+    ) -> io::Result<()> {
+        let (Some(queue), Some(engine)) = (self.rows.get(at), Engine::of(command)) else { return Ok(()) };
+        let Some(device) = self.devices.get_mut(queue.place_of_device) else { return Ok(()) };
+        let (parent, rows) = (device.row, &mut device.engines[engine as usize]);
+        if let Some(lane) = rows.lanes.take(start, end) {
+            let row = number(Kind::Engine, [parent, engine as u64, lane as u64]);
+            if lane >= rows.described {
+                let rank = Some(engine as u64);
+                sheet.row(Row { rank, ..Row::new(row, Some(parent), engine.title()) })?;
+                rows.described = lane + 1;
+            }
+            sheet.mark(Mark::begin(start, row, command.kind, title))?;
+            sheet.mark(Mark::end(end, row))?;
+        }
+        let time = end.saturating_sub(start);
+        if !engine.is_copy() || command.bytes == 0 || time == 0 {
+            return Ok(());
+        }
+        let rate = u128::from(command.bytes) * 1_000_000_000 / u128::from(time);
+        bandwidth(sheet, parent, engine, &mut rows.bandwidth, start)?;
+        rows.bandwidth.add(start, end, i64::try_from(rate).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    /// Writes what counters have held back.
+    pub fn finish(&mut self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+        for queue in &mut self.rows {
+            queue.count(sheet, u64::MAX)?;
+        }
+        for device in &mut self.devices {
+            for (engine, rows) in Engine::ALL.into_iter().zip(&mut device.engines) {
+                bandwidth(sheet, device.row, engine, &mut rows.bandwidth, u64::MAX)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl QueueRows {
+    fn describe(&mut self, sheet: &mut Sheet<'_>, lane: usize) -> io::Result<u64> {
+        let row = number(Kind::Queue, [self.number, lane as u64, 1]);
+        if lane >= self.described {
+            sheet.row(Row { rank: Some(self.rank), ..Row::new(row, Some(self.device), &self.name) })?;
+            self.described = lane + 1;
+        }
+        Ok(row)
+    }
+
+    /// Writes the number of commands in flight up to a time.
+    fn count(&mut self, sheet: &mut Sheet<'_>, until: u64) -> io::Result<()> {
+        while let Some((time, level)) = self.depth.next_before(until) {
+            let row = match self.depth_row {
+                Some(row) => row,
+                None => {
+                    let row = number(Kind::Depth, [self.number, 0, 0]);
+                    let name = format!("{}: commands in flight", self.name);
+                    let (rank, counter) = (Some(self.rank + 1), Some(Unit::Count));
+                    sheet.row(Row { rank, counter, ..Row::new(row, Some(self.device), &name) })?;
+                    self.depth_row = Some(row);
+                    row
+                }
+            };
+            sheet.count(time, row, level)?;
+        }
+        Ok(())
+    }
+}
+
+fn bandwidth(
+    sheet: &mut Sheet<'_>,
+    device: u64,
+    engine: Engine,
+    steps: &mut Steps,
+    until: u64,
+) -> io::Result<()> {
+    while let Some((time, level)) = steps.next_before(until) {
+        let row = number(Kind::Bandwidth, [device, engine as u64, 0]);
+        if !sheet.has(row) {
+            let name = format!("{}: bandwidth", engine.title());
+            let (rank, counter) = (Some(BANDWIDTHS + engine as u64), Some(Unit::Named("B/s")));
+            sheet.row(Row { rank, counter, ..Row::new(row, Some(device), &name) })?;
+        }
+        sheet.count(time, row, level)?;
+    }
+    Ok(())
+}
+
+/// The name of a command's device, with its number where the process has others.
+fn device_title(trace: &Trace, command: &Command<'_>) -> String {
+    let Some(device) = command.on_device else { return "device".to_owned() };
+    let name = if device.name.is_empty() { "device" } else { &device.name };
+    let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
+    let alone = !trace.names().devices().iter().any(|d| twin(d) && d.ordinal != device.ordinal);
+    if alone { name.to_owned() } else { format!("{name} (device {})", device.ordinal) }
+}
+
+/// The name of a queue: number or handle, what the program calls it, priority.
+fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+    let Some(queue) = queue else { return "unknown queue".to_owned() };
+    let word = if has_streams(trace, &queue.api) { "stream" } else { "queue" };
+    let mut name = match (queue.number, queue.handle) {
+        (0, handle) => format!("{word} {handle:#x}"),
+        (number, handle) if is_default(handle) => format!("{word} {number} (default)"),
+        (number, _) => format!("{word} {number}"),
+    };
+    if let Some(called) = called {
+        name.push_str(&format!(" {called:?}"));
+    }
+    if queue.priority != 0 {
+        name.push_str(&format!(", priority {}", queue.priority));
+    }
+    name
+}
+
+/// Whether an API calls its queues streams: so do the types of its parameters.
+fn has_streams(trace: &Trace, api: &str) -> bool {
+    let model = trace.models().iter().find(|m| m.api == api);
+    model.is_some_and(|m| m.functions.iter().flat_map(|f| &f.params).any(|p| is_stream(&p.base)))
+}
+
+fn is_stream(base: &str) -> bool {
+    base.to_ascii_lowercase().contains("stream")
+}

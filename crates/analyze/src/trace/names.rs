@@ -1,0 +1,229 @@
+//! What devices, queues and functions are, by the numbers that commands give.
+//!
+//! Definitions stand in files of their own, which are small. They are read when
+//! the trace is opened, so that one walk over the rest is enough whatever comes
+//! first in it.
+
+use std::collections::HashMap;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Event;
+
+use super::class::{Class, Classes, Definition};
+
+/// A device. What the API did not tell is 0 or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its number in the trace.
+    pub id: u32,
+    /// The process that told of it.
+    pub pid: i64,
+    /// Its handle, or what else the API knows it by.
+    pub handle: u64,
+    /// The API's number of it.
+    pub ordinal: u32,
+    /// Its name.
+    pub name: String,
+    /// The same in every process and API that sees the device.
+    pub uuid: String,
+    /// Compute units.
+    pub compute_units: u32,
+    /// Highest clock, kHz.
+    pub clock_khz: u32,
+    /// Highest memory clock, kHz.
+    pub memory_khz: u32,
+    /// Width of the memory's bus, bits.
+    pub bus_bits: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// What else was told, as it came.
+    pub properties: Vec<(String, u64)>,
+}
+
+/// A queue. One made anew at the handle of another is another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Its number in the trace.
+    pub id: u32,
+    /// Its process.
+    pub pid: i64,
+    /// Its handle.
+    pub handle: u64,
+    /// Handle of its context.
+    pub context: u64,
+    /// Number of its device.
+    pub device: u32,
+    /// The API that told of it.
+    pub api: String,
+    /// Properties as the program asked for them.
+    pub properties: u64,
+    /// Its priority, as the API counts; 0 is ordinary.
+    pub priority: i32,
+    /// The API's own small number of it; 0 if there is none.
+    pub number: u32,
+}
+
+/// A function that devices run. What the API did not tell is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its number in the trace.
+    pub id: u32,
+    /// Its process.
+    pub pid: i64,
+    /// Its name as the API tells it, mangled or not.
+    pub name: String,
+    /// Registers of each work-item.
+    pub registers: u32,
+    /// Bytes of local memory of a work-group that its code asks for.
+    pub shared: u32,
+    /// Bytes of private memory of a work-item.
+    pub local: u32,
+    /// Bytes of constant memory.
+    pub constant: u32,
+    /// Most work-items of a work-group.
+    pub max_threads: u32,
+}
+
+/// All definitions of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    devices: HashMap<u32, Device>,
+    queues: HashMap<u32, Queue>,
+    kernels: HashMap<u32, Kernel>,
+    launches: HashMap<u32, (u64, u64)>,
+}
+
+impl Names {
+    /// Reads the streams that begin with a definition.
+    pub(super) fn read(trace: &hetrace_ctf::read::Trace, classes: &Classes) -> Self {
+        let mut names = Self::default();
+        let streams = &trace.class().streams;
+        for mut stream in trace.streams() {
+            // Damage is told by the walk, which comes here again.
+            while let Some(event) = stream.next_event() {
+                let Ok(event) = event else { continue };
+                let class = event.stream_class();
+                let position = streams.iter().position(|s| std::ptr::eq(s, class));
+                let known = classes.of_stream(position.unwrap_or(usize::MAX)).get(event.class_index());
+                let Some(Class::Definition(what)) = known else { break };
+                names.define(*what, &event);
+            }
+        }
+        names
+    }
+
+    fn define(&mut self, what: Definition, event: &Event<'_, '_>) {
+        let get = |name: &str| event.get(name);
+        let long = |name: &str| get(name).and_then(Scalar::as_u64).unwrap_or(0);
+        let word = |name: &str| u32::try_from(long(name)).unwrap_or(0);
+        let text = |name: &str| match get(name).and_then(Scalar::as_str) {
+            // Some readers need a text to be there.
+            None | Some("-") => String::new(),
+            Some(text) => text.to_owned(),
+        };
+        let context = |name| event.get_in(hetrace_ctf::class::Scope::PacketContext, name);
+        let pid = context("vpid").and_then(Scalar::as_i64).unwrap_or(0);
+        match what {
+            Definition::Queue => {
+                let priority = get("priority").and_then(Scalar::as_i64).unwrap_or(0);
+                let queue = Queue {
+                    id: word("queue"),
+                    pid,
+                    handle: long("handle"),
+                    context: long("context"),
+                    device: word("device"),
+                    api: text("api"),
+                    properties: long("properties"),
+                    priority: i32::try_from(priority).unwrap_or(0),
+                    number: word("number"),
+                };
+                self.queues.insert(queue.id, queue);
+            }
+            Definition::Device => {
+                // Told again with more, it keeps its properties.
+                let device = self.devices.entry(word("device")).or_default();
+                *device = Device {
+                    id: word("device"),
+                    pid,
+                    handle: long("handle"),
+                    ordinal: word("ordinal"),
+                    name: text("name"),
+                    uuid: text("uuid"),
+                    compute_units: word("compute_units"),
+                    clock_khz: word("clock_khz"),
+                    memory_khz: word("memory_khz"),
+                    bus_bits: word("bus_bits"),
+                    memory_bytes: long("memory_bytes"),
+                    properties: std::mem::take(&mut device.properties),
+                };
+            }
+            Definition::Property => {
+                let device = self.devices.entry(word("device")).or_default();
+                let (name, value) = (text("name"), long("value"));
+                match device.properties.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, known)) => *known = value,
+                    None => device.properties.push((name, value)),
+                }
+            }
+            // Told again and again: the last one holds.
+            Definition::Launches => {
+                self.launches.insert(word("function"), (long("launches"), long("timed")));
+            }
+            Definition::Kernel => {
+                let kernel = Kernel {
+                    id: word("function"),
+                    pid,
+                    name: text("name"),
+                    registers: word("registers"),
+                    shared: word("shared"),
+                    local: word("local"),
+                    constant: word("constant"),
+                    max_threads: word("max_threads"),
+                };
+                self.kernels.insert(kernel.id, kernel);
+            }
+        }
+    }
+
+    /// The device of a number.
+    pub fn device(&self, id: u32) -> Option<&Device> {
+        self.devices.get(&id)
+    }
+
+    /// The queue of a number.
+    pub fn queue(&self, id: u32) -> Option<&Queue> {
+        self.queues.get(&id)
+    }
+
+    /// Where only some launches of a function were timed: how often it was
+    /// launched, and how many of these were timed.
+    pub fn launches(&self, function: u32) -> Option<(u64, u64)> {
+        self.launches.get(&function).copied()
+    }
+
+    /// The function of a number.
+    pub fn kernel(&self, id: u32) -> Option<&Kernel> {
+        self.kernels.get(&id)
+    }
+
+    /// All devices, by number.
+    pub fn devices(&self) -> Vec<&Device> {
+        sorted(self.devices.values(), |d| d.id)
+    }
+
+    /// All queues, by number.
+    pub fn queues(&self) -> Vec<&Queue> {
+        sorted(self.queues.values(), |q| q.id)
+    }
+
+    /// All functions, by number.
+    pub fn kernels(&self) -> Vec<&Kernel> {
+        sorted(self.kernels.values(), |k| k.id)
+    }
+}
+
+fn sorted<'n, T>(all: impl Iterator<Item = &'n T>, id: impl Fn(&T) -> u32) -> Vec<&'n T> {
+    let mut all: Vec<&T> = all.collect();
+    all.sort_by_key(|one| id(one));
+    all
+}

@@ -1,0 +1,184 @@
+//! What is summed up of one device.
+
+use std::collections::HashMap;
+
+use super::Window;
+use super::causes::Cause;
+use super::coverage::{Busy, Union};
+use super::gaps::Part as GapPart;
+use super::histogram::Histogram;
+use super::sweep::{Part, Sweep};
+
+/// Gaps that are listed.
+const LISTED: usize = 10_000;
+
+/// What a command was, for evidence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Title {
+    pub kind: u16,
+    /// Number of its function; 0 if it has none.
+    pub function: u32,
+    pub pid: i64,
+    pub queue: u64,
+}
+
+/// Where between a device's commands a time lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Place {
+    Before,
+    Between,
+    After,
+}
+
+/// What was around a part of a gap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    pub start: u64,
+    pub end: u64,
+    pub before: Option<Title>,
+    pub after: Option<Title>,
+    /// The place of the thread that enqueued what came next.
+    pub thread: Option<usize>,
+}
+
+/// Sums of a cause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CauseSum {
+    pub ns: u64,
+    pub gaps: u64,
+    pub longest: Evidence,
+}
+
+/// A gap that is listed.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub evidence: Evidence,
+    /// Its causes, the longest first.
+    pub causes: Vec<(Cause, u64)>,
+}
+
+/// A command on the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ran {
+    pub title: Title,
+    pub part: Part,
+    /// Number of its queue.
+    pub queue: u32,
+    pub start: u64,
+    pub end: u64,
+    /// When its call began; 0 if it is not known.
+    pub cause: u64,
+    pub thread: Option<usize>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Device {
+    /// Its numbers: each process has one of its own.
+    pub numbers: Vec<u32>,
+    pub pids: Vec<i64>,
+    pub commands: u64,
+    pub untimed: u64,
+    /// When commands without times may have run.
+    pub untimed_busy: Busy,
+    pub sweep: Sweep,
+    pub first: Option<u64>,
+    pub last_end: u64,
+    pub last: Option<Title>,
+    pub last_thread: Option<usize>,
+    /// When something was in a queue and had not begun.
+    pub waiting: Union,
+    /// The same, summed over what waited.
+    pub waiting_ns: u64,
+    pub launch: Histogram,
+    pub queued: Histogram,
+    /// By process and queue, when the last command had ended.
+    pub queue_ends: HashMap<(i64, u32), u64>,
+    pub causes: HashMap<(Place, Cause), CauseSum>,
+    pub gaps: u64,
+    pub longest_gap: u64,
+    pub listed: Vec<Listed>,
+    pub not_listed: u64,
+}
+
+impl Device {
+    /// The gap that ends now, if there is one.
+    pub fn gap(&self, start: u64) -> Option<(u64, u64)> {
+        (self.first.is_some() && start > self.last_end).then_some((self.last_end, start))
+    }
+
+    /// A command begins.
+    pub fn command(&mut self, ran: &Ran, window: Window) {
+        self.commands += u64::from(window.from <= ran.start && ran.start <= window.to);
+        if !self.pids.contains(&ran.title.pid) {
+            self.pids.push(ran.title.pid);
+        }
+        self.sweep.command(ran.start, ran.end, ran.part, window);
+        let first = *self.first.get_or_insert(ran.start);
+        let queue_end = self.queue_ends.entry((ran.title.pid, ran.queue)).or_default();
+        if ran.cause > 0 {
+            let (from, to) = window.clip(ran.cause.max(first), ran.start);
+            self.waiting.add(from, to);
+            self.waiting_ns = self.waiting_ns.saturating_add(to - from);
+            if window.from <= ran.start && ran.start <= window.to {
+                let since = ran.start.saturating_sub(ran.cause);
+                self.queued.add(since);
+                if *queue_end <= ran.cause {
+                    self.launch.add(since);
+                }
+            }
+        }
+        *queue_end = (*queue_end).max(ran.end);
+        if ran.end >= self.last_end {
+            self.last_end = ran.end;
+            self.last = Some(ran.title);
+        }
+        self.last_thread = ran.thread.or(self.last_thread);
+    }
+
+    /// A gap has been explained. `least` is from when on gaps are listed.
+    pub fn explained(
+        &mut self,
+        place: Place,
+        gap: Evidence,
+        parts: &[GapPart],
+        window: Window,
+        least: Option<u64>,
+    ) {
+        let ns = window.of(gap.start, gap.end);
+        if ns == 0 {
+            return;
+        }
+        let mut causes: HashMap<Cause, u64> = HashMap::new();
+        for part in parts {
+            let (start, end) = window.clip(part.start, part.end);
+            if end == start {
+                continue;
+            }
+            let longest = Evidence { start, end, ..gap };
+            let new = CauseSum { ns: 0, gaps: 0, longest };
+            let sum = self.causes.entry((place, part.cause)).or_insert(new);
+            sum.ns = sum.ns.saturating_add(end - start);
+            if end - start > sum.longest.end - sum.longest.start {
+                sum.longest = longest;
+            }
+            let of_gap = causes.entry(part.cause).or_insert(0);
+            sum.gaps += u64::from(*of_gap == 0);
+            *of_gap = of_gap.saturating_add(end - start);
+        }
+        if place != Place::Between {
+            return;
+        }
+        self.gaps += 1;
+        self.longest_gap = self.longest_gap.max(ns);
+        if least.is_some_and(|least| ns >= least) {
+            if self.listed.len() < LISTED {
+                let mut causes: Vec<(Cause, u64)> = causes.into_iter().collect();
+                causes.sort_by_key(|(cause, ns)| (std::cmp::Reverse(*ns), *cause));
+                self.listed.push(Listed { evidence: gap, causes });
+            } else {
+                self.not_listed += 1;
+            }
+        }
+    }
+}

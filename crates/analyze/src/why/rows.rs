@@ -1,0 +1,285 @@
+//! What is told of a trace. Times are in nanoseconds; those of moments count
+//! from the trace's first event.
+
+use serde::Serialize;
+
+/// Version of this form; it is raised when a member changes its meaning.
+pub(super) const SCHEMA: u32 = 1;
+
+/// Where the time of all devices went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Version of this form.
+    pub schema: u32,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// From the trace's first event to its last.
+    pub duration_ns: u64,
+    /// What was looked at, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<(u64, u64)>,
+    /// By device, the one that was used longest first.
+    pub devices: Vec<DeviceRow>,
+    /// By waiting function, the longest first.
+    pub waits: Vec<WaitRow>,
+    /// Transfers that were enqueued by one call and waited for in another.
+    pub transfers: Vec<TransferRow>,
+    /// The critical path to the end of the last command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathRow>,
+    /// What is missing from the trace.
+    pub missing: MissingRow,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceRow {
+    /// Its number in the trace; of several processes, in the first of them.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// The same in every process.
+    pub uuid: String,
+    /// Processes that used it.
+    pub processes: u64,
+    /// Queues that commands were on.
+    pub queues: u64,
+    /// Commands with times.
+    pub commands: u64,
+    /// Commands without.
+    pub untimed: u64,
+    /// When the first command began.
+    pub first_ns: u64,
+    /// From then to the end of the last one.
+    pub total_ns: u64,
+    /// At least one command ran.
+    pub busy_ns: u64,
+    /// A kernel ran and nothing was copied.
+    pub computing_ns: u64,
+    /// Something was copied and no kernel ran.
+    pub copying_ns: u64,
+    /// Both.
+    pub both_ns: u64,
+    /// Nothing ran.
+    pub idle_ns: u64,
+    /// `busy_ns` of `total_ns`, from 0 to 1.
+    pub utilization: f64,
+    /// Commands at a time while any ran.
+    pub concurrency: f64,
+    /// Most commands at a time.
+    pub most_at_a_time: u32,
+    /// Commands that had been enqueued and had not begun, over `total_ns`.
+    pub queue_depth: f64,
+    /// The part of `total_ns` with none, from 0 to 1.
+    pub queue_empty: f64,
+    /// From the beginning of the enqueuing call to that of the command, where
+    /// its queue had nothing else to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch_latency: Option<Distribution>,
+    /// The same of all commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueue_to_start: Option<Distribution>,
+    /// Gaps between commands.
+    pub gaps: u64,
+    /// The longest of them.
+    pub longest_gap_ns: u64,
+    /// Why there were gaps; together they are `idle_ns`.
+    pub causes: Vec<CauseRow>,
+    /// What was before the first command.
+    pub before: Vec<CauseRow>,
+    /// What was after the last one.
+    pub after: Vec<CauseRow>,
+    /// What the same work might take.
+    pub bounds: Vec<BoundRow>,
+    /// Single gaps, if asked for.
+    pub listed: Vec<GapRow>,
+    /// More of them than are listed.
+    pub not_listed: u64,
+}
+
+/// Durations in short.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// Average.
+    pub avg_ns: f64,
+    /// Shortest.
+    pub min_ns: u64,
+    /// Half of them are not longer, within 1/64.
+    pub p50_ns: u64,
+    /// 99 of 100 are not longer, within 1/64.
+    pub p99_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// A cause of idle time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseRow {
+    /// The kind of cause: `call`, `host after wait`, …
+    pub kind: String,
+    /// The cause in words.
+    pub cause: String,
+    /// The call in it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Idle time that it explains.
+    pub ns: u64,
+    /// The part of the time that is to be explained, from 0 to 1.
+    pub share: f64,
+    /// Gaps that it has a part in.
+    pub gaps: u64,
+    /// The longest part of one.
+    pub longest_ns: u64,
+    /// When that began.
+    pub longest_at_ns: u64,
+    /// The thread that enqueued what came next then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The command before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_before: Option<String>,
+    /// The command after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_after: Option<String>,
+    /// What may mend it.
+    pub remedy: String,
+}
+
+/// What the same work might take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoundRow {
+    /// What would have to be so.
+    pub what: String,
+    /// The time from the first command to the last one then, at best.
+    pub ns: u64,
+    /// How many times as fast that is, at most.
+    pub speedup: f64,
+}
+
+/// A gap.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GapRow {
+    /// When it began.
+    pub at_ns: u64,
+    /// How long it was.
+    pub ns: u64,
+    /// The thread that enqueued what came next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The command before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_before: Option<String>,
+    /// The command after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_after: Option<String>,
+    /// Its causes, the longest first.
+    pub parts: Vec<GapPart>,
+}
+
+/// What part of a gap a cause has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GapPart {
+    /// How long together.
+    pub ns: u64,
+    /// The cause in words.
+    pub cause: String,
+}
+
+/// Waits in one function.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitRow {
+    /// Its name.
+    pub name: String,
+    /// Its API.
+    pub api: String,
+    /// Threads that waited.
+    pub threads: u64,
+    /// How often.
+    pub calls: u64,
+    /// For how long.
+    pub ns: u64,
+    /// Commands that were waited for ran.
+    pub busy_ns: u64,
+    /// They did not run: not yet, or not all the time.
+    pub before_ns: u64,
+    /// All had ended: from then to the return.
+    pub after_ns: u64,
+    /// Waits in which no command ended.
+    pub at_once: u64,
+    /// Time in these.
+    pub at_once_ns: u64,
+}
+
+/// Asynchronous transfers of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferRow {
+    /// `read`, `write`, …
+    pub kind: String,
+    /// Transfers that a later call waited for.
+    pub count: u64,
+    /// Those that ended in a wait for nothing else: their times are right.
+    pub measured: u64,
+    /// Bytes of these.
+    pub measured_bytes: u64,
+    /// From the enqueuing call to the end of the wait (t2 - t0).
+    pub seen_ns: u64,
+    /// What the device took for these.
+    pub device_ns: u64,
+    /// Those that had ended before the wait began.
+    pub hidden: u64,
+    /// What the thread did meanwhile (t1 - t0), of all.
+    pub other_work_ns: u64,
+}
+
+/// The critical path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathRow {
+    /// From the first event to the end of the last command.
+    pub ns: u64,
+    /// By kind and what it was, the longest first.
+    pub shares: Vec<PathShare>,
+    /// Part of it is not remembered.
+    pub cut: bool,
+}
+
+/// What time on the critical path went to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathShare {
+    /// `host`, `call`, `launch`, `kernel`, `copy`, `device latency`, `wake-up`, `unknown`.
+    pub kind: String,
+    /// The function, command or thread.
+    pub name: String,
+    /// How long.
+    pub ns: u64,
+    /// Of the path, from 0 to 1.
+    pub share: f64,
+}
+
+/// What is missing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MissingRow {
+    /// Events lost.
+    pub lost_events: u64,
+    /// Threads that lost some: process, thread, records.
+    pub lost_by: Vec<(i64, i64, u64)>,
+    /// Commands lost.
+    pub lost_commands: u64,
+    /// Commands under way at the end.
+    pub commands_under_way: u64,
+    /// Commands without times.
+    pub untimed_commands: u64,
+    /// Calls without an end.
+    pub unfinished_calls: u64,
+    /// Places where a stream is damaged, and packets that are missing.
+    pub damaged: u64,
+    /// Only some launches were timed, so idle time is not known.
+    pub sampled: bool,
+    /// More commands at a time than were followed.
+    pub given_up: u64,
+    /// Nothing says what the launcher saw.
+    pub manifest_missing: bool,
+    /// Largest error of a device's times; none if it is not known.
+    pub clock_error_ns: Option<f64>,
+}

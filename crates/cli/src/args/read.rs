@@ -1,0 +1,168 @@
+//! Options of the commands that read: `tally` and `print`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hetrace_analyze::tally::{By, Sort, Table};
+
+/// Options of `tally`.
+#[derive(Debug, Args)]
+pub struct Tally {
+    /// Traces, and aggregates made by --save [default: the newest trace here]
+    #[arg(value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Tell rows apart by these, separated by commas: api, name, host, process, thread, rank, device,
+    /// queue, range, error [default: api,name]
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    pub by: Vec<By>,
+    /// Show so many rows of each table
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Sort rows by time, self, calls, name, avg, max, errors or bytes
+    #[arg(long, value_name = "KEY", default_value = "time")]
+    pub sort: Sort,
+    /// Count only functions, commands and ranges that match this glob (may be repeated)
+    #[arg(long, value_name = "GLOB")]
+    pub filter: Vec<String>,
+    /// Count only calls of this API, and commands on its queues (may be repeated)
+    #[arg(long, value_name = "API", value_delimiter = ',')]
+    pub api: Vec<String>,
+    /// Count only what this process did (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub pid: Vec<i64>,
+    /// Count only what this thread did (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub tid: Vec<i64>,
+    /// Count only what begins at this time after the first event or later, as 1.5s, 20ms or 300us
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<u64>,
+    /// Count only what begins before this time after the first event
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub to: Option<u64>,
+    /// Show median, 99th percentile and standard deviation, too
+    #[arg(long)]
+    pub stats: bool,
+    /// Write the sums into a file of some kilobytes, for `hetrace tally FILE…`, and print nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown", "top"])]
+    pub save: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long, group = "form")]
+    pub json: bool,
+    /// Print one table as comma-separated values: host, apis, errors, device, traffic or ranges
+    #[arg(
+        long,
+        group = "form",
+        value_name = "TABLE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "host"
+    )]
+    pub csv: Option<Table>,
+    /// Print the tables in Markdown
+    #[arg(long, group = "form")]
+    pub markdown: bool,
+    /// Tell devices and queues apart, and show times of failed calls
+    #[arg(long)]
+    pub extended: bool,
+    /// Cut longer names
+    #[arg(long, value_name = "BYTES")]
+    pub max_name: Option<usize>,
+    /// Show names of kernels with all arguments of templates and all parameters
+    #[arg(long)]
+    pub full_names: bool,
+}
+
+/// Options of `print`.
+#[derive(Debug, Args)]
+pub struct Print {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// Print entry and exit of each call as events of their own
+    #[arg(long)]
+    pub events: bool,
+    /// Print each outermost call, with the calls inside of it below; filters choose outermost calls
+    #[arg(short = 'c', long, conflicts_with_all = ["events", "deltas"])]
+    pub tree: bool,
+    /// Print the time of day instead of the time since the start
+    #[arg(long)]
+    pub wall: bool,
+    /// Print the machine's monotonic time, as other traces of the same boot have it
+    #[arg(long, conflicts_with = "wall")]
+    pub monotonic: bool,
+    /// Print the time since the line before, too
+    #[arg(long)]
+    pub deltas: bool,
+    /// Show names of kernels with all arguments of templates and all parameters
+    #[arg(long)]
+    pub full_names: bool,
+    /// Print only functions, kernels, kinds of commands and events that match this glob (may be repeated)
+    #[arg(long, value_name = "GLOB")]
+    pub name: Vec<String>,
+    /// Print only what this process did (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub pid: Vec<i64>,
+    /// Print only what this thread did (may be repeated)
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub thread: Vec<i64>,
+    /// Print only calls and commands that failed
+    #[arg(long)]
+    pub errors: bool,
+    /// Print only calls and commands that took so long or longer, as 20ms or 300us
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub min_duration: Option<u64>,
+    /// Print only what begins at this time after the first event or later
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<u64>,
+    /// Print only what begins before this time after the first event
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub to: Option<u64>,
+    /// Print only calls with such an argument, as it is printed; the value may be a glob (may be
+    /// repeated: all must be there)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
+    pub arg: Vec<(String, String)>,
+}
+
+/// A time in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
+fn moment(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        _ => return Err("the unit is ns, us, ms or s".to_owned()),
+    };
+    let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let ns = number.parse::<f64>().ok().filter(|_| plain).map(|n| (n * unit).round());
+    let fits = ns.filter(|ns| *ns < u64::MAX as f64);
+    fits.map(|ns| ns as u64).ok_or_else(|| "a time, as 1.5s, 20ms, 300us or 4000ns".to_owned())
+}
+
+fn argument(text: &str) -> Result<(String, String), String> {
+    let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = split.ok_or_else(|| "it is NAME=VALUE".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_have_units() {
+        assert_eq!(moment("1.5s"), Ok(1_500_000_000));
+        assert_eq!(moment("2"), Ok(2_000_000_000));
+        assert_eq!(moment("20ms"), Ok(20_000_000));
+        assert_eq!(moment("0us"), Ok(0));
+        for wrong in ["", "s", "-1s", "1h", "1e3s", "inf", "99999999999999s", "1.2.3s"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arguments_have_a_name() {
+        assert_eq!(argument("size=16"), Ok(("size".to_owned(), "16".to_owned())));
+        assert_eq!(argument("text=a=b"), Ok(("text".to_owned(), "a=b".to_owned())));
+        assert!(argument("size").is_err() && argument("=1").is_err());
+    }
+}

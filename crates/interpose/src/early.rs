@@ -1,0 +1,58 @@
+//! Calls that come before this library was started.
+//!
+//! The dynamic loader starts libraries in an order of its own. One that is linked
+//! to the API, and calls it from a constructor, often comes before us; so the
+//! first call or question starts us, if nobody has. One byte tells wrappers all
+//! that they must know before they go the usual way.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use crate::errno::ErrnoGuard;
+
+/// Not started yet.
+const EARLY: u8 = 2;
+/// There are several copies of the API's library.
+const SEVERAL: u8 = 1;
+
+/// 0 in the usual case. The entries of the copies read it too.
+pub static STATE: AtomicU8 = AtomicU8::new(EARLY);
+
+/// Whether a wrapper has to see to something first: [`crate::library::scope`].
+#[inline(always)]
+pub fn unusual() -> bool {
+    STATE.load(Ordering::Relaxed) != 0
+}
+
+/// Starts the library, unless it has been.
+#[inline]
+pub(crate) fn start(loaded: extern "C" fn()) {
+    if STATE.load(Ordering::Acquire) & EARLY != 0 {
+        start_now(loaded);
+    }
+}
+
+#[cold]
+fn start_now(loaded: extern "C" fn()) {
+    // What `loaded` itself calls, and other threads meanwhile, go on without.
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if !BEGUN.swap(true, Ordering::AcqRel) {
+        let _errno = ErrnoGuard::new();
+        loaded();
+    }
+}
+
+/// The library was started.
+pub(crate) fn over() {
+    STATE.fetch_and(!EARLY, Ordering::AcqRel);
+}
+
+/// Whether there are several copies.
+#[inline(always)]
+pub(crate) fn several() -> bool {
+    STATE.load(Ordering::Acquire) & SEVERAL != 0
+}
+
+/// From now on there are. Answers whether there were before.
+pub(crate) fn set_several() -> bool {
+    STATE.fetch_or(SEVERAL, Ordering::AcqRel) & SEVERAL != 0
+}

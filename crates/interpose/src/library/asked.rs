@@ -1,0 +1,205 @@
+//! What a program gets that asks for a function of the API, from `dlsym` or
+//! from the API itself.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+
+use super::started::is_before_us;
+use super::{Library, P, unknown};
+use crate::dlsym::{Asked, Lookup};
+use crate::early;
+use crate::elf::Object;
+use crate::errno::ErrnoGuard;
+use crate::process::session;
+use crate::real::{is_ours, look_up_next};
+
+/// What a program gets.
+#[derive(Debug)]
+pub enum Answer {
+    /// What it would get without us.
+    Theirs,
+    /// This instead.
+    Ours(P),
+    /// Nothing, though it would find us.
+    Nothing,
+}
+
+/// The global scope. `RTLD_DEFAULT` is not the same for us: our own references
+/// stay inside this library.
+pub fn global_scope() -> P {
+    // SAFETY: the program itself is always open; nothing is loaded.
+    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+}
+
+/// Answers a question to `dlsym` or `dlvsym`: the function to go on with, or
+/// NULL if the answer is in `asked`. Names that do not begin right, and what we
+/// ask ourselves, never come to `exchange`.
+pub fn asked_for(
+    lookup: &Lookup,
+    asked: &mut Asked,
+    begins: impl FnOnce(&CStr) -> bool,
+    exchange: impl FnOnce(&Asked, &CStr) -> Answer,
+) -> P {
+    let real = lookup.real();
+    if real.is_null() {
+        asked.handle = null_mut();
+        return real;
+    }
+    if asked.name.is_null() {
+        return real;
+    }
+    // SAFETY: the program's NUL-terminated name.
+    let name = unsafe { CStr::from_ptr(asked.name) };
+    if !begins(name) || session().is_none() || is_ours(asked.caller) {
+        return real;
+    }
+    let _errno = ErrnoGuard::new();
+    match exchange(asked, name) {
+        Answer::Theirs => real,
+        Answer::Ours(wrapper) => {
+            asked.handle = wrapper;
+            // What failed on our way to the answer is no failure of the question.
+            // SAFETY: no preconditions.
+            unsafe { libc::dlerror() };
+            null_mut()
+        }
+        Answer::Nothing => {
+            // Asked where it is not, the real function answers and complains
+            // as it would have done.
+            // SAFETY: asks only for what is loaded already.
+            let elsewhere =
+                unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+            if !elsewhere.is_null() {
+                asked.handle = elsewhere;
+            }
+            real
+        }
+    }
+}
+
+impl Library {
+    /// What `dlsym` and `dlvsym` go on with.
+    pub fn asked(&self, lookup: &Lookup, asked: &mut Asked) -> P {
+        let begins = |name: &CStr| {
+            let may_be = (self.traits.begins)(name.to_bytes()) || (self.traits.beside)(name).is_some();
+            if may_be {
+                early::start(self.loaded);
+            }
+            may_be
+        };
+        asked_for(lookup, asked, begins, |asked, name| match (self.traits.beside)(name) {
+            Some(ours) => self.beside(lookup, asked, name, ours),
+            None => self.exchange(lookup, asked, name),
+        })
+    }
+
+    /// What stands for another library's function, except for that library.
+    fn beside(&self, lookup: &Lookup, asked: &Asked, name: &CStr, ours: P) -> Answer {
+        let calling = Object::holding(asked.caller);
+        let spared = calling.is_some_and(|c| c.definition(name).is_some() || self.is_spared(&c));
+        if spared || asked.handle == libc::RTLD_NEXT {
+            return Answer::Theirs;
+        }
+        let handle = if asked.handle == libc::RTLD_DEFAULT { global_scope() } else { asked.handle };
+        // SAFETY: the program's own question.
+        let there = unsafe { lookup.ask(&Asked { handle, ..*asked }) };
+        if there.is_null() { Answer::Theirs } else { Answer::Ours(ours) }
+    }
+
+    fn exchange(&self, lookup: &Lookup, asked: &Asked, name: &CStr) -> Answer {
+        let calling = Object::holding(asked.caller);
+        if asked.handle == libc::RTLD_NEXT {
+            // Who stands before us would find us. Who stands behind us passes
+            // on a call that has come through us.
+            let lacks = self.number(name).is_some()
+                && calling.as_ref().is_some_and(is_before_us)
+                && look_up_next(name).is_null();
+            return if lacks { Answer::Nothing } else { Answer::Theirs };
+        }
+        // The API asking itself, an interposer asking for what it stands for,
+        // or a tool about its own business.
+        let spared = calling
+            .as_ref()
+            .is_some_and(|c| c.definition(name).is_some() || self.is_copy(c) || self.is_spared(c));
+        let handle = if asked.handle == libc::RTLD_DEFAULT { global_scope() } else { asked.handle };
+        // SAFETY: the program's own question.
+        let mut address = unsafe { lookup.ask(&Asked { handle, ..*asked }) };
+        if address.is_null() {
+            return Answer::Theirs;
+        }
+        let through_us = is_ours(address);
+        if through_us {
+            // In the global scope: what is behind us there, or else what the
+            // caller needs.
+            address = look_up_next(name);
+            if address.is_null() || is_ours(address) {
+                let needed = calling.and_then(|c| c.first(|o| self.is_copy(o)));
+                address = needed.and_then(|o| o.definition(name)).unwrap_or(null_mut());
+            }
+            if address.is_null() {
+                return Answer::Nothing;
+            }
+        }
+        let exchanged = if spared { None } else { self.exchanged(address, name) };
+        match exchanged {
+            Some(ours) => Answer::Ours(ours),
+            None if through_us => Answer::Ours(address),
+            None => Answer::Theirs,
+        }
+    }
+
+    /// What stands for an address of the API: the entry of the copy it lies in,
+    /// or the jump of an unknown function.
+    fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
+        let object = Object::holding(address).filter(|o| self.is_copy(o))?;
+        let copy = self.copy(&object)?;
+        if copy > 0 {
+            self.ask_each_time();
+        }
+        match self.by_address(copy, address, name) {
+            // Its older signature is not in the model.
+            Some(number) if self.changed(copy, number).is_some_and(|(_, older)| older) => {
+                unknown::thunk(name, address)
+            }
+            Some(number) => {
+                if self.first(number).is_some_and(|first| first != address) {
+                    // Linked callers reach an interposer there, this one does not.
+                    self.ask_each_time();
+                }
+                self.entry_of(copy, number)
+            }
+            None if object.executes(address) => unknown::thunk(name, address),
+            None => None,
+        }
+    }
+
+    fn entry_of(&self, copy: usize, number: usize) -> Option<P> {
+        let wrapper = match self.changed(copy, number) {
+            Some((wrapper, _)) => wrapper,
+            None => self.wrapper(number)?,
+        };
+        let place = copy * self.names.len() + number;
+        match (self.entry)(place) {
+            Some(entry) => {
+                self.entries.get(place)?.replace(wrapper);
+                Some(entry)
+            }
+            None => (copy == 0).then_some(wrapper),
+        }
+    }
+
+    /// What a program gets instead of an address that the API hands out under a
+    /// name.
+    ///
+    /// # Safety
+    /// `name` is NULL or NUL-terminated.
+    pub unsafe fn handed_out(&self, address: *mut c_void, name: *const libc::c_char) -> *mut c_void {
+        if address.is_null() || name.is_null() || session().is_none() || is_ours(address) {
+            return address;
+        }
+        let _errno = ErrnoGuard::new();
+        // SAFETY: promised by the caller.
+        let name = unsafe { CStr::from_ptr(name) };
+        self.exchanged(address, name).unwrap_or(address)
+    }
+}

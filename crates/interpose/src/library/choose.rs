@@ -1,0 +1,212 @@
+//! Which copy of the library a call means, when there are several.
+//!
+//! A call that came through an entry has left a hint; of every other one the
+//! return address tells who makes it. A call that is not recorded jumps from
+//! the program to the choosing jump, so both lie where that finds them. A
+//! recorded one asks once, before its wrapper begins ([`Scope`]), and what it
+//! learned holds for all that the wrapper calls.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::watch::closed;
+use super::{Library, P, hint, library, unknown};
+use crate::dlsym::{caller, caller_and_stack};
+use crate::early::{self, several};
+use crate::elf::Object;
+use crate::errno::ErrnoGuard;
+use crate::real::{Real, is_ours};
+use crate::table::Table;
+
+/// A call means this copy whatever stands before it: it has its address.
+const BY_ADDRESS: usize = 0x100;
+/// A signal's frame is larger than this, so nothing nearer lies between.
+const NEAR: usize = 1024;
+
+/// The scope is new: the wrapper that made it comes again, and needs no other.
+const FRESH: usize = 0x200;
+
+/// Around a wrapper that is recorded: it is known which copy is meant.
+#[derive(Debug)]
+pub struct Scope {
+    /// What the call around it meant.
+    before: usize,
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        hint::set_current(self.before);
+    }
+}
+
+/// Return address → copy, as long as no library is closed.
+static CALLERS: Table<4096> = Table::new();
+static CALLERS_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Begins the recorded part of a wrapper that does not go the usual way;
+/// `loaded` starts the API's library, if that has not been done. If it answers a
+/// scope, the wrapper begins again inside of that: so the usual way is not
+/// burdened with one.
+#[cold]
+#[inline(never)]
+pub fn scope(loaded: extern "C" fn()) -> Option<Scope> {
+    early::start(loaded);
+    library().filter(|_| several())?.enter()
+}
+
+impl Library {
+    #[inline(always)]
+    fn enter(&self) -> Option<Scope> {
+        let _errno = ErrnoGuard::new();
+        let before = hint::current();
+        if before & FRESH != 0 {
+            hint::set_current(before & !FRESH);
+            return None;
+        }
+        let (entry, stack) = hint::left();
+        let here = (&raw const entry) as usize;
+        let which = if entry != 0 && stack.wrapping_sub(here) < NEAR {
+            hint::take();
+            self.by_entry(entry)
+        } else {
+            let (from, called) = caller_and_stack();
+            if entry != 0 && called == stack {
+                hint::take();
+                self.by_entry(entry)
+            } else {
+                self.by_caller(from)
+            }
+        };
+        hint::set_current(which | FRESH);
+        Some(Scope { before })
+    }
+
+    fn by_entry(&self, entry: usize) -> usize {
+        ((entry - 1) / self.names.len() + 1) | BY_ADDRESS
+    }
+
+    /// What a linked call means by its return address; 0 if it can't be told.
+    fn by_caller(&self, from: *const c_void) -> usize {
+        // Addresses have no use for their upper bits.
+        let key = from as u64 ^ closed() << 48;
+        if let Some(known) = CALLERS.get(key) {
+            return known as usize;
+        }
+        let calling = Object::holding(from);
+        let copy = self.copy_of(calling.as_ref()).and_then(|c| self.copy(&c));
+        let which = copy.map_or(0, |c| c + 1);
+        if which != 0 && CALLERS_OF.fetch_add(1, Ordering::Relaxed) < 3072 {
+            CALLERS.set(key, which as u64);
+        }
+        which
+    }
+
+    /// Where a call goes on that means this.
+    fn meant(&self, which: usize, number: usize) -> Option<P> {
+        let copy = (which & (BY_ADDRESS - 1)).checked_sub(1)?;
+        let linked = which & BY_ADDRESS == 0;
+        let first = if linked { self.first(number) } else { None };
+        first.or_else(|| self.defined(copy, number))
+    }
+
+    /// Where a linked call goes on if there are more copies than we can count.
+    fn uncounted(&self, from: *const c_void, number: usize) -> Option<P> {
+        let copy = self.copy_of(Object::holding(from).as_ref())?;
+        let name = self.names.get(number)?;
+        self.first(number).or_else(|| copy.definition(name)).filter(|a| !is_ours(*a))
+    }
+
+    /// Where a wrapper goes on; `stack` is where the return address of its call
+    /// lies.
+    ///
+    /// # Safety
+    /// `stack` points at a return address.
+    pub unsafe fn choose(&self, number: usize, stack: *const *const c_void) -> P {
+        let _errno = ErrnoGuard::new();
+        // SAFETY: promised by the caller.
+        let from = unsafe { *stack };
+        self.notice();
+        let found = if !several() {
+            self.only(number, || if is_ours(from) { caller() } else { from })
+        } else if is_ours(from) {
+            match hint::current() & !FRESH {
+                // Begun while there was one copy.
+                0 => self.linked(caller(), number),
+                which => self.meant(which, number),
+            }
+        } else {
+            match hint::left() {
+                (entry, left) if entry != 0 && left == stack as usize => {
+                    hint::take();
+                    self.meant(self.by_entry(entry), number)
+                }
+                _ => self.linked(from, number),
+            }
+        };
+        found.unwrap_or(self.missing as *const c_void as P)
+    }
+
+    /// Where the symbol of a function goes on whose signature has changed: to
+    /// its wrapper, or past it to the function of an older copy.
+    ///
+    /// # Safety
+    /// As [`Library::choose`].
+    pub unsafe fn select(&self, number: usize, stack: *const *const c_void) -> P {
+        let _errno = ErrnoGuard::new();
+        let missing = self.missing as *const c_void as P;
+        // SAFETY: promised by the caller.
+        let from = unsafe { *stack };
+        self.notice();
+        let copy = if several() {
+            self.by_caller(from).checked_sub(1)
+        } else {
+            self.is_used().then_some(0).or_else(|| self.copy(&self.copy_of(Object::holding(from).as_ref())?))
+        };
+        let Some(copy) = copy else { return missing };
+        let Some((wrapper, older)) = self.changed(copy, number) else { return missing };
+        if !older {
+            return wrapper;
+        }
+        let Some(real) = self.first(number).or_else(|| self.defined(copy, number)) else { return missing };
+        self.names.get(number).and_then(|name| unknown::thunk(name, real)).unwrap_or(real)
+    }
+
+    fn linked(&self, from: *const c_void, number: usize) -> Option<P> {
+        match self.by_caller(from) {
+            0 => self.uncounted(from, number),
+            which => self.meant(which, number),
+        }
+    }
+
+    /// Where all calls go while there is one copy.
+    fn only(&self, number: usize, from: impl FnOnce() -> *const c_void) -> Option<P> {
+        if let Some(first) = self.first(number) {
+            return Some(first);
+        }
+        if !self.is_used() {
+            let copy = self.copy_of(Object::holding(from()).as_ref())?;
+            self.copy(&copy)?;
+        }
+        self.defined(0, number)
+    }
+
+    /// The real function of a wrapper that has not been called before.
+    pub fn find(&self, known: &Real, number: usize) -> Option<P> {
+        let _errno = ErrnoGuard::new();
+        if self.traits.several
+            && let Some(thunk) = (self.choosing)(number)
+        {
+            if !several() && !self.watching() {
+                self.look_again();
+            }
+            if several() || self.watching() {
+                self.seal();
+                return Some(thunk);
+            }
+        }
+        let address = self.only(number, caller)?;
+        known.set(address);
+        // Whoever was quicker knew more.
+        Some(known.get()).filter(|a| !a.is_null()).or(Some(address))
+    }
+}

@@ -1,0 +1,215 @@
+//! Noticing that a second copy of the library was loaded, before anyone can
+//! call it through us.
+//!
+//! A linked call of a second copy comes from a library that was loaded with it
+//! or after it, by `dlopen`. Our hook on that says so before the real one
+//! begins ([`Library::opening`]): all wrappers go through jumps from then on,
+//! which compare the number of libraries ever loaded, and count the copies when
+//! it has changed. What a library does while it is being opened comes after it
+//! was entered into that number, so nothing is missed.
+//!
+//! Nobody tells when a `dlopen` ends: the hook has jumped there and is gone,
+//! because the real one must see who calls it. But whatever a thread calls while
+//! it is inside comes from a library that starts, when all are mapped and count.
+//! Once each thread that began one has called us again, the watch ends. One that
+//! does not come is waited for one or two minutes: mapping takes less than that.
+//!
+//! Programs that never open anything never pay.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::started::remember;
+use super::{Library, P, hint};
+use crate::dlsym::{Asked, Lookup};
+use crate::early::{self, set_several, several};
+use crate::elf::generation;
+use crate::errno::ErrnoGuard;
+use crate::ring::clock;
+
+/// Counter values for which one `dlopen` is watched: 60 seconds at 4.5 GHz.
+const LONG: u64 = 1 << 38;
+
+/// A thread that may be inside of `dlopen`.
+struct Inside {
+    /// The thread; 0 if there is none.
+    thread: AtomicUsize,
+    /// Until when it is waited for.
+    until: AtomicU64,
+}
+
+static INSIDE: [Inside; 16] =
+    [const { Inside { thread: AtomicUsize::new(0), until: AtomicU64::new(0) } }; 16];
+/// More threads than that were inside: until when only time tells.
+static CROWDED: AtomicU64 = AtomicU64::new(0);
+
+/// This thread is about to enter `dlopen`.
+fn enters(until: u64) {
+    let (me, now) = (hint::thread(), clock::ticks());
+    for place in &INSIDE {
+        let there = place.thread.load(Ordering::SeqCst);
+        let free = there == 0 || there == me || place.until.load(Ordering::SeqCst) <= now;
+        if free && place.thread.compare_exchange(there, me, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            return place.until.store(until, Ordering::SeqCst);
+        }
+    }
+    CROWDED.store(until, Ordering::SeqCst);
+}
+
+/// This thread has called us. Answers whether it had been inside.
+fn has_left() -> bool {
+    let me = hint::thread();
+    let place = INSIDE.iter().find(|p| p.thread.load(Ordering::SeqCst) == me);
+    place.inspect(|p| p.thread.store(0, Ordering::SeqCst)).is_some()
+}
+
+fn nobody_inside() -> bool {
+    let now = clock::ticks();
+    let is_inside = |p: &Inside| p.thread.load(Ordering::SeqCst) != 0 && p.until.load(Ordering::SeqCst) > now;
+    CROWDED.load(Ordering::SeqCst) <= now && !INSIDE.iter().any(is_inside)
+}
+
+/// Until when a library may be on its way; `u64::MAX` if for ever.
+static UNTIL: AtomicU64 = AtomicU64::new(0);
+/// All wrappers go through the jumps that choose.
+static SEALED: AtomicBool = AtomicBool::new(false);
+/// Somebody ends the watch.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// The number of loads when the copies were last counted.
+static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Libraries closed: what lay at an address may be another one now.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+/// How often libraries were closed.
+pub(super) fn closed() -> u64 {
+    CLOSED.load(Ordering::Acquire)
+}
+
+impl Library {
+    /// A library is about to be opened.
+    pub fn opening(&self, lookup: &Lookup, asked: &mut Asked) -> P {
+        let real = lookup.real();
+        let flags = asked.name as usize as c_int;
+        let loads = !asked.handle.is_null() && flags & libc::RTLD_NOLOAD == 0;
+        early::start(self.loaded);
+        // What was there before the first of them is the global scope.
+        remember();
+        if loads && self.traits.several {
+            self.may_load();
+        }
+        if real.is_null() {
+            asked.handle = real;
+        }
+        real
+    }
+
+    /// A library is about to be closed.
+    pub fn closing(&self, lookup: &Lookup, asked: &mut Asked) -> P {
+        let _errno = ErrnoGuard::new();
+        self.keep_copies();
+        CLOSED.fetch_add(1, Ordering::AcqRel);
+        let real = lookup.real();
+        if real.is_null() {
+            asked.handle = real;
+        }
+        real
+    }
+
+    fn may_load(&self) {
+        if UNTIL.load(Ordering::Relaxed) != u64::MAX {
+            let until = clock::ticks().saturating_add(LONG);
+            // Said first: who ends the watch sees it, or does not see the new time.
+            enters(until);
+            UNTIL.store(until, Ordering::SeqCst);
+            self.seal();
+        }
+    }
+
+    /// Sends all wrappers through the jumps.
+    pub(super) fn seal(&self) {
+        // Either who ends the watch has seen the new time, or we see them at
+        // it and wait for the few stores that this takes. Not for ever: a
+        // signal handler may have interrupted them.
+        for _ in 0..100_000 {
+            if !ENDING.load(Ordering::SeqCst) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        if SEALED.load(Ordering::Acquire) {
+            return;
+        }
+        for (number, real) in self.real.iter().enumerate() {
+            if let Some(thunk) = (self.choosing)(number) {
+                real.replace(thunk);
+            }
+        }
+        SEALED.store(true, Ordering::Release);
+    }
+
+    /// Ends the watch, if it is time.
+    #[cold]
+    pub(super) fn end_watch(&self) {
+        if ENDING.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let until = UNTIL.load(Ordering::SeqCst);
+        let over = until != u64::MAX
+            && (clock::ticks() >= until || nobody_inside())
+            && UNTIL.compare_exchange(until, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if over {
+            for real in self.real {
+                // Looked up again when somebody calls it.
+                real.replace(std::ptr::null_mut());
+            }
+            SEALED.store(false, Ordering::Release);
+        }
+        ENDING.store(false, Ordering::SeqCst);
+    }
+
+    /// A call has come: counts the copies, if there may be more than when that was
+    /// done last.
+    pub(super) fn notice(&self) {
+        if !self.traits.several || several() {
+            return;
+        }
+        let left = has_left();
+        if self.watching() {
+            self.look_again();
+        }
+        if left || !self.watching() {
+            self.end_watch();
+        }
+    }
+
+    /// Whether a library may be on its way.
+    pub(super) fn watching(&self) -> bool {
+        clock::ticks() < UNTIL.load(Ordering::SeqCst)
+    }
+
+    /// Counts the copies again if libraries have come or gone.
+    pub(super) fn look_again(&self) {
+        let now = generation();
+        if COUNTED.load(Ordering::Acquire) == now {
+            return;
+        }
+        if self.count() > 1 {
+            self.ask_each_time();
+        } else {
+            COUNTED.store(now, Ordering::Release);
+        }
+    }
+
+    /// From now on each call goes to the copy that it means.
+    pub(super) fn ask_each_time(&self) {
+        if several() {
+            return;
+        }
+        UNTIL.store(u64::MAX, Ordering::SeqCst);
+        self.seal();
+        // Only now do entries leave hints: every one of them is taken up.
+        if !set_several() {
+            self.say(b"several copies, or another interposer: each call goes where it is meant to");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Waiting for room in a ring: only for threads of a library's own. The program's do
+//! not wait for the launcher unless the session says so.
+
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::writer::wake;
+
+use crate::process::session;
+use crate::tls;
+
+/// How long it is waited for the launcher to make room, and how often it is looked.
+const NAP_NS: i64 = 100_000;
+const NAPS: u32 = 5_000;
+
+/// Waits until this thread's ring has room for so many bytes, or at least half of it is
+/// free. `false`: the launcher does not get there, or is gone.
+#[inline]
+pub fn await_room(bytes: usize) -> bool {
+    has_room(bytes) || wait(bytes)
+}
+
+fn has_room(bytes: usize) -> bool {
+    // SAFETY: null, or this thread's own writer, which lives until its end.
+    let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else {
+        return true; // Its first record gets it a ring, which is empty.
+    };
+    let used = header.head.published().wrapping_sub(header.tail.released());
+    header.data_bytes.saturating_sub(used) >= (bytes as u64).min(header.data_bytes / 2)
+}
+
+#[cold]
+#[inline(never)]
+fn wait(bytes: usize) -> bool {
+    let Some(session) = session() else { return false };
+    let control = session.control();
+    for _ in 0..NAPS {
+        if control.drainer_alive.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        wake(&control.wake);
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: NAP_NS };
+        // SAFETY: a valid duration, and no remainder is asked for.
+        unsafe { libc::nanosleep(&nap, std::ptr::null_mut()) };
+        if has_room(bytes) {
+            return true;
+        }
+    }
+    false
+}

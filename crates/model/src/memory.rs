@@ -1,0 +1,68 @@
+//! What is known of memory: where a call makes it, and from where to where it moves bytes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::expr::Expr;
+
+/// Memory that a call makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// The parameter through which its address is returned; absent where it is the
+    /// result, or where the memory is an object of the type that the function creates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// How much it is; absent where no parameter tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Expr>,
+    /// Whose it is.
+    #[serde(default)]
+    pub place: Place,
+}
+
+/// Whose memory it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// A device's: nobody but the API hands out its addresses.
+    #[default]
+    Device,
+    /// The host's: its addresses may come back from anywhere.
+    Host,
+}
+
+/// Bytes that a call moves or sets. What is a parameter of a handle type is an object,
+/// anything else an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The parameter that says where they are read; none for a fill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The parameter with the distance from the source's beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_offset: Option<String>,
+    /// The parameter that says where they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The parameter with the distance from the target's beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_offset: Option<String>,
+    /// How many.
+    pub bytes: Expr,
+}
+
+impl Memory {
+    /// Names of the parameters that it mentions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.address.as_deref().into_iter().chain(self.bytes.iter().flat_map(Expr::names))
+    }
+}
+
+impl Transfer {
+    /// Names of the parameters that it mentions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let named = [&self.source, &self.source_offset, &self.target, &self.target_offset];
+        named.into_iter().filter_map(|name| name.as_deref()).chain(self.bytes.names())
+    }
+}

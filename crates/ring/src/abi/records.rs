@@ -1,0 +1,335 @@
+//! Records that are no calls: what devices did and what is known of objects.
+//!
+//! All of them are plain integers in the order of `docs/shm-abi.md`, without
+//! gaps, and behind most of them stands a NUL-terminated text.
+
+/// Numbers of records that are not calls. They are at home in a ring only: the
+/// drainer turns them into streams of their own.
+pub mod special {
+    /// A finished command: [`super::CommandRecord`] and its name.
+    pub const COMMAND: u16 = 1;
+    /// The relation of a device's clock to the host's: [`super::ClockRecord`].
+    pub const CLOCK: u16 = 2;
+    /// A queue was made: [`super::QueueRecord`] and the device's name.
+    pub const QUEUE: u16 = 3;
+    /// How far this thread's commands are known: [`super::PendingRecord`].
+    pub const PENDING: u16 = 4;
+    /// What is known of an object: [`super::ObjectRecord`] and its parts.
+    pub const OBJECT: u16 = 5;
+    /// A call of a function that the model does not have:
+    /// [`super::UnknownRecord`] and the function's name. The only one that goes
+    /// into the stream of its own thread.
+    pub const UNKNOWN: u16 = 6;
+    /// Which call causes what: [`super::LinkRecord`]. The record's own time is
+    /// that of the entry record of the call.
+    pub const LINK: u16 = 7;
+    /// A function that devices run: [`super::FunctionRecord`] and its name.
+    pub const FUNCTION: u16 = 8;
+    /// A device: [`super::DeviceRecord`] and its name.
+    pub const DEVICE: u16 = 9;
+    /// A property of a device: [`super::PropertyRecord`] and its name.
+    pub const PROPERTY: u16 = 10;
+    /// What an API says of an error code: [`super::ErrorTextRecord`] and the
+    /// text. It goes into the stream of its own thread, as the unknown call.
+    pub const ERROR_TEXT: u16 = 11;
+    /// How often a function was launched: [`super::CountRecord`].
+    pub const COUNT: u16 = 12;
+}
+
+/// What a command did; the value of [`CommandRecord::kind`].
+pub const COMMAND_KINDS: &[&str] = &[
+    "other", "kernel", "read", "write", "copy", "fill", "map", "unmap", "migrate", "marker", "barrier",
+    "native", "free", "acquire", "release", "graph",
+];
+
+/// Where bytes of a command lie; the value of [`CommandRecord::from`] and
+/// [`CommandRecord::to`].
+pub const MEMORY_KINDS: &[&str] =
+    &["unknown", "pageable", "pinned", "device", "array", "managed", "peer", "host"];
+
+/// Bits of [`CommandRecord::flags`].
+pub mod command_flag {
+    /// `queued`, `submitted`, `start` and `end` are nanoseconds of the host's
+    /// `CLOCK_MONOTONIC` already; nothing is to be converted.
+    pub const HOST_CLOCK: u16 = 1 << 0;
+    /// It stands for `weight` launches of its function, of which only this one
+    /// is described.
+    pub const SAMPLED: u16 = 1 << 1;
+}
+
+/// Body of [`special::COMMAND`], followed by the NUL-terminated name (empty
+/// when `function` says it).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CommandRecord {
+    /// Thread that enqueued it; 0 if `correlation` is to tell.
+    pub cause_tid: u32,
+    /// Index into [`COMMAND_KINDS`].
+    pub kind: u8,
+    /// Dimensions of the geometry; 0 when there is none.
+    pub dimensions: u8,
+    /// Where the bytes come from: index into [`MEMORY_KINDS`].
+    pub from: u8,
+    /// Where they go: index into [`MEMORY_KINDS`].
+    pub to: u8,
+    /// Counter value of the entry record of the call that enqueued it.
+    pub cause: u64,
+    /// Counter value when that call returned; 0 if it is not known.
+    pub returned: u64,
+    /// Counter value when the command was seen to be complete.
+    pub observed: u64,
+    /// What joins it with the [`LinkRecord`] of the call that enqueued it, which may
+    /// be another API's of the process; 0: `cause_tid` and `cause` say it themselves.
+    pub correlation: u64,
+    /// The queue's handle.
+    pub queue: u64,
+    /// The device's handle.
+    pub device: u64,
+    /// [`FunctionRecord::function`] of what ran; 0: the name stands behind.
+    pub function: u64,
+    /// Bytes moved or set; not of kernels.
+    pub bytes: u64,
+    /// Nanoseconds of the device's clock (of the host's with
+    /// [`command_flag::HOST_CLOCK`]): entered the queue; 0 if not told.
+    pub queued: u64,
+    /// Given to the device; as `queued`.
+    pub submitted: u64,
+    /// Started; as `queued`.
+    pub start: u64,
+    /// Ended; as `queued`. 0: the command has no times.
+    pub end: u64,
+    /// Execution status: 0 complete, negative an error.
+    pub status: i32,
+    /// Error of asking for the times; 0 when the times are valid.
+    pub times_error: i32,
+    /// Global offset, global size, local size, in work-items.
+    pub geometry: [[u64; 3]; 3],
+    /// Work-groups of a cluster, in each dimension; 0 when there is none.
+    pub cluster: [u16; 3],
+    /// Bits of [`command_flag`].
+    pub flags: u16,
+    /// Bytes of local memory that the launch asked for, beside the function's own.
+    pub shared: u32,
+    /// Number of the graph it was launched with; 0 if none.
+    pub graph: u32,
+    /// Number of its node in that graph; 0 if none.
+    pub node: u64,
+    /// The other device of a copy between two; 0 if none.
+    pub peer: u64,
+    /// Launches it stands for; 0 and 1 mean itself only.
+    pub weight: u64,
+}
+
+/// Body of [`special::CLOCK`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClockRecord {
+    /// The device's handle.
+    pub device: u64,
+    /// Device clock in nanoseconds.
+    pub device_time: u64,
+    /// Counter value just before it was read.
+    pub before: u64,
+    /// Counter value just after.
+    pub after: u64,
+}
+
+/// Body of [`special::QUEUE`], followed by the NUL-terminated device name, which
+/// may be empty where a [`DeviceRecord`] tells it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueRecord {
+    /// The queue's handle.
+    pub queue: u64,
+    /// Its context's handle.
+    pub context: u64,
+    /// Its device's handle.
+    pub device: u64,
+    /// The properties as the program asked for them.
+    pub properties: u64,
+    /// Resolution of the device's clock, in nanoseconds; 0 if it does not say.
+    pub resolution: u64,
+    /// Its priority, as the API counts; 0 is ordinary.
+    pub priority: i32,
+    /// The API's own small number of it; 0 if there is none.
+    pub number: u32,
+    /// Its handle, where `queue` is a key that the API's library made because
+    /// handles are not unique (CUDA's default streams); 0: `queue` is the handle.
+    pub handle: u64,
+}
+
+/// Body of [`special::PENDING`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PendingRecord {
+    /// Commands whose completion or times could not be learned.
+    pub lost: u64,
+    /// Counter value when the oldest command under way was enqueued; 0 if
+    /// there is none.
+    pub oldest: u64,
+}
+
+/// Body of [`special::UNKNOWN`], followed by the NUL-terminated name.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnknownRecord {
+    /// The registers of the first six integer arguments, whether they are any or not.
+    pub arguments: [u64; 6],
+}
+
+/// Body of [`special::ERROR_TEXT`], followed by the NUL-terminated text.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ErrorTextRecord {
+    /// The code, as calls answer it.
+    pub code: i64,
+}
+
+/// Body of [`special::LINK`]. It stands in the ring of the thread that makes the
+/// call, and its own time is that of the call's entry record.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LinkRecord {
+    /// The id under which the commands will be reported.
+    pub correlation: u64,
+}
+
+/// Body of [`special::FUNCTION`], followed by the NUL-terminated name as the API
+/// tells it, mangled or not.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FunctionRecord {
+    /// The id that commands give; never 0. Told again, it is another function.
+    pub function: u64,
+    /// Registers of each work-item; 0 if not known.
+    pub registers: u32,
+    /// Bytes of local memory of each work-group that the code itself asks for.
+    pub shared: u32,
+    /// Bytes of private memory of each work-item.
+    pub local: u32,
+    /// Bytes of constant memory.
+    pub constant: u32,
+    /// Most work-items in a work-group; 0 if not known.
+    pub max_threads: u32,
+    /// Not used.
+    pub reserved: u32,
+}
+
+/// Body of [`special::COUNT`]: where only some launches are timed, how many
+/// there were. Told again and again; the last one holds.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountRecord {
+    /// [`FunctionRecord::function`].
+    pub function: u64,
+    /// Launches since the process began.
+    pub launches: u64,
+    /// Those of them that were timed.
+    pub timed: u64,
+}
+
+/// Body of [`special::DEVICE`], followed by the NUL-terminated name. Words that
+/// the API does not tell are 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeviceRecord {
+    /// The key that commands and queues give.
+    pub device: u64,
+    /// The API's number of it.
+    pub ordinal: u32,
+    /// Compute units.
+    pub compute_units: u32,
+    /// Highest clock, kHz.
+    pub clock_khz: u32,
+    /// Highest memory clock, kHz.
+    pub memory_khz: u32,
+    /// Width of the memory's bus, in bits.
+    pub bus_bits: u32,
+    /// Not used.
+    pub reserved: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// The same for every API and process that sees the device.
+    pub uuid: [u8; 16],
+}
+
+/// Body of [`special::PROPERTY`], followed by the NUL-terminated name, such as
+/// `max_threads_per_multiprocessor`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PropertyRecord {
+    /// The device's key.
+    pub device: u64,
+    /// The value.
+    pub value: u64,
+}
+
+// No gaps: the sizes are those that docs/shm-abi.md draws.
+const _: () = assert!(size_of::<CommandRecord>() == 224);
+const _: () = assert!(size_of::<QueueRecord>() == 56);
+const _: () = assert!(size_of::<UnknownRecord>() == 48);
+const _: () = assert!(size_of::<FunctionRecord>() == 32);
+const _: () = assert!(size_of::<DeviceRecord>() == 56);
+const _: () = assert!(size_of::<PropertyRecord>() == 16);
+
+/// Texts and values behind an [`ObjectRecord`].
+pub const OBJECT_PARTS: usize = 8;
+
+/// Body of [`special::OBJECT`], followed by its parts: texts without a NUL, or
+/// bytes. What the words mean depends on `what`; unused ones are 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ObjectRecord {
+    /// The object's handle.
+    pub object: u64,
+    /// Another object that belongs to it.
+    pub other: u64,
+    /// Counter value of the entry record of the call that shows it.
+    pub cause: u64,
+    /// A count, such as a launch's number.
+    pub number: u64,
+    /// Bytes of the whole content.
+    pub length: u64,
+    /// Bytes of it that were stored.
+    pub stored: u64,
+    /// Name of the stored content; 0 if none is stored.
+    pub hash: u64,
+    /// Thread that made the call.
+    pub cause_tid: u32,
+    /// For an argument its index, for a property its query.
+    pub index: u32,
+    /// An error code or a flag.
+    pub code: i32,
+    /// One of [`object`].
+    pub what: u32,
+    /// Bytes of each part.
+    pub parts: [u16; OBJECT_PARTS],
+}
+
+/// What an [`ObjectRecord`] tells.
+pub mod object {
+    /// A program's source.
+    pub const SOURCE: u32 = 0;
+    /// A program's intermediate code.
+    pub const IL: u32 = 1;
+    /// A program's binary for one device.
+    pub const BINARY: u32 = 2;
+    /// Options of a build.
+    pub const BUILD_OPTIONS: u32 = 3;
+    /// What a build says about one device.
+    pub const BUILD_LOG: u32 = 4;
+    /// A kernel was made.
+    pub const KERNEL: u32 = 5;
+    /// One of its arguments.
+    pub const KERNEL_ARG: u32 = 6;
+    /// A property of a platform or device.
+    pub const PROPERTY: u32 = 7;
+    /// Content of a buffer before or after a launch.
+    pub const BUFFER: u32 = 8;
+    /// An argument of a launch that should have been stored and is not.
+    pub const NOT_CAPTURED: u32 = 9;
+    /// A content that is longer than what is stored; made by the drainer.
+    pub const TRUNCATED: u32 = 10;
+    /// What a launch passes to its kernel: name, 16-bit sizes, values.
+    pub const LAUNCH_ARGS: u32 = 11;
+}

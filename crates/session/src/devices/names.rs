@@ -1,0 +1,242 @@
+//! Numbers for devices, queues and functions, and their definitions.
+//!
+//! Programs name them by handles, which come again when something was destroyed
+//! and made anew; a command then means what had the handle when it was enqueued.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, QueueRecord};
+
+use super::hash::ByNumber;
+use crate::schema::devices::{
+    self, DEVICE_EVENT, FUNCTION_EVENT, LAUNCHES_EVENT, PROPERTY_EVENT, QUEUE_EVENT,
+};
+
+/// So many bearers of one handle are remembered: a command is late by a flush,
+/// not by eight lives of its queue.
+const REMEMBERED: usize = 8;
+
+/// The last numbers given in a trace.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    devices: AtomicU32,
+    queues: AtomicU32,
+    functions: AtomicU32,
+}
+
+fn next(last: &AtomicU32) -> u32 {
+    last.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
+
+/// A definition to be written: time, event and fields.
+pub type Definition = (u64, u16, Vec<u8>);
+
+/// What one process has.
+#[derive(Debug, Default)]
+pub struct Names {
+    devices: ByNumber<u64, Device>,
+    queues: ByNumber<u64, Vec<Bearer<u64>>>,
+    functions: ByNumber<u64, Vec<Bearer<Described>>>,
+    by_name: HashMap<Vec<u8>, u32>,
+    properties: HashMap<(u64, Vec<u8>), u64>,
+    fresh: Vec<Definition>,
+}
+
+/// What makes a function another one: its numbers and its name.
+type Described = ([u32; 5], Vec<u8>);
+
+#[derive(Debug)]
+struct Device {
+    number: u32,
+    name: Vec<u8>,
+    /// The fields last written.
+    fields: Vec<u8>,
+}
+
+/// Who had a handle since when.
+#[derive(Debug)]
+struct Bearer<T> {
+    since: u64,
+    number: u32,
+    /// Nobody has told of it; it was used.
+    guessed: bool,
+    what: T,
+}
+
+/// The bearer of a handle at a time: the last made before, or the first if
+/// none was, since it may have been told after its first use.
+fn at<T>(bearers: &[Bearer<T>], time: u64, fits: impl Fn(&T) -> bool) -> Option<u32> {
+    let mut fitting = bearers.iter().filter(|b| fits(&b.what));
+    let first = fitting.next()?;
+    let last = std::iter::once(first).chain(fitting).take_while(|b| b.since <= time).last();
+    Some(last.unwrap_or(first).number)
+}
+
+fn remember<T>(bearers: &mut Vec<Bearer<T>>, bearer: Bearer<T>) {
+    let place = bearers.partition_point(|b| b.since <= bearer.since);
+    bearers.insert(place, bearer);
+    if bearers.len() > REMEMBERED {
+        bearers.remove(0);
+    }
+}
+
+/// Takes what was only guessed out, and gives its number.
+fn confirm<T>(bearers: &mut Vec<Bearer<T>>, fits: impl Fn(&T) -> bool) -> Option<Bearer<T>> {
+    let place = bearers.iter().position(|b| b.guessed && fits(&b.what))?;
+    Some(bearers.remove(place))
+}
+
+fn of<T>(map: &mut ByNumber<u64, Vec<T>>, key: u64) -> &mut Vec<T> {
+    map.entry(key).or_default()
+}
+
+impl Names {
+    /// Definitions since the last time, in the order of their times.
+    pub fn take_fresh(&mut self) -> Vec<Definition> {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.sort_by_key(|(time, ..)| *time);
+        fresh
+    }
+
+    /// The number of a device, which is defined if nobody has told of it.
+    pub fn device(&mut self, numbers: &Numbers, key: u64, time: u64) -> u32 {
+        match self.devices.get(&key) {
+            Some(device) => device.number,
+            None => self.tell_device(numbers, &DeviceRecord { device: key, ..Default::default() }, b"", time),
+        }
+    }
+
+    /// What a device is called; empty if nobody said.
+    pub fn device_name(&self, key: u64) -> String {
+        let name = self.devices.get(&key).map(|d| &*d.name);
+        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+    }
+
+    /// A device was described. What is told again is written again, under the
+    /// same number, if it is new.
+    pub fn tell_device(&mut self, numbers: &Numbers, record: &DeviceRecord, name: &[u8], time: u64) -> u32 {
+        let device = self.devices.entry(record.device).or_insert_with(|| Device {
+            number: next(&numbers.devices),
+            name: Vec::new(),
+            fields: Vec::new(),
+        });
+        if !name.is_empty() {
+            device.name = name.to_vec();
+        }
+        let fields = devices::device(device.number, &device.name, record);
+        if fields != device.fields {
+            device.fields.clone_from(&fields);
+            self.fresh.push((time, DEVICE_EVENT, fields));
+        }
+        device.number
+    }
+
+    /// A property of a device was told.
+    pub fn tell_property(&mut self, numbers: &Numbers, key: u64, name: &[u8], value: u64, time: u64) {
+        let device = self.device(numbers, key, time);
+        if self.properties.insert((key, name.to_vec()), value) != Some(value) {
+            self.fresh.push((time, PROPERTY_EVENT, devices::property(device, name, value)));
+        }
+    }
+
+    /// A queue was made, on a device of that name.
+    pub fn tell_queue(
+        &mut self,
+        numbers: &Numbers,
+        record: &QueueRecord,
+        device_name: &[u8],
+        api: &str,
+        time: u64,
+    ) {
+        // A name beside a queue is all that some APIs tell of a device.
+        if !device_name.is_empty() && self.devices.get(&record.device).is_none_or(|d| d.name.is_empty()) {
+            let device = DeviceRecord { device: record.device, ..DeviceRecord::default() };
+            self.tell_device(numbers, &device, device_name, time);
+        }
+        let guessed = confirm(of(&mut self.queues, record.queue), |device| *device == record.device);
+        let (number, since) = guessed
+            .map_or_else(|| (next(&numbers.queues), time), |guess| (guess.number, guess.since.min(time)));
+        self.add_queue(numbers, number, record, api, (since, time), false);
+    }
+
+    fn add_queue(
+        &mut self,
+        numbers: &Numbers,
+        number: u32,
+        record: &QueueRecord,
+        api: &str,
+        (since, time): (u64, u64),
+        guessed: bool,
+    ) {
+        let device = self.device(numbers, record.device, time);
+        let bearer = Bearer { since, number, guessed, what: record.device };
+        remember(of(&mut self.queues, record.queue), bearer);
+        self.fresh.push((time, QUEUE_EVENT, devices::queue(number, device, api, record)));
+    }
+
+    /// The queue that had a handle at a time, if anybody told of it. The same
+    /// handle may stand for a queue of each device.
+    pub fn queue(&self, handle: u64, device: u64, time: u64) -> Option<u32> {
+        let fits = |other: &u64| device == 0 || *other == 0 || *other == device;
+        at(self.queues.get(&handle)?, time, fits)
+    }
+
+    /// A queue that nobody told of.
+    pub fn guess_queue(&mut self, numbers: &Numbers, record: &QueueRecord, api: &str, time: u64) -> u32 {
+        let number = next(&numbers.queues);
+        self.add_queue(numbers, number, record, api, (time, time), true);
+        number
+    }
+
+    /// A function was described.
+    pub fn tell_function(&mut self, numbers: &Numbers, record: &FunctionRecord, name: &[u8], time: u64) {
+        let FunctionRecord { registers, shared, local, constant, max_threads, .. } = *record;
+        let what = ([registers, shared, local, constant, max_threads], name.to_vec());
+        let bearers = of(&mut self.functions, record.function);
+        // Every thread that launches it may tell of it.
+        if bearers.last().is_some_and(|b| !b.guessed && b.what == what) {
+            return;
+        }
+        let guess = confirm(bearers, |_| true);
+        let (number, since) =
+            guess.map_or_else(|| (next(&numbers.functions), time), |g| (g.number, g.since.min(time)));
+        remember(bearers, Bearer { since, number, guessed: false, what });
+        self.fresh.push((time, FUNCTION_EVENT, devices::function(number, name, record)));
+    }
+
+    /// How often a function was launched so far.
+    pub fn tell_launches(&mut self, numbers: &Numbers, record: &CountRecord, time: u64) {
+        let CountRecord { function, launches, timed } = *record;
+        let known = self.function(function, time);
+        let number = known.unwrap_or_else(|| self.guess_function(numbers, function, time));
+        self.fresh.push((time, LAUNCHES_EVENT, devices::launches(number, launches, timed)));
+    }
+
+    /// The function that had an id at a time, if anybody told of it.
+    pub fn function(&self, id: u64, time: u64) -> Option<u32> {
+        at(self.functions.get(&id)?, time, |_| true)
+    }
+
+    /// A function that nobody told of.
+    pub fn guess_function(&mut self, numbers: &Numbers, id: u64, time: u64) -> u32 {
+        let number = next(&numbers.functions);
+        let bearer = Bearer { since: time, number, guessed: true, what: Default::default() };
+        remember(of(&mut self.functions, id), bearer);
+        let fields = devices::function(number, b"", &FunctionRecord::default());
+        self.fresh.push((time, FUNCTION_EVENT, fields));
+        number
+    }
+
+    /// The function of that name, where there is nothing else to know it by.
+    pub fn function_named(&mut self, numbers: &Numbers, name: &[u8], time: u64) -> u32 {
+        if let Some(number) = self.by_name.get(name) {
+            return *number;
+        }
+        let number = next(&numbers.functions);
+        self.by_name.insert(name.to_vec(), number);
+        let fields = devices::function(number, name, &FunctionRecord::default());
+        self.fresh.push((time, FUNCTION_EVENT, fields));
+        number
+    }
+}

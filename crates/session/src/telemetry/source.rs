@@ -1,0 +1,209 @@
+//! Where telemetry comes from: devices, and the quantities they can be asked for.
+
+use std::fmt;
+
+/// What a device can be asked for. One query, one kind of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Quantity {
+    /// Power drawn.
+    Power,
+    /// Energy used since the driver was loaded.
+    Energy,
+    /// Frequencies.
+    Clocks,
+    /// Share of time in which the device was busy.
+    Utilization,
+    /// Device memory.
+    Memory,
+    /// Temperature of the chip.
+    Temperature,
+    /// Performance state.
+    PerformanceState,
+    /// Why the clocks are not higher.
+    Throttle,
+    /// Traffic of links between devices.
+    Nvlink,
+    /// Traffic of the bus.
+    Pcie,
+}
+
+impl Quantity {
+    /// All of them, in the order in which a sweep asks: what energy is
+    /// computed from comes first, what is known to be slow comes last.
+    pub const ALL: [Quantity; 10] = [
+        Quantity::Power,
+        Quantity::Energy,
+        Quantity::Clocks,
+        Quantity::Utilization,
+        Quantity::Memory,
+        Quantity::Temperature,
+        Quantity::PerformanceState,
+        Quantity::Throttle,
+        Quantity::Nvlink,
+        Quantity::Pcie,
+    ];
+
+    /// The name in events and in the manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Power => "power",
+            Quantity::Energy => "energy",
+            Quantity::Clocks => "clocks",
+            Quantity::Utilization => "utilization",
+            Quantity::Memory => "memory",
+            Quantity::Temperature => "temperature",
+            Quantity::PerformanceState => "performance_state",
+            Quantity::Throttle => "throttle",
+            Quantity::Nvlink => "nvlink",
+            Quantity::Pcie => "pcie",
+        }
+    }
+
+    /// Whether energy is computed from it, so that the run's end needs a value.
+    pub fn is_energy(self) -> bool {
+        matches!(self, Quantity::Power | Quantity::Energy)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a device answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Power drawn.
+    Power {
+        /// Milliwatts.
+        milliwatts: u64,
+    },
+    /// A counter of energy.
+    Energy {
+        /// Millijoules since the driver was loaded.
+        millijoules: u64,
+    },
+    /// Frequencies in MHz; 0 if the device does not tell one.
+    Clocks {
+        /// Streaming multiprocessors.
+        sm: u32,
+        /// Device memory.
+        memory: u32,
+        /// Graphics.
+        graphics: u32,
+        /// Video encoder and decoder.
+        video: u32,
+    },
+    /// Percent of the driver's last sample period.
+    Utilization {
+        /// A kernel ran.
+        gpu: u32,
+        /// Device memory was read or written.
+        memory: u32,
+    },
+    /// Device memory in bytes.
+    Memory {
+        /// Allocated.
+        used: u64,
+        /// Not allocated.
+        free: u64,
+        /// Kept by driver and firmware.
+        reserved: u64,
+        /// All of it.
+        total: u64,
+    },
+    /// Temperature of the chip.
+    Temperature {
+        /// Degrees Celsius.
+        celsius: i32,
+    },
+    /// Performance state.
+    PerformanceState {
+        /// 0 is the fastest, 15 the slowest; 32 stands for not known.
+        state: u32,
+    },
+    /// Why the clocks are not higher.
+    Throttle {
+        /// A bit for each reason, as in [`THROTTLE_REASONS`](super::schema::THROTTLE_REASONS).
+        reasons: u64,
+    },
+    /// Counters of bytes on all links between devices.
+    Nvlink {
+        /// Sent since the driver was loaded.
+        tx: u64,
+        /// Received.
+        rx: u64,
+    },
+    /// Bytes per second on the bus while the query lasted.
+    Pcie {
+        /// Sent by the device.
+        tx: u64,
+        /// Received by it.
+        rx: u64,
+    },
+}
+
+/// Why a device did not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It never will, so it is asked no more.
+    Never(String),
+    /// It may another time.
+    NotNow(String),
+}
+
+impl Refusal {
+    /// The reason, in the source's words.
+    pub fn why(&self) -> &str {
+        match self {
+            Refusal::Never(why) | Refusal::NotNow(why) => why,
+        }
+    }
+}
+
+/// Who a device is. Texts are empty if the source does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its number in the source.
+    pub index: u32,
+    /// What identifies it in every API of the machine: `GPU-…`.
+    pub uuid: String,
+    /// The product's name.
+    pub name: String,
+    /// Where it is on the bus: `domain:bus:device.function`.
+    pub pci: String,
+    /// What its power readings are: `instant`, or `driver` if the driver
+    /// chooses (NVML: an average over 1 s on most devices).
+    pub power: String,
+    /// The most it may draw, in milliwatts; 0 if not known.
+    pub power_limit: u64,
+}
+
+/// A source of telemetry. It is asked from several threads.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// Its name: `nvml`.
+    fn name(&self) -> &'static str;
+
+    /// The driver's version, or an empty text.
+    fn driver(&self) -> &str;
+
+    /// The devices. They stay the same as long as the source lives.
+    fn devices(&self) -> &[Device];
+
+    /// Asks a device, by its place in [`devices`](Source::devices). May take its
+    /// time: the caller measures it.
+    ///
+    /// # Errors
+    /// When the device does not answer, now or ever.
+    fn read(&self, device: usize, quantity: Quantity) -> Result<Reading, Refusal>;
+}
+
+/// A source that could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Its name: `nvml`.
+    pub name: &'static str,
+    /// What is missing and what mends it; one line.
+    pub why: String,
+}

@@ -1,0 +1,264 @@
+//! Sampling from a scripted source, read back from the trace.
+
+use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::Scope;
+use hetrace_ctf::read::Trace;
+use hetrace_ctf::write::form;
+
+use super::source::{Device, Reading, Refusal};
+use super::*;
+
+/// Two devices whose counters go up by one with each query. The second has no
+/// energy counter, no links, and a bus query that fails at first.
+#[derive(Debug, Default)]
+struct Script {
+    devices: Vec<Device>,
+    counts: Mutex<HashMap<(usize, Quantity), u64>>,
+    /// What a bus query takes.
+    slow: Duration,
+    /// Queries of any kind beyond this number hang.
+    hang_after: Option<u64>,
+    asked: AtomicU64,
+}
+
+impl Script {
+    fn new(slow: Duration) -> Self {
+        let device = |index: u32| Device {
+            index,
+            uuid: format!("GPU-{index}"),
+            name: format!("Device {index}"),
+            pci: format!("00000000:0{index}:00.0"),
+            power: "instant".to_owned(),
+            power_limit: 700_000,
+        };
+        Script { devices: (0..2).map(device).collect(), slow, ..Script::default() }
+    }
+}
+
+impl Source for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn driver(&self) -> &str {
+        "1.0"
+    }
+
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn read(&self, device: usize, quantity: Quantity) -> Result<Reading, Refusal> {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.hang_after.is_some_and(|n| asked >= n) {
+            thread::sleep(Duration::from_secs(3600));
+        }
+        let n = {
+            let mut counts = self.counts.lock().expect("not poisoned");
+            let count = counts.entry((device, quantity)).or_default();
+            *count += 1;
+            *count
+        };
+        match quantity {
+            Quantity::Energy | Quantity::Nvlink if device == 1 => Err(Refusal::Never("has none".to_owned())),
+            Quantity::Power => Ok(Reading::Power { milliwatts: n }),
+            Quantity::Energy => Ok(Reading::Energy { millijoules: 1000 * n }),
+            Quantity::Clocks => Ok(Reading::Clocks { sm: n as u32, memory: 1, graphics: 2, video: 0 }),
+            Quantity::Utilization => Ok(Reading::Utilization { gpu: 50, memory: 20 }),
+            Quantity::Memory => Ok(Reading::Memory { used: n, free: 1, reserved: 1, total: n + 2 }),
+            Quantity::Temperature => Ok(Reading::Temperature { celsius: 40 }),
+            Quantity::PerformanceState => Ok(Reading::PerformanceState { state: 0 }),
+            Quantity::Throttle => Ok(Reading::Throttle { reasons: n / 4 }),
+            Quantity::Nvlink => Ok(Reading::Nvlink { tx: 1_000_000 * n, rx: 0 }),
+            Quantity::Pcie => {
+                thread::sleep(self.slow);
+                match device {
+                    1 if n == 2 => Err(Refusal::NotNow("busy".to_owned())),
+                    _ => Ok(Reading::Pcie { tx: n, rx: 2 * n }),
+                }
+            }
+        }
+    }
+}
+
+/// One event: its name, its time, and its fields as text.
+type Seen = (String, u64, HashMap<String, String>);
+
+/// Samples for a while. Gives what is reported and what is in the trace, by stream.
+fn sampled(script: Script, period: Duration, run: Duration) -> (Finished, Vec<Vec<Seen>>) {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let folder = scratch.path();
+    let mut class = form::trace_class([7; 16], form::clock_class([0; 16], 0));
+    class.streams.push(schema::stream());
+    fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
+    let trace = TraceFolder::new(folder.to_owned(), [7; 16], false);
+    let mut telemetry = Telemetry::with(period, vec![Ok(Arc::new(script))], &trace);
+    assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is written before the start");
+    telemetry.start();
+    thread::sleep(run);
+    let finished = telemetry.finish_within(Duration::from_secs(2));
+    (finished, read(folder))
+}
+
+fn read(folder: &std::path::Path) -> Vec<Vec<Seen>> {
+    let trace = Trace::open(folder).expect("a trace that opens");
+    let mut streams = Vec::new();
+    for mut stream in trace.streams() {
+        let mut events: Vec<Seen> = Vec::new();
+        while let Some(event) = stream.next_event() {
+            let event = event.expect("no damage");
+            let text = |name: &str| match event.get(name) {
+                Some(Scalar::Str(text)) => text.to_owned(),
+                Some(value) => value.as_u64().map_or_else(String::new, |v| v.to_string()),
+                None => String::new(),
+            };
+            let fields =
+                event.class().fields.fields.iter().map(|f| (f.name.clone(), text(&f.name))).collect();
+            let pid = event.get_in(Scope::PacketContext, "vpid").and_then(|v| v.as_i64());
+            assert_eq!(pid, Some(i64::from(std::process::id())));
+            events.push((event.class().name.clone(), event.timestamp().unwrap_or(0), fields));
+        }
+        assert!(events.windows(2).all(|w| w[0].1 <= w[1].1), "in order");
+        streams.push(events);
+    }
+    streams
+}
+
+/// The values of a field in the events of a device.
+fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u64> {
+    let of =
+        streams.iter().flatten().filter(|(name, _, f)| name == event && f["device"] == device.to_string());
+    of.map(|(_, _, f)| f[field].parse().unwrap_or(u64::MAX)).collect()
+}
+
+#[test]
+fn each_sample_is_in_the_trace_in_order() {
+    let (finished, streams) =
+        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), Duration::from_millis(200));
+    for device in 0..2 {
+        let power = values(&streams, "telemetry:power", device, "milliwatts");
+        assert!(power.len() > 10, "{power:?}");
+        let expected: Vec<u64> = (1..=power.len() as u64).collect();
+        assert_eq!(power, expected);
+        // What does not change is told once.
+        assert_eq!(values(&streams, "telemetry:performance_state", device, "state"), [0]);
+        let reasons = values(&streams, "telemetry:throttle", device, "reasons");
+        assert!(reasons.len() > 2 && reasons.iter().zip(0..).all(|(r, n)| *r == n), "{reasons:?}");
+    }
+    let energy = values(&streams, "telemetry:energy", 0, "millijoules");
+    let expected: Vec<u64> = (1..=energy.len() as u64).map(|n| 1000 * n).collect();
+    assert_eq!(energy, expected);
+    assert!(values(&streams, "telemetry:energy", 1, "millijoules").is_empty());
+    // A counter becomes a rate from its second reading on.
+    let links = values(&streams, "telemetry:nvlink", 0, "tx");
+    let intervals = values(&streams, "telemetry:nvlink", 0, "interval");
+    assert_eq!(links.len(), energy.len() - 1);
+    for (rate, interval) in links.iter().zip(intervals) {
+        assert_eq!(*rate, 1_000_000 * 1_000_000_000 / interval);
+    }
+    let report = finished.report;
+    assert_eq!(report.records, streams.iter().map(Vec::len).sum::<usize>() as u64);
+    assert!(report.bytes > 0 && finished.unwritten == 0 && finished.notes.is_empty(), "{:?}", finished.notes);
+    assert!(report.sampler.sweeps > 10 && report.sampler.cpu_ns > 0, "{:?}", report.sampler);
+}
+
+#[test]
+fn devices_come_first_with_what_they_can_be_asked_for() {
+    let (finished, streams) =
+        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), Duration::from_millis(20));
+    let first: Vec<&Seen> = streams[0].iter().take(2).collect();
+    for (number, (name, _, fields)) in first.iter().enumerate() {
+        assert_eq!(name, "telemetry:device");
+        assert_eq!(fields["device"], number.to_string());
+        assert_eq!(fields["uuid"], format!("GPU-{number}"));
+        assert_eq!(fields["power"], "instant");
+        assert_eq!(fields["power_limit"], "700000");
+    }
+    let all = "power energy clocks utilization memory temperature performance_state throttle nvlink pcie";
+    assert_eq!(first[0].2["available"], all);
+    assert_eq!(first[1].2["available"], all.replace("energy ", "").replace("nvlink ", ""));
+    // What it does not tell is asked once, and said.
+    let second = &finished.report.devices[1];
+    for quantity in ["energy", "nvlink"] {
+        let of = second.quantities.iter().find(|q| q.quantity == quantity).expect("a quantity");
+        assert_eq!((of.samples, of.failed, of.unavailable.as_deref()), (0, 1, Some("has none")));
+    }
+    assert!(second.quantities.iter().filter(|q| q.unavailable.is_some()).count() == 2);
+}
+
+#[test]
+fn slow_queries_have_a_thread_of_their_own_and_rest() {
+    let slow = Duration::from_millis(30);
+    let (finished, streams) =
+        sampled(Script::new(slow), Duration::from_millis(20), Duration::from_millis(900));
+    assert_eq!(streams.len(), 2);
+    // The first sweep's are in the first stream, before the program started.
+    assert_eq!(values(&streams[..1], "telemetry:pcie", 0, "tx"), [1]);
+    assert!(values(&streams[1..], "telemetry:power", 0, "milliwatts").is_empty());
+    let (bus, power) =
+        (values(&streams, "telemetry:pcie", 0, "tx"), values(&streams, "telemetry:power", 0, "milliwatts"));
+    // 60 ms of queries may take a quarter of the time: one of each in 240 ms.
+    assert!((2..=5).contains(&bus.len()), "{bus:?}");
+    assert!(power.len() > 3 * bus.len(), "the quick ones go on: {}", power.len());
+    let took = values(&streams, "telemetry:pcie", 0, "took");
+    assert!(took.iter().all(|t| *t >= 30_000_000), "{took:?}");
+    let bus = |device: usize| {
+        let quantities = &finished.report.devices[device].quantities;
+        quantities.iter().find(|q| q.quantity == "pcie").expect("a quantity").clone()
+    };
+    assert!((12..=24).contains(&bus(0).every), "{:?}", bus(0));
+    assert!(bus(0).query_max_ns >= 30_000_000);
+    // A query that fails once is made again.
+    assert_eq!((bus(1).failed, bus(1).unavailable.as_deref()), (1, None));
+    assert!(bus(1).samples >= 2, "{:?}", bus(1));
+}
+
+#[test]
+fn the_last_sample_is_after_the_end() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
+    let script = Arc::new(Script::new(Duration::ZERO));
+    let mut telemetry = Telemetry::with(Duration::from_secs(60), vec![Ok(script.clone())], &trace);
+    telemetry.start();
+    let energy = || script.counts.lock().expect("not poisoned")[&(0, Quantity::Energy)];
+    // One sweep before the start and one at once; the next would be in a minute.
+    while energy() < 2 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let finished = telemetry.finish();
+    assert_eq!(energy(), 3);
+    assert_eq!(finished.report.sampler.missed_periods, 0);
+}
+
+#[test]
+fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
+    let script = Script { hang_after: Some(30), ..Script::new(Duration::ZERO) };
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
+    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Ok(Arc::new(script))], &trace);
+    telemetry.start();
+    thread::sleep(Duration::from_millis(50));
+    let finished = telemetry.finish_within(Duration::from_millis(50));
+    assert!(finished.notes.iter().any(|n| n.contains("does not come back")), "{:?}", finished.notes);
+    assert_eq!(finished.report.devices.len(), 2, "what was known before is reported");
+}
+
+#[test]
+fn a_missing_source_is_named_and_nothing_else_happens() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
+    let missing = Missing { name: "nvml", why: "no GPU telemetry".to_owned() };
+    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Err(missing)], &trace);
+    telemetry.start();
+    let mut manifest = Manifest::default();
+    telemetry.finish().complete(&mut manifest);
+    assert_eq!(manifest.notes, ["no GPU telemetry"]);
+    let report = manifest.telemetry.expect("a report");
+    assert_eq!(report.sources[0].error.as_deref(), Some("no GPU telemetry"));
+    assert_eq!((report.devices.len(), report.records), (0, 0));
+    assert_eq!(fs::read_dir(scratch.path()).expect("a folder").count(), 0);
+}

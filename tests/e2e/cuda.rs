@@ -1,0 +1,203 @@
+//! Commands on CUDA devices, timed by events, on a driver that simulates devices and
+//! tells afterwards what they did.
+
+#[path = "cuda/run.rs"]
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use run::{Op, check_all_told, check_order, kinds, run, work};
+
+#[test]
+fn streams_of_two_devices() {
+    let run = work("events", "streams");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    check_all_told(&run.ops(), &seen, doubt);
+    assert_eq!(
+        kinds(&seen),
+        BTreeMap::from([("copy", 2), ("fill", 2), ("kernel", 300), ("read", 4), ("write", 4)])
+    );
+    let devices: BTreeSet<&str> = seen.devices.values().map(String::as_str).collect();
+    assert_eq!(devices, BTreeSet::from(["Fake Device 0", "Fake Device 1"]));
+    assert_eq!(run.lost(), 0);
+    run.check_no_misuse();
+}
+
+#[test]
+fn a_stream_of_another_context_than_the_current_one() {
+    let run = work("events", "elsewhere");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    check_all_told(&run.ops(), &seen, doubt);
+    assert!(seen.commands.iter().all(|c| c.device == 1));
+    run.check_no_misuse();
+}
+
+#[test]
+fn a_capture_is_not_disturbed() {
+    // The program itself checks its graph.
+    let run = work("events", "capture");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    assert_eq!(kinds(&seen), BTreeMap::from([("graph", 7), ("kernel", 101)]));
+    // Five kernels of 4 µs in each graph.
+    assert!(seen.commands.iter().filter(|c| c.kind == "graph").all(|c| c.end - c.start >= 19_000));
+    assert_eq!(run.lost(), 0);
+    run.check_no_misuse();
+}
+
+#[test]
+fn default_streams_of_threads() {
+    let run = work("events", "per_thread");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    check_all_told(&run.ops(), &seen, doubt);
+    let queues: BTreeSet<u64> = seen.commands.iter().map(|c| c.queue).collect();
+    assert_eq!(queues.len(), 3, "one legacy stream and two of threads");
+}
+
+#[test]
+fn contexts_that_end_with_work_under_way() {
+    let run = work("events", "destroy");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    let all = run.ops().len() as u64;
+    assert_eq!(all, 61);
+    assert_eq!(seen.commands.len() as u64 + run.lost(), all, "told or counted");
+    run.check_no_misuse();
+}
+
+#[test]
+fn an_illegal_access_ends_it_quietly() {
+    let run = work("events", "fault");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    assert_eq!((seen.commands.len(), run.lost()), (5, 1));
+    let notes = run.manifest()["notes"].to_string();
+    assert_eq!(notes.matches("CUDA error 700").count(), 1, "{notes}");
+}
+
+#[test]
+fn many_threads() {
+    let run = work("events", "threads");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    assert_eq!(seen.commands.len() as u64 + run.lost(), 8000, "told or counted");
+    assert!(seen.commands.len() > 7900, "{} lost", run.lost());
+    run.check_no_misuse();
+}
+
+#[test]
+fn clocks_are_compared_again_and_again() {
+    let run = work("events", "slowly");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    check_all_told(&run.ops(), &seen, doubt);
+    assert!(doubt < 100_000, "known to {doubt} ns");
+    assert_eq!(run.manifest()["device_clocks"][0]["epochs"], 1);
+}
+
+#[test]
+fn addresses_of_unloaded_code_come_again() {
+    let run = work("events", "modules");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_all_told(&run.ops(), &seen, doubt);
+    let names: BTreeSet<&str> = seen.commands.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names.len(), 20);
+}
+
+#[test]
+fn a_few_launches_stand_for_all() {
+    let run = work("sampled:10", "sampled");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    let of = |name: &str| seen.commands.iter().filter(|c| c.name == name).count();
+    // The first, and one of each ten after it.
+    assert!((100..=101).contains(&of("k300")), "{}", of("k300"));
+    assert!((4..=5).contains(&of("k9000")), "{}", of("k9000"));
+    assert_eq!(of("rare"), 1);
+}
+
+#[test]
+fn off_is_off() {
+    let run = work("off", "streams");
+    let seen = run.seen();
+    assert!(seen.commands.is_empty());
+    assert_eq!(seen.total()["cuLaunchKernel"], 302);
+    let counts = std::fs::read_to_string(&run.files("counts.")[0]).expect("counts");
+    assert!(!counts.contains("cuEventRecord"), "{counts}");
+}
+
+#[test]
+fn children_touch_nothing_of_their_parents() {
+    let run = work("events", "fork");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    let mut by_process = BTreeMap::new();
+    for c in &seen.commands {
+        *by_process.entry(c.pid).or_insert(0) += 1;
+    }
+    assert_eq!(by_process.into_values().collect::<BTreeSet<_>>(), BTreeSet::from([1, 4]));
+    run.check_no_misuse();
+}
+
+#[test]
+fn contexts_of_one_device_share_its_clock() {
+    let run = work("events", "together");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    // The second joins the first's clock by a bracket of its own.
+    check_all_told(&run.ops(), &seen, doubt + 20_000);
+    assert_eq!(run.manifest()["device_clocks"].as_array().expect("clocks").len(), 1);
+}
+
+#[test]
+fn functions_that_the_driver_hands_out() {
+    for source in ["events", "auto"] {
+        let run = run(source, &["looked_up"], &[]);
+        let seen = run.seen();
+        let total = seen.total();
+        assert_eq!((total["cuLaunchKernel"], total["cuLaunchKernel_ptsz"]), (3, 4));
+        check_all_told(&run.ops(), &seen, if source == "auto" { 1000 } else { run.doubt() });
+        let queues: BTreeSet<u64> = seen.commands.iter().map(|c| c.queue).collect();
+        assert_eq!((seen.commands.len(), queues.len()), (7, 2));
+        assert!(seen.commands.iter().all(|c| c.name == "k1000"));
+    }
+}
+
+#[test]
+fn an_old_driver_has_no_ids_and_no_names() {
+    for mode in ["streams", "modules", "per_thread", "destroy"] {
+        let run = run("events", &["work", mode], &[("FAKE_CUDA_OLD", "1")]);
+        let (seen, doubt, ops) = (run.seen(), run.doubt(), run.ops());
+        check_order(&seen, doubt);
+        assert_eq!(seen.commands.len() as u64 + run.lost(), ops.len() as u64, "{mode}");
+        let (mut done, mut told) = (BTreeMap::new(), BTreeMap::new());
+        ops.iter().for_each(|o| *done.entry(o.name.replace('-', "")).or_insert(0) += 1);
+        seen.commands.iter().for_each(|c| *told.entry(c.name.clone()).or_insert(0) += 1);
+        assert!(mode == "destroy" || told == done, "{mode}: {told:?} {done:?}");
+        let queues = |ops: &[Op]| ops.iter().map(|o| (o.context, o.stream)).collect::<BTreeSet<_>>().len();
+        let keys: BTreeSet<u64> = seen.commands.iter().map(|c| c.queue).collect();
+        assert!(mode == "destroy" || keys.len() == queues(&ops), "{mode}: {keys:?}");
+    }
+}
+
+#[test]
+fn commands_of_calls_that_are_not_recorded() {
+    let run = run("events", &["work", "per_thread"], &[("HETRACE_EXCLUDE", "*")]);
+    assert_eq!(run.seen().commands.len(), 1 + 2 * 22);
+}
+
+#[test]
+fn a_callback_asks_nothing_and_may_end_the_program() {
+    for source in ["events", "auto"] {
+        let run = work(source, "callback");
+        let seen = run.seen();
+        let kernels = seen.commands.iter().filter(|c| c.kind == "kernel").count();
+        // What is not known at the end is under way, and no context is broken by it.
+        assert!((2..=3).contains(&kernels), "{source}: {kernels}");
+        assert_eq!(run.lost(), 0, "{source}");
+        assert!(!run.manifest()["notes"].to_string().contains("CUDA error"), "{}", run.manifest()["notes"]);
+        run.check_no_misuse();
+    }
+}

@@ -1,0 +1,158 @@
+//! Commands on CUDA devices, timed by CUPTI: a fake one, which the fake driver tells what
+//! its devices do.
+
+#[path = "cuda/run.rs"]
+mod run;
+
+use std::collections::BTreeMap;
+
+use run::{Run, check_all_told, check_order, kinds, run, run_with, work};
+
+/// Runs `work.c` with the CUPTI of this major version.
+fn with_version(version: u32, mode: &str) -> Run {
+    let library = hetrace_tests::fake::driver().join(format!("libcupti.so.{version}"));
+    run("auto", &["work", mode], &[("HETRACE_CUPTI", library.to_str().expect("a path"))])
+}
+
+/// Calls whose commands CUPTI has not told.
+fn under_way(run: &Run) -> u64 {
+    run.manifest()["losses"]["commands_under_way"].as_u64().expect("a count")
+}
+
+/// CUPTI has told everything, exactly, and nothing else was done to know it.
+fn check_told(run: &Run) {
+    let seen = run.seen();
+    let notes = run.manifest()["notes"].to_string();
+    assert!(notes.contains("device times: CUPTI"), "{notes}");
+    check_order(&seen, 0);
+    check_all_told(&run.ops(), &seen, 1000);
+    assert_eq!((run.lost(), under_way(run)), (0, 0));
+    assert_eq!(run.manifest()["losses"]["commands_without_call"].as_u64().unwrap_or(0), 0);
+    let counts = std::fs::read_to_string(&run.files("counts.")[0]).expect("counts");
+    assert!(!counts.contains("cuEventRecord"), "{counts}");
+    // Kinds of memory, graphs and nodes, in the order of their starts.
+    let (mut ops, mut details) = (run.ops(), run.details());
+    ops.sort_by_key(|o| (o.kind.clone(), o.context, o.stream, o.start));
+    details.sort_by_key(|d| (d.kind.clone(), d.queue, d.start));
+    for (op, told) in ops.iter().zip(&details) {
+        let kinds = ["unknown", "pageable", "pinned", "device", "array", "managed"];
+        let memory = op.memory.map(|m| kinds[m as usize]);
+        assert!(op.kind == "kernel" || memory == [&*told.from, &*told.to], "{op:?} {told:?}");
+        assert_eq!(op.node, told.node, "{op:?} {told:?}");
+    }
+    run.check_no_misuse();
+}
+
+#[test]
+fn all_is_told_in_each_version_of_its_records() {
+    for version in [12, 13] {
+        for mode in ["streams", "per_thread", "elsewhere", "together", "threads", "modules", "copies"] {
+            check_told(&with_version(version, mode));
+        }
+    }
+}
+
+#[test]
+fn it_sees_into_graphs() {
+    for version in [12, 13] {
+        let run = with_version(version, "capture");
+        check_told(&run);
+        assert_eq!(kinds(&run.seen()), BTreeMap::from([("kernel", 101 + 7 * 5)]));
+        let in_graphs = run.details().iter().filter(|d| d.node != [0, 0]).count();
+        assert_eq!(in_graphs, 7 * 5);
+    }
+}
+
+#[test]
+fn large_graphs_fit_into_ordinary_buffers() {
+    let run = run_with(&[], "auto", &["work", "graph", "1000", "100"], &[]);
+    assert_eq!(kinds(&run.seen()), BTreeMap::from([("kernel", 100_000)]), "{}", run.manifest()["losses"]);
+    check_told(&run);
+}
+
+#[test]
+fn one_that_refuses_is_replaced_by_events() {
+    let reasons = [
+        ("cuptiSubscribe:39", "because another tool uses CUPTI already"),
+        ("cuptiActivityEnable:35", "because the driver lets only administrators use CUPTI"),
+        ("cuptiActivityRegisterCallbacks:999", "because cuptiActivityRegisterCallbacks answered error 999"),
+    ];
+    for (refusal, reason) in reasons {
+        let run = run("auto", &["work", "elsewhere"], &[("FAKE_CUPTI_REFUSE", refusal)]);
+        let (seen, doubt) = (run.seen(), run.doubt());
+        check_all_told(&run.ops(), &seen, doubt);
+        let notes = run.manifest()["notes"].to_string();
+        assert!(notes.contains(&format!("device times: events, {reason}")), "{notes}");
+    }
+}
+
+#[test]
+fn what_it_drops_is_counted() {
+    let run = run("auto", &["work", "threads"], &[("FAKE_CUPTI_DROP", "10")]);
+    let seen = run.seen();
+    check_order(&seen, 0);
+    // Counted once.
+    assert_eq!((seen.commands.len() as u64, run.lost(), under_way(&run)), (7200, 800, 0));
+}
+
+#[test]
+fn a_program_that_uses_it_gets_it() {
+    for program in ["takes_cupti", "asks_cupti"] {
+        let run = run("auto", &[program], &[]);
+        let seen = run.seen();
+        assert_eq!(run.done.out, "30 kernels\n", "{program}: {}", run.done.err);
+        assert_eq!(kinds(&seen), BTreeMap::from([("kernel", 50)]), "{program}");
+        assert_eq!((run.lost(), under_way(&run)), (0, 0), "{program}");
+        check_order(&seen, run.doubt());
+        let notes = run.manifest()["notes"].to_string();
+        assert!(notes.contains("events from here on, because the program uses CUPTI itself"), "{notes}");
+    }
+}
+
+#[test]
+fn a_kill_costs_no_more_than_a_period() {
+    let run = work("auto", "killed");
+    assert_eq!(run.done.status, 128 + 9, "{}", run.done.err);
+    let seen = hetrace_tests::Seen::read(&run.scratch.path().join("trace"));
+    assert!(seen.damage.is_empty(), "{:?}", seen.damage);
+    let launches = seen.entries.values().flatten().filter(|(_, name)| name == "cuLaunchKernel");
+    let (last_call, launched) =
+        (launches.clone().map(|(time, _)| *time).max().expect("launches"), launches.count());
+    let last_command = seen.commands.iter().map(|c| c.start).max().expect("commands");
+    // A period is 100 ms; the rest is for a machine with other things to do.
+    assert!(last_call - last_command < 400_000_000, "{} ns", last_call - last_command);
+    check_order(&seen, 0);
+    // What it costs is told, but for a launch that had just begun.
+    let missing = (launched - seen.commands.len()) as u64;
+    assert!(
+        missing > 0 && (missing - 1..=missing).contains(&under_way(&run)),
+        "{missing} {}",
+        under_way(&run)
+    );
+}
+
+#[test]
+fn a_program_may_end_with_work_under_way() {
+    let run = work("auto", "underway");
+    assert_eq!(kinds(&run.seen()), BTreeMap::from([("kernel", 10), ("untimed", 5)]));
+    assert_eq!(under_way(&run), 0, "told as such");
+}
+
+#[test]
+fn contexts_and_processes_end() {
+    let run = work("auto", "destroy");
+    assert_eq!(run.seen().commands.len() as u64 + run.lost(), run.ops().len() as u64, "told or counted");
+    run.check_no_misuse();
+    let run = work("auto", "fork");
+    let mut by_process = BTreeMap::new();
+    run.seen().commands.iter().for_each(|c| *by_process.entry(c.pid).or_insert(0) += 1);
+    let counts: Vec<i32> = by_process.into_values().collect();
+    assert!(counts == [1, 4] || counts == [4, 1], "{counts:?}");
+    run.check_no_misuse();
+}
+
+#[test]
+fn streams_come_and_go() {
+    let run = work("auto", "churn");
+    check_told(&run);
+}

@@ -1,0 +1,274 @@
+//! `--sample`, with an NVML of our own: two devices whose values are known.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hetrace_tests::bed::{Done, run};
+use hetrace_tests::{hetrace, programs};
+use serde_json::Value;
+
+/// One event as babeltrace2 shows it.
+#[derive(Debug)]
+struct Event {
+    name: String,
+    /// Nanoseconds since 1970.
+    time: u64,
+    fields: HashMap<String, String>,
+}
+
+impl Event {
+    fn number(&self, field: &str) -> u64 {
+        self.fields[field].parse().unwrap_or_else(|_| panic!("{field} in {self:?}"))
+    }
+}
+
+/// A trace, read by babeltrace2, which must have nothing to complain about.
+fn babeltrace(folder: &Path) -> Vec<Event> {
+    let done = run(Command::new("babeltrace2").args(["--clock-seconds", "--no-delta"]).arg(folder));
+    assert_eq!((done.status, &*done.err), (0, ""), "babeltrace2 has something to say");
+    done.out.lines().map(event).collect()
+}
+
+/// `[seconds.nanoseconds] host:program telemetry:NAME: { context }, { fields }`
+fn event(line: &str) -> Event {
+    let parts = || {
+        let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        let (head, rest) = rest.split_once(": { ")?;
+        let (_, fields) = rest.split_once(" }, { ")?;
+        let name = head.rsplit(' ').next()?.to_owned();
+        let time = time.replace('.', "").parse().ok()?;
+        let fields = fields.trim_end_matches(" }").split(", ").filter_map(|f| f.split_once(" = "));
+        let fields = fields.map(|(k, v)| (k.to_owned(), v.trim_matches('"').to_owned())).collect();
+        Some(Event { name, time, fields })
+    };
+    parts().unwrap_or_else(|| panic!("not an event: {line}"))
+}
+
+/// Runs a command line with telemetry from the fake NVML.
+fn sample(folder: &Path, options: &[&str], line: &[&str]) -> Done {
+    let mut command = Command::new(hetrace());
+    command.arg("run").args(options).arg("-o").arg(folder).arg("--").args(line);
+    run(command.env("LD_LIBRARY_PATH", programs().join("nvml")))
+}
+
+fn manifest(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("hetrace/manifest.json")).expect("a manifest");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Events of one kind and device, in order.
+fn of<'e>(events: &'e [Event], name: &str, device: u64) -> Vec<&'e Event> {
+    let wanted = |e: &&Event| e.name == name && e.number("device") == device;
+    events.iter().filter(wanted).collect()
+}
+
+#[test]
+fn samples_are_in_the_trace_with_the_right_values() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let done = sample(&folder, &["--sample", "10ms"], &["sleep", "0.4"]);
+    assert_eq!(done.status, 0, "{}", done.err);
+    let events = babeltrace(&folder);
+    assert!(events.windows(2).all(|w| w[0].time <= w[1].time));
+
+    for (device, letter, bus, power) in [(0, 'A', "1B", "instant"), (1, 'B', "1C", "driver")] {
+        let [who] = of(&events, "telemetry:device", device)[..] else { panic!("one device event each") };
+        assert_eq!(who.fields["uuid"], format!("GPU-00000000-0000-0000-0000-00000000000{device}"));
+        assert_eq!(who.fields["name"], format!("Fake GPU {letter}"));
+        assert_eq!(who.fields["pci"], format!("00000000:{bus}:00.0"));
+        assert_eq!(who.fields["driver"], "580.95.05");
+        assert_eq!(who.fields["power"], power);
+        // 41 sweeps at most; a busy machine has fewer.
+        let power = of(&events, "telemetry:power", device);
+        assert!((8..60).contains(&power.len()), "{}", power.len());
+    }
+    // Each query counts one up; the first of all has found out that it works.
+    let expect = |event: &str, device, field: &str, value: &dyn Fn(u64) -> u64| {
+        let seen: Vec<u64> = of(&events, event, device).iter().map(|e| e.number(field)).collect();
+        let expected: Vec<u64> = (1..=seen.len() as u64).map(value).collect();
+        assert_eq!(seen, expected, "{event} {field}");
+    };
+    expect("telemetry:power", 0, "milliwatts", &|n| 100_001 + n);
+    expect("telemetry:power", 1, "milliwatts", &|n| 50_000 + n);
+    expect("telemetry:energy", 0, "millijoules", &|n| 1000 * n);
+    expect("telemetry:clocks", 0, "sm", &|n| 2000 + n);
+    expect("telemetry:clocks", 1, "video", &|_| 0);
+    expect("telemetry:memory", 0, "used", &|n| n << 20);
+    // Its first query failed.
+    expect("telemetry:memory", 1, "used", &|n| (n + 1) << 20);
+    expect("telemetry:utilization", 1, "gpu", &|_| 91);
+    expect("telemetry:temperature", 1, "celsius", &|_| 41);
+    assert!(of(&events, "telemetry:energy", 1).is_empty());
+    assert!(of(&events, "telemetry:nvlink", 1).is_empty());
+}
+
+#[test]
+fn traffic_is_in_bytes_per_second() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    sample(&folder, &["--sample", "10ms", "--compress"], &["sleep", "0.4"]);
+    for entry in std::fs::read_dir(&folder).expect("a trace") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_some_and(|e| e == "zst") {
+            assert_eq!(run(Command::new("zstd").args(["-q", "-d", "--rm"]).arg(&path)).status, 0);
+        }
+    }
+    let events = babeltrace(&folder);
+    let links = of(&events, "telemetry:nvlink", 0);
+    assert!(links.len() > 5);
+    for event in links {
+        // 1 MiB between two queries, rounded down to whole bytes per second.
+        let bytes = |field: &str| u128::from(event.number(field)) * u128::from(event.number("interval"));
+        let near = |bytes: u128, mib: u128| (bytes.div_ceil(1_000_000_000)).abs_diff(mib << 20) <= 1;
+        assert!(near(bytes("tx"), 1) && near(bytes("rx"), 2), "{event:?}");
+    }
+    let (slow, quick) = (of(&events, "telemetry:pcie", 0), of(&events, "telemetry:pcie", 1));
+    for event in slow.iter().chain(&quick) {
+        assert_eq!((event.number("tx"), event.number("rx")), (2_000_000, 3_000_000));
+    }
+    // 20 ms for each direction, at most a quarter of the time.
+    assert!(slow.iter().all(|e| e.number("took") >= 40_000_000));
+    assert!((1..=4).contains(&slow.len()), "{}", slow.len());
+    assert!(quick.len() > 2 * slow.len(), "the other device does not wait for it: {}", quick.len());
+}
+
+#[test]
+fn states_are_told_when_they_change_and_reasons_have_names() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    sample(&folder, &["--sample=10ms"], &["sleep", "0.4"]);
+    let events = babeltrace(&folder);
+    for device in 0..2 {
+        let reasons = of(&events, "telemetry:throttle", device);
+        let seen: Vec<(&str, &str)> =
+            reasons.iter().map(|e| (&*e.fields["reasons"], &*e.fields["names"])).collect();
+        let expected = [
+            (r#"( "GPU_IDLE" : container = 0x1 )"#, "GPU_IDLE"),
+            (r#"( "SW_POWER_CAP" : container = 0x4 )"#, "SW_POWER_CAP"),
+            ("( <unknown> : container = 0x8024 )", "SW_POWER_CAP|SW_THERMAL_SLOWDOWN|0x8000"),
+        ];
+        assert_eq!(seen, expected);
+        let states = of(&events, "telemetry:performance_state", device);
+        assert_eq!(states.iter().map(|e| e.number("state")).collect::<Vec<_>>(), [8 * device]);
+    }
+}
+
+#[test]
+fn the_program_is_covered_from_before_its_start_to_after_its_end() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let line = "date +%s%N; sleep 0.2; date +%s%N";
+    // One sweep before the start, one at once, and one after the end: no period is over.
+    let done = sample(&folder, &["-q", "--sample", "60s"], &["sh", "-c", line]);
+    let times: Vec<u64> = done.out.lines().map(|l| l.parse().expect("a time")).collect();
+    let events = babeltrace(&folder);
+    let energy = of(&events, "telemetry:energy", 0);
+    assert_eq!(energy.iter().map(|e| e.number("millijoules")).collect::<Vec<_>>(), [1000, 2000, 3000]);
+    assert!(energy[0].time < times[0] && times[1] < energy[2].time, "{times:?} in {energy:?}");
+}
+
+#[test]
+fn the_manifest_names_what_is_not_to_be_had_and_what_sampling_cost() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let done = sample(&folder, &["--sample", "20ms"], &["sleep", "0.3"]);
+    assert!(done.err.contains("records of 2 devices"), "{}", done.err);
+    let telemetry = &manifest(&folder)["telemetry"];
+    assert_eq!(telemetry["period_ns"], 20_000_000);
+    assert_eq!(telemetry["sources"][0]["name"], "nvml");
+    assert_eq!(telemetry["sources"][0]["driver"], "580.95.05");
+    let missing = |device: usize| -> Vec<&str> {
+        let all = telemetry["devices"][device]["quantities"].as_array().expect("quantities");
+        assert_eq!(all.len(), 10);
+        let missing = all.iter().filter(|q| q["unavailable"].is_string());
+        missing.filter_map(|q| q["quantity"].as_str()).collect()
+    };
+    assert!(missing(0).is_empty());
+    assert_eq!(missing(1), ["energy", "nvlink"]);
+    let bus = &telemetry["devices"][0]["quantities"][9];
+    assert_eq!(bus["quantity"], "pcie");
+    assert!(bus["every"].as_u64() >= Some(8) && bus["query_mean_ns"].as_u64() >= Some(40_000_000), "{bus}");
+    let sampler = &telemetry["sampler"];
+    for cost in ["opening_ns", "cpu_ns", "sweeps", "longest_sweep_ns"] {
+        assert!(sampler[cost].as_u64() > Some(0), "{sampler}");
+    }
+    assert!(sampler["missed_periods"].is_u64());
+    assert_eq!(telemetry["records"], babeltrace(&folder).len() as u64);
+}
+
+#[test]
+fn without_the_library_the_program_runs_and_one_line_says_what_is_missing() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let mut command = Command::new(hetrace());
+    command.args(["run", "-q", "--sample", "--nvml", "/nowhere/libnvidia-ml.so.1", "-o"]).arg(&folder);
+    let done = run(command.args(["--", "sh", "-c", "echo ran; exit 3"]));
+    assert_eq!((done.status, &*done.out), (3, "ran\n"));
+    let lines: Vec<&str> = done.err.lines().filter(|l| l.contains("telemetry")).collect();
+    let [line] = lines[..] else { panic!("one line: {}", done.err) };
+    for part in ["/nowhere/libnvidia-ml.so.1", "comes with NVIDIA's driver"] {
+        assert!(line.contains(part), "{line}");
+    }
+    let telemetry = &manifest(&folder)["telemetry"];
+    assert!(telemetry["sources"][0]["error"].is_string(), "{telemetry}");
+    assert!(babeltrace_is_empty(&folder));
+}
+
+/// Whether there is nothing but metadata.
+fn babeltrace_is_empty(folder: &Path) -> bool {
+    !std::fs::read_dir(folder).expect("a trace").flatten().any(|e| {
+        let name = e.file_name();
+        name != "metadata" && name != "hetrace"
+    })
+}
+
+#[test]
+fn a_driver_that_is_not_loaded_is_told_from_a_missing_one() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    for (status, part) in
+        [("9", "not loaded"), ("18", "different versions"), ("4", "/dev/nvidia"), ("999", "nvidia-smi")]
+    {
+        let folder = scratch.path().join(status);
+        let mut command = Command::new(hetrace());
+        command.env("FAKE_NVML_FAIL", status).env("HETRACE_SAMPLE", "10ms");
+        command.env("HETRACE_NVML", programs().join("nvml/libnvidia-ml.so.1"));
+        let done = run(command.arg("run").arg("-o").arg(&folder).args(["--", "true"]));
+        assert_eq!(done.status, 0);
+        assert!(done.err.contains("no GPU telemetry") && done.err.contains(part), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_start_leaves_nothing() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    assert_eq!(sample(&folder, &["--sample", "1ms"], &["/does/not/exist"]).status, 127);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_killed_launcher_loses_little() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let mut command = Command::new(hetrace());
+    command.args(["run", "-q", "--sample", "5ms", "-o"]).arg(&folder).args(["--", "sleep", "3"]);
+    command.env("LD_LIBRARY_PATH", programs().join("nvml")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut launcher = command.spawn().expect("hetrace");
+    // What the first sweep has, and a packet of those that follow.
+    let size = || std::fs::metadata(folder.join("telemetry-1")).map_or(0, |m| m.len());
+    let mut first = 0;
+    for _ in 0..500 {
+        std::thread::sleep(Duration::from_millis(10));
+        first = if first == 0 { size() } else { first };
+        if first > 0 && size() > first {
+            break;
+        }
+    }
+    launcher.kill().expect("killed");
+    launcher.wait().expect("buried");
+    let events = babeltrace(&folder);
+    assert!(of(&events, "telemetry:energy", 0).len() > 10);
+    assert_eq!(manifest(&folder)["telemetry"]["devices"][1]["name"], "Fake GPU B");
+}

@@ -1,0 +1,570 @@
+#!/usr/bin/env python3
+"""CUDA under hetrace on a machine with real GPUs: one call runs everything.
+
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [SECONDS]
+
+HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
+keeping: results.json, the log, and the traces of what was not as it should be. Builds the
+programs in cuda/ with nvcc, runs each bare, under an independent counter (cuda/count.c,
+CUPTI alone) and under hetrace, and compares results and counts. Prints tables; the exit
+status is 1 if anything is not as it should be. Each section has its share of SECONDS
+(default 540); what there was no time for is named. Results are saved as they come.
+"""
+
+import concurrent.futures
+import json
+import math
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
+SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8}
+WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
+SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
+HERE = Path(__file__).resolve().parent / "cuda"
+SCRATCH = Path(tempfile.mkdtemp(prefix="hetrace-"))
+BUILT = SCRATCH / "built"
+START = time.monotonic()
+PYTHON = sys.executable
+# No more of a fault than this is printed; all of it is in results.json.
+SHOWN = 300
+deadline = START + SECONDS
+faults, results, running = [], {}, set()
+
+
+def say(*words):
+    print(*words, flush=True)
+    with open(OUT / "log.txt", "a") as log:
+        print(*words, file=log)
+
+
+def left():
+    return deadline - time.monotonic()
+
+
+def save():
+    text = json.dumps(dict(results, faults=faults, seconds=round(time.monotonic() - START)), indent=1, default=str)
+    (OUT / "results.json.new").write_text(text)
+    (OUT / "results.json.new").replace(OUT / "results.json")
+
+
+def stop(process):
+    """Ends a process and all that came from it, in groups of their own or not."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError):
+            pass  # It has ended meanwhile.
+    ours = {process.pid}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    for pid in ours:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def sh(command, env=None, timeout=60):
+    """Status as a shell has it, stdout, stderr, seconds; never takes longer than is left."""
+    begin = time.monotonic()
+    try:
+        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, errors="replace", env=env,
+                                   cwd=SCRATCH, start_new_session=True)
+    except OSError as error:
+        return 127, "", f"{command[0]}: {error}", 0
+    running.add(process)
+    try:
+        try:
+            out, err = process.communicate(timeout=max(5, min(timeout, left())))
+            status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        except subprocess.TimeoutExpired:
+            stop(process)
+            try:
+                # Whoever left the group may hold the pipes open.
+                out, err = process.communicate(timeout=5)
+            except subprocess.TimeoutExpired as error:
+                text = lambda b: b.decode(errors="replace") if isinstance(b, bytes) else b or ""
+                out, err = text(error.stdout), text(error.stderr)
+            status, err = 124, err + "\n(took too long)"
+    finally:
+        running.discard(process)
+    return status, out, err, time.monotonic() - begin
+
+
+def check(what, good, detail=""):
+    if not good:
+        faults.append(f"{what}: {detail}")
+        say(f"    FAULT {what}: {detail}"[:SHOWN])
+    return good
+
+
+def build():
+    BUILT.mkdir(parents=True, exist_ok=True)
+    cuda = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    include = [f"-I{p}" for p in (cuda / "include", cuda / "extras/CUPTI/include") if p.exists()]
+    lib = [p for p in (cuda / "lib64", cuda / "extras/CUPTI/lib64") if p.exists()]
+    libs = [f"-L{p}" for p in (*lib, cuda / "lib64/stubs") if p.exists()]
+    # Their own way to the libraries: a variable would change those that PyTorch finds.
+    paths = [f"-Wl,-rpath,{p}" for p in lib]
+    nvcc_paths = [word for p in lib for word in ("-Xlinker", f"-rpath={p}")]
+    nvcc = [shutil.which("nvcc") or cuda / "bin/nvcc", "-arch=native"]
+    steps = {
+        "mix": [*nvcc, "-cudart", "shared", HERE / "mix.cu", *nvcc_paths],
+        "mix-static": [*nvcc, "-cudart", "static", HERE / "mix.cu"],
+        "bench": [*nvcc, "-cudart", "shared", HERE / "bench.cu", *nvcc_paths, *libs, "-lcuda"],
+        "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
+        "libcount.so": ["gcc", "-O1", "-shared", "-fPIC", HERE / "count.c", *include, *libs, *paths, "-lcupti",
+                        "-lpthread"],
+    }
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        done = pool.map(lambda item: sh([*item[1], "-o", BUILT / item[0]], timeout=120), steps.items())
+        for name, (status, out, err, _) in zip(steps, done):
+            check(f"building {name}", status == 0, (out + err)[-600:])
+
+
+def keep(folder):
+    """A trace that shows a fault, if it is not too large to be looked at elsewhere."""
+    path = OUT / "traces.tar"
+    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.exists() else 0
+    if 0 < size < 4 << 20 and (path.stat().st_size if path.exists() else 0) < 8 << 20:
+        with tarfile.open(path, "a") as archive:
+            archive.add(folder, folder.name)
+
+
+def traced(name, command, options=(), env=None, timeout=60):
+    folder = SCRATCH / f"trace-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    before = len(faults)
+    status, out, err, took = sh([HETRACE, "run", "-q", *options, "-o", folder, "--", *command], env, timeout)
+    tables = manifest = None
+    told = 0
+    if (folder / "hetrace/manifest.json").exists():
+        manifest = json.loads((folder / "hetrace/manifest.json").read_text())
+        _, text, problems, told = sh([HETRACE, "tally", "--json", folder], timeout=60)
+        try:
+            tables = json.loads(text)
+        except ValueError:
+            check(f"{name}: tally", False, problems[-300:] or "no tables")
+    size = (manifest or {}).get("written", {}).get("bytes", 0)
+    return {"status": status, "out": out, "err": err, "took": took, "told_s": told, "tables": tables,
+            "manifest": manifest, "bytes": size, "folder": folder, "faults": before}
+
+
+def done(run):
+    """What is left of a trace once it was looked at."""
+    if len(faults) > run["faults"]:
+        keep(run["folder"])
+    shutil.rmtree(run["folder"], ignore_errors=True)
+
+
+def result(text):
+    """What a program says it computed; times are not part of it."""
+    return sorted(l for l in text.splitlines() if l and not l.startswith("step "))
+
+
+def step_of(text):
+    found = re.search(r"^step ([\d.]+)", text, re.M)
+    return float(found.group(1)) if found else None
+
+
+def counted(name, command, kinds="all"):
+    path = SCRATCH / f"count-{name}.json"
+    path.unlink(missing_ok=True)
+    env = dict(os.environ, COUNT_OUT=str(path), COUNT_KINDS=kinds, LD_PRELOAD=str(BUILT / "libcount.so"))
+    status, out, err, _ = sh(command, env)
+    total = {"kernels": 0, "memsets": 0, "copies": 0, "bytes": 0, "graph_kernels": 0, "dropped": 0}
+    names = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            process = json.loads(line)
+        except ValueError:
+            status, err = 1, f"no JSON: {line[:200]}"
+            continue
+        for key in ("kernels", "memsets", "graph_kernels", "dropped"):
+            total[key] += process[key]
+        for count, size in process["copies"].values():
+            total["copies"] += count
+            total["bytes"] += size
+        for key, count in process["names"].items():
+            names[key] = names.get(key, 0) + count
+    return status, err, total, names
+
+
+def device_counts(tables):
+    """The same numbers from hetrace's tables."""
+    total = {"kernels": 0, "memsets": 0, "copies": 0, "bytes": 0}
+    names = {}
+    for row in (tables or {}).get("device", []):
+        calls = row.get("calls", 0)
+        if row.get("kind") == "kernel":
+            total["kernels"] += calls
+            key = row.get("symbol") or row.get("name")
+            names[key] = names.get(key, 0) + calls
+        elif row.get("kind") == "fill":
+            total["memsets"] += calls
+        elif row.get("kind") in ("read", "write", "copy"):
+            total["copies"] += calls
+            total["bytes"] += row.get("bytes", 0)
+    return total, names
+
+
+def losses(tables):
+    keys = ("lost_events", "lost_calls", "lost_device_commands", "commands_under_way", "unwritten_bytes",
+            "damaged_bytes", "damaged", "lost_packets", "orphaned_exits", "impossible_orders", "commands_without_call")
+    return {k: tables[k] for k in keys if tables.get(k)}
+
+
+def source_of(tables):
+    notes = (tables or {}).get("notes", [])
+    found = next((n for n in notes if "device times" in n), "?")
+    return re.sub(r"^device times: |\s*\(/.*\)$", "", found)
+
+
+def workload(name, *arguments):
+    return [PYTHON, HERE / "workloads.py", name, *arguments]
+
+
+available_modules = {}
+
+
+def available(module):
+    if module not in available_modules:
+        available_modules[module] = sh([PYTHON, "-c", f"import {module}"], timeout=120)[0] == 0
+    return available_modules[module]
+
+
+def programs():
+    """Name, command, and: what it imports; `warm` if its first run is another; `any count`
+    if runs of it differ. The most telling first."""
+    yield "linked", [BUILT / "mix"], ()
+    yield "static", [BUILT / "mix-static"], ()
+    yield "contexts", [BUILT / "contexts"], ("any count",)
+    yield "train", workload("train", 20), ("torch", "warm")
+    yield "infer-graph", workload("infer-graph", 20), ("torch",)
+    gpus = sh(["nvidia-smi", "-L"], timeout=30)[1].count("UUID")
+    run = [PYTHON, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={min(2, max(1, gpus))}"]
+    yield f"nccl-{min(2, max(1, gpus))}", [*run, HERE / "workloads.py", "nccl", "20"], ("torch",)
+    yield "spawn", workload("spawn", 50), ("torch",)
+    yield "triton", workload("triton", 50), ("torch", "warm")
+    yield "jax", workload("jax", 50), ("jax", "any count")
+    yield "cupy", workload("cupy", 50), ("cupy", "warm")
+    yield "compile", workload("compile", 10), ("torch", "warm")
+    yield "nvtx", workload("nvtx", 50), ("torch",)
+    yield "loader", workload("loader", 20), ("torch",)
+    yield "infer", workload("infer", 20), ("torch",)
+    yield "numba", workload("numba", 50), ("numba",)
+
+
+def one_program(name, command, needs):
+    """Bare, counted and traced at the same time: nothing here is measured."""
+    if "warm" in needs:
+        status, _, err, _ = sh(command, timeout=150)
+        if status != 0:
+            return say(f"{name:<13} fails bare ({status}): {err.strip()[-SHOWN:]}")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        jobs = [pool.submit(sh, command), pool.submit(counted, name, command), pool.submit(traced, name, command)]
+        (status, bare, bare_err, _), (count_status, count_err, truth, truth_names), run = (j.result() for j in jobs)
+    if status != 0:
+        say(f"{name:<13} fails bare ({status}): {bare_err.strip()[-SHOWN:]}")
+        results.setdefault("correct", {})[name] = {"fails bare": bare_err[-2000:]}
+        return done(run)
+    tables = run["tables"]
+    same = result(run["out"]) == result(bare) and run["status"] == status
+    check(f"{name}: result", same, f"{run['status']} {run['out'][-200:]!r} {run['err'][-200:]!r}, bare {bare[-200:]!r}")
+    if not tables:
+        check(f"{name}: trace", False, run["err"][-300:])
+        return done(run)
+    ours, our_names = device_counts(tables)
+    lost = losses(tables)
+    check(f"{name}: losses", not lost, lost)
+    compared = count_status == 0 and truth["kernels"] > 0 and not truth["dropped"]
+    if not compared:
+        say(f"    {name}: nothing to compare with: {count_status} {truth} {count_err.strip()[-150:]}")
+    elif "any count" not in needs:
+        for key in ("kernels", "copies", "bytes", "memsets"):
+            check(f"{name}: {key}", ours[key] == truth[key], f"{ours[key]}, CUPTI alone {truth[key]}")
+        differ = {k: (our_names.get(k), v) for k, v in truth_names.items() if our_names.get(k) != v}
+        if ours["kernels"] == truth["kernels"]:
+            check(f"{name}: kernels by name", not differ, list(differ.items())[:3])
+    records = (run["manifest"] or {}).get("written", {}).get("records", 0)
+    calls = {a["api"]: a["calls"] for a in tables.get("apis", [])}
+    notes = [n for n in tables.get("notes", []) if "device times" not in n]
+    results.setdefault("correct", {})[name] = {
+        "same": same, "ours": ours, "truth": truth, "lost": lost, "records": records, "bytes": run["bytes"],
+        "calls": calls, "source": source_of(tables), "notes": notes, "clocks": tables.get("clock_errors", []),
+        "collectives": tables.get("collectives", []), "failed_calls": tables.get("errors", []),
+        "seconds": {"traced": run["took"], "tally": run["told_s"]}}
+    pair = lambda k: f"{ours[k]}/{truth[k]}"
+    say(f"{name:<13}{'same' if same else 'DIFFERS':>8}{sum(calls.values()):>9}{pair('kernels'):>13}{pair('copies'):>11}"
+        f"{pair('memsets'):>11}{sum(v for v in lost.values() if isinstance(v, int)):>5}{records:>9}"
+        f"{run['bytes'] / max(1, records):>7.1f}{run['told_s']:>7.2f}  {source_of(tables)[:30]}")
+    for note in notes[:3]:
+        say(f"    note: {note}"[:SHOWN])
+    done(run)
+
+
+def correct():
+    say("\nthe same results, and all that ran (ours/CUPTI alone)")
+    say(f"{'program':<13}{'result':>8}{'calls':>9}{'kernels':>13}{'copies':>11}{'memsets':>11}{'lost':>5}{'records':>9}"
+        f"{'B/rec':>7}{'tally':>7}  times from")
+    for name, command, needs in programs():
+        module = needs[0] if needs and needs[0] in ("torch", "jax", "cupy", "numba") else None
+        if left() < 25:
+            say(f"{name:<13} not run: no time")
+        elif module and not available(module):
+            say(f"{name:<13} not run: no {module}")
+        else:
+            one_program(name, command, needs)
+            save()
+
+
+def ends():
+    """Programs that end badly: what was recorded is there, and nothing is made up."""
+    say("\nprograms that end badly")
+    for name, command in (("fault", [BUILT / "mix", "fault"]), ("exit", [BUILT / "mix", "exit"])):
+        bare = sh(command)
+        run = traced(f"end-{name}", command)
+        same = (run["status"], run["out"]) == (bare[0], bare[1])
+        check(f"{name}: same end", same, f"{run['status']} {run['out']!r}, bare {bare[0]} {bare[1]!r}")
+        tables = run["tables"] or {}
+        row = {"status": run["status"], "kernels": device_counts(tables)[0]["kernels"], "losses": losses(tables)}
+        results.setdefault("ends", {})[name] = row
+        say(f"    {name}: status {row['status']}, kernels {row['kernels']}, losses {row['losses']}")
+        done(run)
+    killed()
+
+
+def killed():
+    folder = SCRATCH / "trace-killed"
+    before = len(faults)
+    process = subprocess.Popen([str(HETRACE), "run", "-q", "-o", str(folder), "--", str(BUILT / "mix"), "spin"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    running.add(process)
+    status = "never spun"
+    try:
+        ready = select.select([process.stdout], [], [], max(5, min(60, left())))[0]
+        word = re.match(r"spinning (\d+)", process.stdout.readline()) if ready else None
+        if word:
+            time.sleep(1)
+            os.kill(int(word.group(1)), signal.SIGKILL)
+            status = process.wait(max(5, min(60, left())))
+    except subprocess.TimeoutExpired:
+        status = "hangs"
+    finally:
+        stop(process)
+        process.wait()
+        running.discard(process)
+    check("killed: the launcher ends", isinstance(status, int), status)
+    _, text, problems, _ = sh([HETRACE, "tally", "--json", folder], timeout=60)
+    try:
+        tables = json.loads(text)
+    except ValueError:
+        return check("killed: tables", False, problems[-300:])
+    calls = sum(r["calls"] for r in tables["host"] if r["name"].startswith("cuLaunchKernel"))
+    kernels = device_counts(tables)[0]["kernels"]
+    check("killed: recorded", calls > 1000 and kernels > 0, f"{calls} launches, {kernels} kernels")
+    row = {"status": status, "launches": calls, "kernels": kernels, "losses": losses(tables)}
+    row["untold"] = calls - kernels - sum(v for v in row["losses"].values() if isinstance(v, int))
+    results.setdefault("ends", {})["killed"] = row
+    say(f"    killed: status {status}, {calls} launches, {kernels} kernels timed, {row['untold']} neither timed nor "
+        f"counted as lost, losses {row['losses']}")
+    done({"folder": folder, "faults": before})
+
+
+def sources():
+    """The other sources of device times must agree with CUPTI on what ran."""
+    say("\nsources of device times")
+    known = [("linked", [BUILT / "mix"])] + ([("graph", workload("infer-graph", 20))] if available("torch") else [])
+    for name, command in known:
+        bare = sh(command)
+        for option in ("auto", "events", "sampled:10", "off"):
+            if left() < 20:
+                return say("    not finished: no time")
+            run = traced(f"{name}-{option.replace(':', '-')}", command, ["--device-times", option])
+            tables = run["tables"] or {}
+            check(f"{name} {option}: result", result(run["out"]) == result(bare[1]),
+                  f"{run['status']} {run['out'][-200:]!r} {run['err'][-200:]!r}")
+            kernels = [r for r in tables.get("device", []) if r["kind"] in ("kernel", "graph")]
+            row = {"launches": sum(r["calls"] for r in kernels), "ms": sum(r["total_ns"] for r in kernels) / 1e6,
+                   "losses": losses(tables), "source": source_of(tables), "clocks": tables.get("clock_errors", [])}
+            results.setdefault("sources", {}).setdefault(name, {})[option] = row
+            say(f"    {name:<7}{option:<11}{row['launches']:>7} launches {row['ms']:>9.3f} ms  losses {row['losses']}"
+                f"  {row['source'][:40]}")
+            done(run)
+            save()
+    if available("torch"):
+        run = traced("profiled", workload("profiled", 10))
+        tables = run["tables"] or {}
+        check("profiled: runs", run["status"] == 0, run["err"][-300:])
+        row = {"status": run["status"], "counts": device_counts(tables)[0], "notes": tables.get("notes", [])}
+        results.setdefault("sources", {})["profiled"] = row
+        say(f"    with PyTorch's profiler: status {row['status']}, {row['counts']}, {row['notes']}"[:SHOWN])
+        done(run)
+
+
+def bench_line(text):
+    found = re.search(r"^\{.*\}$", text, re.M)
+    try:
+        return json.loads(found.group(0)) if found else None
+    except ValueError:
+        return None
+
+
+# Ways to run a program: name, options of hetrace (None: not under hetrace), what CUPTI alone collects.
+WAYS = [
+    ("bare", None, None),
+    ("hetrace, dormant", ["--device-times", "off", "--include", "nothing"], None),
+    ("hetrace, calls only", ["--device-times", "off"], None),
+    ("hetrace, calls only, full", ["--device-times", "off", "-m", "full"], None),
+    ("hetrace", [], None),
+    ("hetrace, events", ["--device-times", "events"], None),
+    ("hetrace, sampled:100", ["--device-times", "sampled:100"], None),
+    ("CUPTI alone, kernels", None, "kernel"),
+]
+
+
+def one_way(options, kinds, program, row):
+    if kinds:
+        env = dict(os.environ, COUNT_KINDS=kinds, LD_PRELOAD=str(BUILT / "libcount.so"))
+        return sh(program, env)[1]
+    if options is None:
+        return sh(program)[1]
+    run = traced("cost", program, options)
+    if step_of(run["out"]) and run["manifest"]:
+        # 5 steps come before the 40 that are measured.
+        row["records"].append(run["manifest"].get("written", {}).get("records", 0) / 45)
+        row["bytes"].append(run["bytes"] / 45)
+        row["tally_s"].append(run["told_s"])
+    shutil.rmtree(run["folder"], ignore_errors=True)
+    return run["out"]
+
+
+def least(values):
+    return min(values) if values else math.nan
+
+
+def cost():
+    say("\nwhat it costs: single calls in ns, the PyTorch step in ms; the least of rounds")
+    bench, step = [BUILT / "bench", "20"], workload("train", 40)
+    table, longest = {}, 0
+    for _ in range(3):
+        begin = time.monotonic()
+        for name, options, kinds in WAYS:
+            row = table.setdefault(name, {k: [] for k in ("launch", "attribute", "query", "step", "records", "bytes",
+                                                          "tally_s")})
+            for program in [bench, step] if available("torch") else [bench]:
+                if left() < max(15, longest / len(WAYS)):
+                    break
+                text = one_way(options, kinds, program, row)
+                for key, value in (bench_line(text) or {}).items():
+                    row[key].append(value["min"])
+                if step_of(text):
+                    row["step"].append(step_of(text))
+            results["cost"] = table
+            save()
+        longest = max(longest, time.monotonic() - begin)
+        if left() < longest / 2:
+            break
+    base = table["bare"]
+    say(f"    {'':<26}{'launch':>9}{'attrib.':>9}{'query':>9}{'step':>9}{'ratio':>7}{'rec/step':>9}{'B/step':>9}"
+        f"{'tally s':>8}{'rounds':>7}")
+    for name, row in table.items():
+        columns = [least(row[k]) for k in ("launch", "attribute", "query", "step")]
+        say(f"    {name:<26}{columns[0]:>9.1f}{columns[1]:>9.2f}{columns[2]:>9.2f}{columns[3]:>9.3f}"
+            f"{columns[3] / least(base['step']):>7.3f}{least(row['records']):>9.0f}{least(row['bytes']):>9.0f}"
+            f"{least(row['tally_s']):>8.2f}{len(row['launch']):>7}")
+
+
+def peers():
+    say("\npeers on the same step")
+    if not available("torch"):
+        return say("    not run: no torch")
+    step = workload("train", 40)
+    rows = {"bare": step_of(sh(step)[1])}
+    for name in ("profiled", "profiled-both"):
+        rows[f"PyTorch, {name}"] = step_of(sh(workload(name, 40))[1])
+    nsys = shutil.which("nsys") or next(iter(sorted(Path("/opt/nvidia").glob("*/*/target-linux-x64/nsys"))), None)
+    if nsys and left() > 40:
+        rows["nsys -t cuda"] = step_of(sh([nsys, "profile", "-t", "cuda", "-o", SCRATCH / "peer", "-f", "true", *step])[1])
+    for name, options in (("hetrace", []), ("hetrace, calls only", ["--device-times", "off"])):
+        run = traced("peer", step, options)
+        rows[name] = step_of(run["out"])
+        done(run)
+    results["peers"] = rows
+    for name, value in rows.items():
+        value = value or math.nan
+        say(f"    {name:<26}{value:>9.3f} ms {value / (rows['bare'] or math.nan):>7.3f}")
+
+
+def machine():
+    wanted = "import sys\nfor m in 'torch triton jax cupy numba'.split():\n" \
+        "  try:\n    import importlib.metadata as d\n    print(m, d.version(m if m != 'cupy' else 'cupy-cuda13x'))\n" \
+        "  except Exception: pass"
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    lines = [" ".join(sh(["uname", "-srm"])[1].split()), f"Python {sys.version.split()[0]}, {os.cpu_count()} processors",
+             *sh(query, timeout=30)[1].splitlines()[:4], *sh([PYTHON, "-c", wanted])[1].splitlines()]
+    results["machine"] = lines
+    say("; ".join(l for l in lines if l))
+    doctor = sh([HETRACE, "doctor"], timeout=60)
+    results["doctor"] = doctor[1] + doctor[2]
+    say("\n".join((doctor[1] or doctor[2]).splitlines()[:25]))
+
+
+def guarded(section):
+    try:
+        section()
+    except Exception:  # One section must not hide the others.
+        check(section.__name__, False, traceback.format_exc())
+    save()
+
+
+def main():
+    global deadline
+    if not HETRACE.exists():
+        sys.exit(f"no {HETRACE}")
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "log.txt").unlink(missing_ok=True)
+    guarded(machine)
+    guarded(build)
+    end = deadline
+    for i, name in enumerate(WANTED):
+        rest = sum(SHARES[w] for w in WANTED[i:])
+        now = time.monotonic()
+        deadline = now + (end - now) * SHARES[name] / rest
+        if left() < 10:
+            say(f"\n{name}: not run: no time")
+            continue
+        guarded(globals()[name])
+    say(f"\n{len(faults)} faults, {time.monotonic() - START:.0f} s")
+    for fault in faults:
+        say(f"    {fault}"[:150].split("\n")[0])
+    save()
+    return 1 if faults else 0
+
+
+def interrupted(*_):
+    for process in list(running):
+        stop(process)
+    save()
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        sys.exit(main())
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)

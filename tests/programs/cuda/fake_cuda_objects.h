@@ -1,0 +1,444 @@
+/* Part of fake_cuda.c: devices, contexts, memory and code. */
+
+EXPORT CUresult cuInit(unsigned flags)
+{
+    ENTER(cuInit);
+    (void)flags;
+    if (owner && owner != getpid())
+        LEAVE(CUDA_ERROR_NOT_INITIALIZED);
+    if (!owner) {
+        const char *n = getenv("FAKE_CUDA_DEVICES"), *ns = getenv("FAKE_CUDA_KERNEL_NS");
+        devices = n ? atoi(n) : 1;
+        kernel_ns = ns ? atol(ns) : 1000;
+        owner = getpid();
+        atexit(at_end);
+    }
+    LEAVE(devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE);
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    CALLED(cuDriverGetVersion);
+    const char *v = getenv("FAKE_CUDA_VERSION");
+    *version = v ? atoi(v) : 13000;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    CALLED(cuDeviceGetCount);
+    *count = devices;
+    return owner == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    CALLED(cuDeviceGet);
+    if (owner != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (ordinal < 0 || ordinal >= devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
+    CALLED(cuDeviceGetName);
+    snprintf(name, length, "Fake Device %d", device);
+    return CUDA_SUCCESS;
+}
+
+static CUresult uuid(CUuuid *out, CUdevice device)
+{
+    for (int i = 0; i < 16; i++)
+        out->bytes[i] = i == 15 ? device : 0xf0 + i;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetUuid(CUuuid *out, CUdevice d) { CALLED(cuDeviceGetUuid); return uuid(out, d); }
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *out, CUdevice d) { CALLED(cuDeviceGetUuid_v2); return uuid(out, d); }
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    CALLED(cuDeviceTotalMem_v2);
+    *bytes = (size_t)(device + 1) << 30;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    CALLED(cuDeviceGetAttribute);
+    switch (attribute) {
+    case 1: *value = 1024; break;       /* threads of a block */
+    case 10: *value = 32; break;        /* warp */
+    case 13: *value = 1980000; break;   /* kHz */
+    case 16: *value = 132 - device; break; /* multiprocessors */
+    case 36: *value = 2619000; break;   /* kHz of memory */
+    case 37: *value = 5120; break;      /* bits of the bus */
+    case 39: *value = 2048; break;      /* threads of a multiprocessor */
+    case 75: *value = 9; break;         /* compute capability */
+    case 76: *value = 0; break;
+    case 81: *value = 233472; break;    /* shared memory of a multiprocessor */
+    case 82: *value = 65536; break;     /* registers of a multiprocessor */
+    case 106: *value = 32; break;       /* blocks of a multiprocessor */
+    case 111: *value = 1024; break;     /* shared memory kept back */
+    default: *value = 1000 + attribute;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- Contexts */
+
+static struct fake_ctx *new_context(int device)
+{
+    struct fake_ctx *c = calloc(1, sizeof *c);
+    c->state = ALIVE;
+    c->device = device;
+    c->id = next_id++;
+    c->legacy = (struct fake_stream){.state = ALIVE, .ctx = c, .id = next_id++};
+    c->next = contexts;
+    contexts = c;
+    return c;
+}
+
+static CUresult create(CUcontext *out, CUdevice device)
+{
+    if (owner != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (device < 0 || device >= devices || depth == STACK)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *out = stack[depth++] = new_context(device);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxCreate(CUcontext *c, unsigned f, CUdevice d) { (void)f; ENTER(cuCtxCreate); LEAVE(create(c, d)); }
+EXPORT CUresult cuCtxCreate_v2(CUcontext *c, unsigned f, CUdevice d) { (void)f; ENTER(cuCtxCreate_v2); LEAVE(create(c, d)); }
+EXPORT CUresult cuCtxCreate_v3(CUcontext *c, void *p, int n, unsigned f, CUdevice d)
+{ (void)p, (void)n, (void)f; ENTER(cuCtxCreate_v3); LEAVE(create(c, d)); }
+EXPORT CUresult cuCtxCreate_v4(CUcontext *c, void *p, unsigned f, CUdevice d)
+{ (void)p, (void)f; ENTER(cuCtxCreate_v4); LEAVE(create(c, d)); }
+
+/* Waits for what is under way, as the driver does, and then everything in it is gone. */
+static CUresult destroy(struct fake_ctx *c)
+{
+    if (!c || c->state != ALIVE)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    for (struct fake_stream *s = c->streams; s; s = s->next) {
+        wait_until(c->device, s->end);
+        s->state = DEAD;
+    }
+    wait_until(c->device, c->legacy.end);
+    for (struct fake_event *e = events; e; e = e->next)
+        if (e->ctx == c)
+            e->state = DEAD;
+    c->state = DEAD;
+    c->legacy.state = DEAD;
+    while (depth > 0 && stack[depth - 1] == c)
+        depth--;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDestroy(CUcontext c) { ENTER(cuCtxDestroy); LEAVE(destroy(c)); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext c) { ENTER(cuCtxDestroy_v2); LEAVE(destroy(c)); }
+
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext c)
+{
+    ENTER(cuCtxPushCurrent_v2);
+    CUresult e = check(c);
+    if (e == CUDA_SUCCESS || e == CUDA_ERROR_ILLEGAL_ADDRESS) {
+        if (depth == STACK)
+            LEAVE(CUDA_ERROR_INVALID_VALUE);
+        stack[depth++] = c;
+        e = CUDA_SUCCESS;
+    }
+    LEAVE(e);
+}
+
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
+{
+    ENTER(cuCtxPopCurrent_v2);
+    if (depth == 0)
+        LEAVE(CUDA_ERROR_INVALID_CONTEXT);
+    depth--;
+    if (out)
+        *out = stack[depth];
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext c)
+{
+    ENTER(cuCtxSetCurrent);
+    if (depth > 0)
+        depth--;
+    if (c)
+        stack[depth++] = c;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
+{
+    CALLED(cuCtxGetCurrent);
+    *out = current();
+    return owner == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *out)
+{
+    ENTER(cuCtxGetDevice);
+    CUresult e = check(current());
+    if (e == CUDA_SUCCESS)
+        *out = current()->device;
+    LEAVE(e);
+}
+
+EXPORT CUresult cuCtxGetId(CUcontext c, unsigned long long *out)
+{
+    ENTER(cuCtxGetId);
+    if (is_old())
+        LEAVE(CUDA_ERROR_NOT_FOUND);
+    c = c ? c : current();
+    CUresult e = check(c);
+    if (e == CUDA_SUCCESS)
+        *out = c->id;
+    LEAVE(e);
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    ENTER(cuCtxSynchronize);
+    struct fake_ctx *c = current();
+    CUresult e = check(c);
+    if (e || (e = unsafe_call()))
+        LEAVE(e);
+    for (struct fake_stream *s = c->streams; s; s = s->next)
+        wait_until(c->device, s->end);
+    wait_until(c->device, c->legacy.end);
+    wait_until(c->device, own_stream(c)->end);
+    LEAVE(check(c));
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice d)
+{
+    ENTER(cuDevicePrimaryCtxRetain);
+    if (owner != getpid())
+        LEAVE(CUDA_ERROR_NOT_INITIALIZED);
+    if (d < 0 || d >= devices)
+        LEAVE(CUDA_ERROR_INVALID_DEVICE);
+    if (!primary[d])
+        primary[d] = new_context(d);
+    retained[d]++;
+    *out = primary[d];
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult release_primary(CUdevice d, int all)
+{
+    if (d < 0 || d >= devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!primary[d])
+        return CUDA_SUCCESS;
+    retained[d] = all || retained[d] < 1 ? 0 : retained[d] - 1;
+    if (retained[d] == 0) {
+        destroy(primary[d]);
+        primary[d] = NULL;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice d) { ENTER(cuDevicePrimaryCtxRelease); LEAVE(release_primary(d, 0)); }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) { ENTER(cuDevicePrimaryCtxRelease_v2); LEAVE(release_primary(d, 0)); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice d) { ENTER(cuDevicePrimaryCtxReset); LEAVE(release_primary(d, 1)); }
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) { ENTER(cuDevicePrimaryCtxReset_v2); LEAVE(release_primary(d, 1)); }
+
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active)
+{
+    CALLED(cuDevicePrimaryCtxGetState);
+    *flags = 0;
+    *active = d >= 0 && d < devices && primary[d];
+    return CUDA_SUCCESS;
+}
+
+/* ---- Memory */
+
+static CUresult allocate(void **out, size_t bytes, int kind)
+{
+    CUresult e = check(current());
+    if (e || (e = unsafe_call()))
+        return e;
+    struct memory *m = calloc(1, sizeof *m);
+    *m = (struct memory){.at = calloc(1, bytes ? bytes : 1), .bytes = bytes, .kind = kind, .next = memories};
+    memories = m;
+    *out = m->at;
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(void *at)
+{
+    for (struct memory **m = &memories; *m; m = &(*m)->next)
+        if ((*m)->at == at) {
+            free(at);
+            *m = (*m)->next;
+            return CUDA_SUCCESS;
+        }
+    return at ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) { ENTER(cuMemAlloc_v2); LEAVE(allocate((void **)p, n, 2)); }
+EXPORT CUresult cuMemAllocHost_v2(void **p, size_t n) { ENTER(cuMemAllocHost_v2); LEAVE(allocate(p, n, 1)); }
+EXPORT CUresult cuMemHostAlloc(void **p, size_t n, unsigned f) { (void)f; ENTER(cuMemHostAlloc); LEAVE(allocate(p, n, 1)); }
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *p, size_t n, unsigned f)
+{ (void)f; ENTER(cuMemAllocManaged); LEAVE(allocate((void **)p, n, 3)); }
+EXPORT CUresult cuMemFree_v2(CUdeviceptr p) { ENTER(cuMemFree_v2); LEAVE(release((void *)p)); }
+EXPORT CUresult cuMemFreeHost(void *p) { ENTER(cuMemFreeHost); LEAVE(release(p)); }
+
+EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr pointer)
+{
+    ENTER(cuPointerGetAttribute);
+    for (struct memory *m = memories; m; m = m->next)
+        if ((char *)pointer >= m->at && (char *)pointer < m->at + m->bytes) {
+            if (attribute == 2)
+                *(unsigned *)data = m->kind == 1 ? 1 : 2;
+            else if (attribute == 8)
+                *(unsigned *)data = m->kind == 3;
+            LEAVE(CUDA_SUCCESS);
+        }
+    LEAVE(CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- Code. Any name is a function of any module. */
+
+static CUresult load(CUmodule *out)
+{
+    CUresult e = check(current());
+    if (e)
+        return e;
+    *out = calloc(1, sizeof **out);
+    (*out)->state = ALIVE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleLoad(CUmodule *m, const char *f) { (void)f; ENTER(cuModuleLoad); LEAVE(load(m)); }
+EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *f) { (void)f; ENTER(cuModuleLoadData); LEAVE(load(m)); }
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *f, unsigned n, void *o, void **v)
+{ (void)f, (void)n, (void)o, (void)v; ENTER(cuModuleLoadDataEx); LEAVE(load(m)); }
+EXPORT CUresult cuLibraryLoadData(CUlibrary *l, const void *f, void *a, void **b, unsigned c, void *d, void **g, unsigned h)
+{ (void)f, (void)a, (void)b, (void)c, (void)d, (void)g, (void)h; ENTER(cuLibraryLoadData); LEAVE(load(l)); }
+
+/* A function that was unloaded comes again under its address as another. */
+static struct fake_function *unloaded;
+
+static CUresult unload(struct fake_module *m)
+{
+    if (!m || m->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    m->state = DEAD;
+    while (m->functions) {
+        struct fake_function *f = m->functions;
+        m->functions = f->next;
+        f->state = DEAD;
+        f->next = unloaded;
+        unloaded = f;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule m) { ENTER(cuModuleUnload); LEAVE(unload(m)); }
+EXPORT CUresult cuLibraryUnload(CUlibrary m) { ENTER(cuLibraryUnload); LEAVE(unload(m)); }
+
+static CUresult get_function(struct fake_function **out, struct fake_module *m, const char *name)
+{
+    if (!m || m->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!strcmp(name, "missing"))
+        return CUDA_ERROR_NOT_FOUND;
+    for (struct fake_function *f = m->functions; f; f = f->next)
+        if (!strcmp(f->name, name)) {
+            *out = f;
+            return CUDA_SUCCESS;
+        }
+    struct fake_function *f = unloaded ? unloaded : calloc(1, sizeof *f);
+    if (f == unloaded)
+        unloaded = f->next;
+    f->state = ALIVE;
+    snprintf(f->name, sizeof f->name, "%s", name);
+    f->module = m;
+    f->next = m->functions;
+    *out = m->functions = f;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { ENTER(cuModuleGetFunction); LEAVE(get_function(f, m, n)); }
+EXPORT CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *n) { ENTER(cuLibraryGetKernel); LEAVE(get_function(k, l, n)); }
+EXPORT CUresult cuKernelGetFunction(CUfunction *f, CUkernel k) { CALLED(cuKernelGetFunction); *f = k; return CUDA_SUCCESS; }
+
+static CUresult name_of(const char **out, struct fake_function *f)
+{
+    if (is_old())
+        return CUDA_ERROR_NOT_FOUND;
+    if (!f || f->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = f->name;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncGetName(const char **out, CUfunction f) { ENTER(cuFuncGetName); LEAVE(name_of(out, f)); }
+EXPORT CUresult cuKernelGetName(const char **out, CUkernel k) { ENTER(cuKernelGetName); LEAVE(name_of(out, k)); }
+
+static CUresult attribute_of(int *out, int attribute)
+{
+    *out = (int[]){1024, 4096, 16, 8, 40}[attribute < 5 ? attribute : 2];
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncGetAttribute(int *out, int a, CUfunction f) { (void)f; CALLED(cuFuncGetAttribute); return attribute_of(out, a); }
+EXPORT CUresult cuKernelGetAttribute(int *out, int a, CUkernel k, CUdevice d)
+{ (void)k, (void)d; CALLED(cuKernelGetAttribute); return attribute_of(out, a); }
+
+/* ---- Names */
+
+EXPORT CUresult cuGetErrorName(int error, const char **out)
+{
+    CALLED(cuGetErrorName);
+    *out = error == 0 ? "CUDA_SUCCESS" : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == 600 ? "CUDA_ERROR_NOT_READY" : NULL;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGetErrorString(int error, const char **out)
+{
+    CALLED(cuGetErrorString);
+    *out = error == 0 ? "no error" : error == 700 ? "an illegal memory access was encountered" : NULL;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The newest function of this name that `version` knows, of the flavour that the flags ask for. */
+static CUresult look_up(const char *symbol, void **out, int version, uint64_t flags, int *status)
+{
+    int want = flags >> 1 & 1;
+    const struct entry *best = NULL;
+    for (int i = 0; i < FUNCTIONS; i++) {
+        const struct entry *e = &fake_entries[i];
+        if (strcmp(e->base, symbol) || e->since > version || (e->per_thread && !want))
+            continue;
+        if (!best || e->per_thread > best->per_thread ||
+            (e->per_thread == best->per_thread && e->since >= best->since))
+            best = e;
+    }
+    *out = best ? best->address : NULL;
+    if (status)
+        *status = best ? 0 : 1;
+    return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)
+{ CALLED(cuGetProcAddress); return look_up(symbol, out, version, flags, NULL); }
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *status)
+{ CALLED(cuGetProcAddress_v2); return look_up(symbol, out, version, flags, status); }
+
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    (void)id;
+    CALLED(cuGetExportTable);
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}

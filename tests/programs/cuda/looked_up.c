@@ -1,0 +1,57 @@
+/* Reaches the driver as the runtime does: opened by name, and every function from
+ * cuGetProcAddress, with and without the per-thread default stream.
+ */
+#define _GNU_SOURCE
+#include "fake_cuda.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static CUresult (*look_up)(const char *, void **, int, uint64_t, int *);
+
+static void *get(const char *name, int per_thread)
+{
+    void *found = NULL;
+    int status = -1;
+    if (look_up(name, &found, 13000, per_thread ? 2 : 1, &status) || !found) {
+        fprintf(stderr, "no %s\n", name);
+        exit(1);
+    }
+    return found;
+}
+
+#define CALL(name, per_thread, types, ...)                                                         \
+    do {                                                                                           \
+        CUresult error_ = ((CUresult(*) types)get(name, per_thread))(__VA_ARGS__);                 \
+        if (error_) {                                                                              \
+            fprintf(stderr, "%s: %d\n", name, error_);                                             \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+int main(void)
+{
+    CUcontext c;
+    CUlibrary l;
+    CUkernel k;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver || !(look_up = dlsym(driver, "cuGetProcAddress_v2")))
+        return 1;
+    CALL("cuInit", 0, (unsigned), 0);
+    CALL("cuDevicePrimaryCtxRetain", 0, (CUcontext *, int), &c, 0);
+    CALL("cuCtxSetCurrent", 0, (CUcontext), c);
+    CALL("cuLibraryLoadData", 0, (CUlibrary *, const char *, void *, void *, int, void *, void *, int),
+         &l, "code", NULL, NULL, 0, NULL, NULL, 0);
+    CALL("cuLibraryGetKernel", 0, (CUkernel *, CUlibrary, const char *), &k, l, "k1000");
+    for (int flavour = 0; flavour < 2; flavour++) {
+        for (int i = 0; i < 3 + flavour; i++)
+            CALL("cuLaunchKernel", flavour,
+                 (CUkernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                  CUstream, void **, void **), k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        CALL("cuStreamSynchronize", flavour, (CUstream), NULL);
+    }
+    CALL("cuDevicePrimaryCtxRelease", 0, (int), 0);
+    puts("done");
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* Several runtimes in one process.
+ *
+ *   copies FOLDER plugins|dlsym|mixed|threads
+ */
+#include "runtime.h"
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+static const char *folder;
+
+static void *load(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(library);
+    return library;
+}
+
+static int (*plugin(const char *name))(void)
+{
+    int (*use)(void) = (int (*)(void))dlsym(load(name), "use");
+    CHECK(use);
+    return use;
+}
+
+static int stop, rounds;
+
+static void *work(void *use)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        CHECK(((int (*)(void))use)() == 0);
+        __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Until the threads have called that many times more. */
+static void wait_for(int more)
+{
+    int until = __atomic_load_n(&rounds, __ATOMIC_RELAXED) + more;
+    while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < until)
+        sched_yield();
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    folder = argv[1];
+    const char *mode = argv[2];
+    if (strcmp(mode, "plugins") == 0) {
+        int (*old)(void) = plugin("plugin12.so");
+        CHECK(old() == 0 && old() == 0);
+        int (*new)(void) = plugin("plugin13.so");
+        for (int i = 0; i < 20; i++)
+            CHECK(new() == 0 && old() == 0);
+    } else if (strcmp(mode, "dlsym") == 0) {
+        struct runtime old = found(load("libcudart.so.12"));
+        CHECK(uses(&old, 12));
+        struct runtime new = found(load("libcudart.so.13"));
+        for (int i = 0; i < 20; i++)
+            CHECK(uses(&new, 13) && uses(&old, 12));
+    } else if (strcmp(mode, "mixed") == 0) {
+        struct runtime old = found(load("libcudart.so.12"));
+        CHECK(uses(&old, 12));
+        int (*new)(void) = plugin("plugin13.so");
+        struct runtime newer = found(load("libcudart.so.13"));
+        int (*older)(void) = plugin("plugin12.so");
+        for (int i = 0; i < 20; i++)
+            CHECK(new() == 0 && uses(&old, 12) && older() == 0 && uses(&newer, 13));
+    } else {
+        pthread_t threads[4];
+        int (*old)(void) = plugin("plugin12.so");
+        for (int i = 0; i < 4; i++)
+            CHECK(pthread_create(&threads[i], NULL, work, (void *)old) == 0);
+        wait_for(100);
+        int (*new)(void) = plugin("plugin13.so");
+        CHECK(new() == 0);
+        wait_for(100);
+        struct runtime newer = found(load("libcudart.so.13"));
+        for (int i = 0; i < 200; i++)
+            CHECK(new() == 0 && uses(&newer, 13));
+        wait_for(100);
+        __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+    }
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* A plug-in that is linked to the runtime MAJOR. It calls it already when it is loaded. */
+#include "runtime.h"
+
+int cudaMalloc(void **, size_t);
+int cudaFree(void *);
+int cudaSetDevice(int);
+int cudaIpcOpenMemHandle(void **, struct handle, unsigned);
+int cudaMemcpyBatchAsync();
+
+static int early;
+
+__attribute__((constructor)) static void begin(void)
+{
+    void *address = NULL;
+    early = !cudaMalloc(&address, 1) && !cudaFree(address);
+}
+
+/* Calls by name and not through pointers: these find their way by who makes them. */
+int use(void)
+{
+    void *address = NULL;
+    struct handle handle;
+    for (int i = 0; i < 64; i++)
+        handle.bytes[i] = (char)(i + MAJOR);
+    if (!early || cudaMalloc(&address, 5) || (uintptr_t)address != MAJOR * 1000000ul + 5 || cudaFree(address))
+        return 1;
+    if (cudaSetDevice(0) || cudaIpcOpenMemHandle(&address, handle, 1))
+        return 2;
+#if MAJOR < 13
+    return cudaMemcpyBatchAsync(NULL, NULL, NULL, (size_t)4, NULL, NULL, (size_t)7, NULL, (void *)9);
+#else
+    return cudaMemcpyBatchAsync(NULL, NULL, NULL, (size_t)4, NULL, NULL, (size_t)7, (void *)8);
+#endif
+}

@@ -1,0 +1,101 @@
+//! Makes the fake NCCL: every function that the model has, from `apis/nccl/api.json`,
+//! behind those that `tests/programs/nccl/fake_nccl.c` writes by hand.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::fake;
+
+/// The folder with the fake `libnccl.so.2`, and the programs that are linked to it.
+pub fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let out = fake::driver().join("nccl");
+        build(&out);
+        out
+    })
+}
+
+fn build(out: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root");
+    std::fs::create_dir_all(out).expect("a folder");
+    let text = std::fs::read_to_string(root.join("apis/nccl/api.json")).expect("the model");
+    let api: Value = serde_json::from_str(&text).expect("JSON");
+    std::fs::write(out.join("defaults.c"), defaults(&api)).expect("a file");
+    let sources = root.join("tests/programs/nccl");
+    let cc = |arguments: &[&str]| {
+        let mut command = Command::new("cc");
+        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread"]);
+        let done = command.args(arguments).output().expect("cc: run scripts/install-deps.sh");
+        assert!(done.status.success(), "the fake NCCL: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let text = |path: PathBuf| path.display().to_string();
+    cc(&[
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libnccl.so.2",
+        "-Wl,-Bsymbolic",
+        "-o",
+        &text(out.join("libnccl.so.2")),
+        &text(sources.join("fake_nccl.c")),
+        &text(out.join("defaults.c")),
+        "-ldl",
+    ]);
+    let find = [out, fake::driver()].map(|folder| format!("-L{}", folder.display()));
+    let (program, source) = (text(out.join("ranks")), text(sources.join("ranks.c")));
+    cc(&["-o", &program, &source, &find[0], &find[1], "-l:libnccl.so.2", "-l:libcuda.so.1"]);
+}
+
+/// Functions that do nothing, and set nothing: programs here do not look at their outputs.
+fn defaults(api: &Value) -> String {
+    let types = api["types"].as_array().expect("types");
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let mut sizes = Vec::new();
+    // What a type looks like where only its size matters.
+    let mut plain = |name: &str| {
+        let found = types.iter().find(|t| t["name"] == name);
+        let kind = found.and_then(|t| t["kind"].as_str()).unwrap_or("");
+        match kind {
+            _ if name.contains('*') => "void *".to_owned(),
+            "struct" | "union" => {
+                let size = found.and_then(|t| t["size"].as_u64()).unwrap_or(1);
+                sizes.push(size);
+                format!("struct of_{size}")
+            }
+            _ if name == "void" || kind == "float" => name.to_owned(),
+            _ => "long".to_owned(),
+        }
+    };
+    let mut out = String::new();
+    let mut seen = Vec::new();
+    for f in list(&api["functions"]) {
+        let name = text(&f["name"]);
+        if seen.contains(&name) {
+            continue; // An older form of it.
+        }
+        let params: Vec<String> = list(&f["params"]).iter().map(|p| plain(&text(&p["type"]))).collect();
+        let params: Vec<String> = params.iter().enumerate().map(|(i, p)| format!("{p} p{i}")).collect();
+        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        let returns = plain(&text(&f["returns"]));
+        let body = match returns.as_str() {
+            "void" => String::new(),
+            "void *" => "return \"\";".to_owned(),
+            other if other.starts_with("struct") => format!("return ({other}){{{{0}}}};"),
+            _ => "return 0;".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "__attribute__((weak, visibility(\"default\"))) {returns} {name}({params}) {{ {body} }}"
+        );
+        seen.push(name);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    let structs = sizes.iter().map(|s| format!("struct of_{s} {{ char bytes[{s}]; }};\n"));
+    format!("/* Made by tests/src/fake_nccl.rs. */\n{}{out}", structs.collect::<String>())
+}

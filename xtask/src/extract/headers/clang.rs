@@ -1,0 +1,170 @@
+//! libclang's view of one version of the headers, made into a [`Snapshot`].
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clang::diagnostic::Severity;
+use clang::{Availability, Clang, Entity, EntityKind, Index, StorageClass, TranslationUnit, Unsaved};
+use hetrace_model::{ExtractedFunction, ExtractedParam};
+
+use super::ctype;
+use super::records::Records;
+use super::snapshot::{EntryPoint, Snapshot};
+use super::table::HeaderApi;
+use super::{history, values};
+
+/// The file that includes the headers; it exists in libclang's memory only.
+const MAIN: &str = "hetrace_extract.c";
+
+/// Finds libclang on this machine.
+pub fn load() -> Result<Clang> {
+    Clang::new().map_err(|e| anyhow!("{e}; install libclang or set LIBCLANG_PATH to its folder"))
+}
+
+/// Reads one version in all the API's modes.
+pub fn read(
+    libclang: &Clang,
+    api: &HeaderApi,
+    label: &str,
+    root: &Path,
+    own: &[PathBuf],
+) -> Result<Snapshot> {
+    let text = includes(api, root);
+    let mut all = Snapshot { label: label.to_owned(), ..Snapshot::default() };
+    for mode in api.modes {
+        let index = Index::new(libclang, true, false);
+        let unit = parse(&index, mode, root, own, &text)?;
+        let mut got = snapshot(api, &unit, root, label);
+        if *mode == api.modes[0] {
+            let names = values::constants(api, unit.get_entity());
+            let text = format!("{text}\n{}", values::program(&names));
+            drop(unit);
+            let unit = parse(&index, mode, root, own, &text)?;
+            got.enums.extend(values::groups(api, unit.get_entity()));
+        }
+        all.absorb(got);
+    }
+    Ok(all)
+}
+
+/// Ours first: some headers expect that others were included before. Versions
+/// differ in which headers there are.
+fn includes(api: &HeaderApi, root: &Path) -> String {
+    let there = api.headers.iter().filter(|h| root.join(h).exists());
+    api.own.iter().chain(there).map(|h| format!("#include <{h}>\n")).collect()
+}
+
+fn parse<'i>(
+    index: &'i Index<'i>,
+    mode: &[&str],
+    root: &Path,
+    own: &[PathBuf],
+    text: &str,
+) -> Result<TranslationUnit<'i>> {
+    // Nothing of this machine may show in the result: target, dialect and C
+    // library are fixed.
+    let fixed = ["-xc", "-std=gnu11", "-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-ferror-limit=0"];
+    let mut arguments: Vec<String> = fixed.map(str::to_owned).to_vec();
+    arguments.extend(mode.iter().map(|define| format!("-D{define}")));
+    // Ours come first: they stand in for parts that need nvcc.
+    let folders = own.iter().map(PathBuf::as_path).chain([root]);
+    arguments.extend(folders.map(|folder| format!("-I{}", folder.display())));
+    let unit = index
+        .parser(MAIN)
+        .arguments(&arguments)
+        .unsaved(&[Unsaved::new(MAIN, text)])
+        .detailed_preprocessing_record(true)
+        .parse()
+        .map_err(|e| anyhow!("libclang: {e:?}"))?;
+    let errors = unit.get_diagnostics().into_iter().filter(|d| d.get_severity() >= Severity::Error);
+    let errors: Vec<String> = errors.take(5).map(|d| d.to_string()).collect();
+    if !errors.is_empty() {
+        bail!("libclang: {}", errors.join("; "));
+    }
+    Ok(unit)
+}
+
+fn snapshot(api: &HeaderApi, unit: &TranslationUnit<'_>, root: &Path, label: &str) -> Snapshot {
+    let top = unit.get_entity().get_children();
+    let mut out = Snapshot::default();
+    let mut records = Records::new(api, root, &top);
+    for entity in &top {
+        let Some(name) = entity.get_name() else { continue };
+        match entity.get_kind() {
+            EntityKind::InclusionDirective => {
+                // One file has many paths (`a/../b.h`), and not all versions say the same.
+                let file = entity.get_file().and_then(|f| f.get_path().canonicalize().ok());
+                out.inputs.extend(file.filter(|f| f.starts_with(root)));
+            }
+            EntityKind::FunctionDecl
+                if is_public(api, entity, &name) && !out.functions.iter().any(|f| f.name == name) =>
+            {
+                out.functions.push(function(&mut records, *entity, name, label));
+            }
+            EntityKind::TypedefDecl => {
+                if let Some(point) = entry_point(&name) {
+                    out.entry_points.push(point);
+                } else {
+                    records.top(*entity);
+                }
+            }
+            EntityKind::StructDecl | EntityKind::UnionDecl | EntityKind::EnumDecl => records.top(*entity),
+            _ => {}
+        }
+    }
+    (out.types, out.enums, out.notes) = records.finish();
+    out.inputs.sort();
+    out.inputs.dedup();
+    out
+}
+
+fn is_public(api: &HeaderApi, entity: &Entity<'_>, name: &str) -> bool {
+    api.is_function(name)
+        && entity.get_storage_class() != Some(StorageClass::Static)
+        && !entity.is_inline_function()
+        && !entity.is_definition()
+}
+
+fn function<'tu>(
+    records: &mut Records<'_, 'tu>,
+    f: Entity<'tu>,
+    name: String,
+    label: &str,
+) -> ExtractedFunction {
+    let returns = f.get_result_type().map(ctype::text).unwrap_or_default();
+    f.get_result_type().into_iter().for_each(|t| records.used(t));
+    let mut params = Vec::new();
+    for (i, param) in f.get_arguments().unwrap_or_default().into_iter().enumerate() {
+        let Some(ty) = param.get_type() else { continue };
+        records.used(ty);
+        // A prototype need not name its parameters.
+        let name = param.get_name().unwrap_or_else(|| format!("arg{i}"));
+        params.push(ExtractedParam { name, ctype: ctype::text(ty) });
+    }
+    let deprecated = (f.get_availability() == Availability::Deprecated).then(|| label.to_owned());
+    ExtractedFunction { name, deprecated, returns, params, ..ExtractedFunction::default() }
+}
+
+/// `PFN_cuMemcpy_v7000_ptds`.
+fn entry_point(name: &str) -> Option<EntryPoint> {
+    let (name, flavour) = history::flavour(name.strip_prefix("PFN_")?);
+    let (base, version) = name.rsplit_once("_v")?;
+    let version = version.parse().ok()?;
+    Some(EntryPoint { base: base.to_owned(), version, flavour: flavour.to_owned() })
+}
+
+/// Whether an entity stands in one of the API's own files.
+pub fn is_own(entity: Entity<'_>, root: &Path) -> bool {
+    let file = entity.get_location().and_then(|l| l.get_file_location().file);
+    file.is_some_and(|f| f.get_path().starts_with(root))
+}
+
+/// The number behind an enumerator.
+pub fn enumerator(entity: Entity<'_>, signed: bool) -> Result<(String, i64)> {
+    let name = entity.get_name().context("a nameless enumerator")?;
+    let (as_signed, as_unsigned) =
+        entity.get_enum_constant_value().context("an enumerator without a value")?;
+    // Groups hold numbers as `i64`; all there is of unsigned fits but its top.
+    let value = if signed { as_signed } else { i64::try_from(as_unsigned).unwrap_or(as_signed) };
+    Ok((name, value))
+}

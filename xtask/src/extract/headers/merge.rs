@@ -1,0 +1,173 @@
+//! All versions of an API as one.
+
+use std::collections::HashSet;
+
+use hetrace_model::{EnumGroup, Extracted, ExtractedFunction, Kind, Registry, Type};
+
+use super::super::Extraction;
+use super::layouts::Layouts;
+use super::snapshot::{Named, Snapshot, add_values};
+use super::table::HeaderApi;
+use super::{ctype, history};
+
+/// Merges versions, oldest first.
+pub fn merge(api: &HeaderApi, versions: Vec<Snapshot>) -> Extraction {
+    let mut layouts = Layouts::new(&versions);
+    let (functions, mut notes) = functions(api, &versions, &mut layouts);
+    let enums = enums(&versions);
+    let types: Vec<Type> = used(layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
+    notes.extend(types.iter().filter_map(changed));
+    let mut remarks: Vec<String> = versions.iter().flat_map(|v| v.notes.clone()).collect();
+    remarks.sort();
+    remarks.dedup();
+    notes.extend(remarks);
+    let extracted =
+        Extracted { api: api.name.to_owned(), registry: Registry::default(), types, enums, functions };
+    Extraction { extracted, notes }
+}
+
+/// What became of a type's layout.
+fn changed(ty: &Type) -> Option<String> {
+    if let Some((name, until)) = ty.name.split_once('@') {
+        return Some(format!("`{name}` had another layout until {until}: `{}`", ty.name));
+    }
+    let sizes: Vec<String> = ty.size_before.iter().map(|(v, size)| format!("{size} before {v}")).collect();
+    (!sizes.is_empty()).then(|| format!("`{}` has {} bytes; {}", ty.name, ty.size, sizes.join(", ")))
+}
+
+/// One function in one version.
+struct Seen<'a> {
+    version: usize,
+    function: &'a ExtractedFunction,
+    signature: Vec<String>,
+}
+
+fn functions(
+    api: &HeaderApi,
+    versions: &[Snapshot],
+    layouts: &mut Layouts<'_>,
+) -> (Vec<ExtractedFunction>, Vec<String>) {
+    let mut known = HashSet::new();
+    let all = versions.iter().rev().flat_map(|v| v.functions.iter().map(|f| f.name.as_str()));
+    let names: Vec<&str> = all.filter(|n| known.insert(*n)).collect();
+    let mut points: Vec<_> = versions.iter().flat_map(|v| v.entry_points.clone()).collect();
+    points.dedup();
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    for name in &names {
+        let mut seen: Vec<Seen<'_>> = Vec::new();
+        for (version, snapshot) in versions.iter().enumerate() {
+            if let Some(function) = snapshot.functions.iter().find(|f| f.name == *name) {
+                seen.push(Seen { version, function, signature: signature(layouts, version, function) });
+            }
+        }
+        let since = history::since(name, &names, &points);
+        let same = variants(versions, &seen, layouts, since);
+        let label = |v: &ExtractedFunction| v.before.clone();
+        for before in same.iter().filter_map(label) {
+            notes.push(format!("`{name}` had another signature before {before}"));
+        }
+        out.extend(same);
+    }
+    for f in &mut out {
+        f.base = if api.versioned_names { history::base(&f.name) } else { None };
+    }
+    (out, notes)
+}
+
+/// The newest signature, then the older ones, newest first.
+fn variants(
+    versions: &[Snapshot],
+    seen: &[Seen<'_>],
+    layouts: &mut Layouts<'_>,
+    known_since: Option<String>,
+) -> Vec<ExtractedFunction> {
+    let label = |version: usize| versions[version].label.clone();
+    let mut out: Vec<ExtractedFunction> = Vec::new();
+    let runs: Vec<&[Seen<'_>]> = seen.chunk_by(|a, b| a.signature == b.signature).collect();
+    for (i, run) in runs.iter().enumerate().rev() {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        let mut f = last.function.clone();
+        f.since = match &known_since {
+            Some(since) if i == 0 => since.clone(),
+            _ => label(first.version),
+        };
+        f.deprecated = run.iter().find_map(|s| s.function.deprecated.clone());
+        f.before = runs.get(i + 1).map(|next| label(next[0].version));
+        let newest = last.version + 1 == versions.len();
+        f.until = (f.before.is_none() && !newest).then(|| label(last.version));
+        f.returns = renamed(layouts, last.version, &f.returns);
+        for param in &mut f.params {
+            param.ctype = renamed(layouts, last.version, &param.ctype);
+        }
+        out.push(f);
+    }
+    out
+}
+
+/// A C text that names the layout its version has.
+fn renamed(layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
+    let base = ctype::base(text);
+    let name = layouts.name(version, base);
+    if name == base || text.contains('(') { text.to_owned() } else { text.replacen(base, &name, 1) }
+}
+
+/// What matters to whoever passes on a call: sizes, pointers, layouts. Names,
+/// `const` and signs do not.
+fn signature(layouts: &mut Layouts<'_>, version: usize, f: &ExtractedFunction) -> Vec<String> {
+    let params = f.params.iter().map(|p| p.ctype.as_str());
+    params.chain([f.returns.as_str()]).map(|text| class(layouts, version, text)).collect()
+}
+
+fn class(layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
+    if text.contains('(') {
+        return "*".to_owned();
+    }
+    let stars = "*".repeat(text.matches('*').count());
+    let base = ctype::base(text);
+    let Some(named) = layouts.named(version, base) else { return format!("{base}{stars}") };
+    match named.ty.kind {
+        Kind::Opaque if base == "void" => stars,
+        // One that a version only declares is the one that another defines.
+        Kind::Struct | Kind::Union | Kind::Opaque => {
+            let name = layouts.name(version, base);
+            let layout = name.split_once('@').map_or("", |(_, layout)| layout);
+            format!("{}@{layout}{stars}", named.canonical)
+        }
+        Kind::Handle | Kind::Callback => format!("*{stars}"),
+        Kind::Float => format!("f{}{stars}", named.ty.size),
+        Kind::Uint | Kind::Int => format!("{}{stars}", named.ty.size),
+    }
+}
+
+/// The newest version's groups with what older ones add.
+fn enums(versions: &[Snapshot]) -> Vec<EnumGroup> {
+    let mut out: Vec<EnumGroup> = Vec::new();
+    for group in versions.iter().rev().flat_map(|v| &v.enums) {
+        match out.iter_mut().find(|g| g.name == group.name) {
+            Some(known) => add_values(known, group),
+            None => out.push(group.clone()),
+        }
+    }
+    out
+}
+
+/// What prototypes reach, and the API's own structs and enumerations: values of
+/// queries use more of them than parameters do. Of several names of one type
+/// that nothing uses, one is enough.
+fn used(all: Vec<Named>, functions: &[ExtractedFunction]) -> Vec<Named> {
+    let texts = functions.iter().flat_map(|f| f.params.iter().map(|p| &p.ctype).chain([&f.returns]));
+    let mut wanted: Vec<String> = texts.map(|t| ctype::base(t).to_owned()).collect();
+    wanted.push("void".to_owned());
+    let own =
+        |t: &&Named| t.own && t.canonical == t.ty.name && (!t.ty.members.is_empty() || t.ty.values.is_some());
+    wanted.extend(all.iter().filter(own).map(|t| t.ty.name.clone()));
+    let mut reached: HashSet<String> = HashSet::new();
+    while let Some(name) = wanted.pop() {
+        if reached.insert(name.clone())
+            && let Some(named) = all.iter().find(|t| t.ty.name == name)
+        {
+            wanted.extend(named.ty.members.iter().map(|m| m.ty.clone()));
+        }
+    }
+    all.into_iter().filter(|t| reached.contains(&t.ty.name)).collect()
+}

@@ -1,0 +1,203 @@
+//! Merging of versions: from types as they would be read, and from headers.
+
+use hetrace_model::{EnumGroup, ExtractedFunction, ExtractedParam, Kind, Member, Type};
+
+use super::merge::merge;
+use super::snapshot::{EntryPoint, Named, Snapshot};
+use super::table::{ALL, Constants, HeaderApi, Package};
+use super::{clang, fetch};
+use crate::extract::Extraction;
+use crate::repo;
+
+fn named(name: &str, kind: Kind, size: u32, members: &[(&str, &str, u32)]) -> Named {
+    let member = |&(name, ty, offset): &(&str, &str, u32)| Member {
+        name: name.to_owned(),
+        ty: ty.to_owned(),
+        offset,
+        count: 1,
+        ..Member::default()
+    };
+    let members = members.iter().map(member).collect();
+    let ty = Type { name: name.to_owned(), kind, size, members, ..Type::default() };
+    Named { canonical: name.to_owned(), ty, own: true }
+}
+
+fn function(name: &str, params: &[(&str, &str)]) -> ExtractedFunction {
+    let param = |&(name, ctype): &(&str, &str)| ExtractedParam { name: name.into(), ctype: ctype.into() };
+    let params = params.iter().map(param).collect();
+    ExtractedFunction { name: name.into(), returns: "int".into(), params, ..ExtractedFunction::default() }
+}
+
+fn version(label: &str, functions: Vec<ExtractedFunction>, mut types: Vec<Named>) -> Snapshot {
+    types.push(named("int", Kind::Int, 4, &[]));
+    types.push(named("long", Kind::Int, 8, &[]));
+    types.push(named("void", Kind::Opaque, 0, &[]));
+    Snapshot { label: label.into(), functions, types, ..Snapshot::default() }
+}
+
+fn of<'a>(done: &'a Extraction, name: &str) -> Vec<&'a ExtractedFunction> {
+    done.extracted.functions.iter().filter(|f| f.name == name).collect()
+}
+
+fn ty<'a>(done: &'a Extraction, name: &str) -> &'a Type {
+    done.extracted.types.iter().find(|t| t.name == name).unwrap()
+}
+
+#[test]
+fn functions_come_and_go() {
+    let keep = function("cuKeep_v2_ptsz", &[]);
+    let one = version("1.0", vec![keep.clone(), function("cuOld", &[])], vec![]);
+    let mut two = version("1.1", vec![keep.clone(), function("cuNew", &[])], vec![]);
+    let point = EntryPoint { base: "cuKeep".into(), version: 3020, flavour: "ptsz".into() };
+    two.entry_points.push(point);
+    let done = merge(&ALL[0], vec![one, two]);
+    let (kept, old, new) = (of(&done, "cuKeep_v2_ptsz")[0], of(&done, "cuOld")[0], of(&done, "cuNew")[0]);
+    assert_eq!((kept.since.as_str(), kept.base.as_deref()), ("3.2", Some("cuKeep")));
+    assert_eq!((old.since.as_str(), old.until.as_deref()), ("1.0", Some("1.0")));
+    assert_eq!((new.since.as_str(), &new.until), ("1.1", &None));
+    assert_eq!(kept.until, None);
+}
+
+#[test]
+fn another_signature_is_another_function() {
+    let old = || vec![function("cuMove", &[("to", "int"), ("how", "const void *")])];
+    let new = vec![function("cuMove", &[("place", "long"), ("how", "void *")])];
+    let versions =
+        [version("1.0", old(), vec![]), version("1.1", old(), vec![]), version("1.2", new, vec![])];
+    let done = merge(&ALL[0], versions.into());
+    let found = of(&done, "cuMove");
+    let say = |f: &ExtractedFunction| (f.params[0].ctype.clone(), f.since.clone(), f.before.clone());
+    assert_eq!(say(found[0]), ("long".into(), "1.2".into(), None));
+    assert_eq!(say(found[1]), ("int".into(), "1.0".into(), Some("1.2".into())));
+    assert_eq!((found.len(), found[1].until.as_deref()), (2, None));
+    assert_eq!(done.notes, ["`cuMove` had another signature before 1.2"]);
+}
+
+#[test]
+fn names_and_const_make_no_signature() {
+    let versions = [
+        version("1.0", vec![function("cuSame", &[("a", "const void **")])], vec![]),
+        version("1.1", vec![function("cuSame", &[("b", "void *const *")])], vec![]),
+    ];
+    let done = merge(&ALL[0], versions.into());
+    assert_eq!(of(&done, "cuSame").len(), 1);
+    assert_eq!(of(&done, "cuSame")[0].params[0].name, "b");
+}
+
+#[test]
+fn a_grown_struct_keeps_its_name() {
+    let f = || vec![function("cuGet", &[("out", "CUthing *")])];
+    let small = named("CUthing", Kind::Struct, 8, &[("a", "int", 0), ("reserved", "int", 4)]);
+    let large = named("CUthing", Kind::Struct, 16, &[("a", "int", 0), ("b", "int", 4), ("c", "long", 8)]);
+    let done = merge(&ALL[0], vec![version("1.0", f(), vec![small]), version("1.1", f(), vec![large])]);
+    let thing = ty(&done, "CUthing");
+    assert_eq!((thing.size, &thing.size_before), (16, &vec![("1.1".to_owned(), 8)]));
+    let since: Vec<&str> = thing.members.iter().map(|m| m.since.as_str()).collect();
+    assert_eq!(since, ["", "1.1", "1.1"]);
+    assert_eq!(of(&done, "cuGet").len(), 1);
+}
+
+#[test]
+fn a_changed_struct_gets_a_name_with_its_version() {
+    let f = || vec![function("cuGet", &[("out", "const CUouter *")])];
+    let outer = || named("CUouter", Kind::Struct, 16, &[("inner", "CUinner", 0)]);
+    let before = named("CUinner", Kind::Struct, 16, &[("a", "long", 0), ("b", "long", 8)]);
+    let after = named("CUinner", Kind::Struct, 16, &[("b", "long", 0), ("c", "long", 8)]);
+    let versions = [version("1.0", f(), vec![outer(), before]), version("1.1", f(), vec![outer(), after])];
+    let done = merge(&ALL[0], versions.into());
+    assert_eq!(ty(&done, "CUinner@1.0").members[0].name, "a");
+    assert_eq!(ty(&done, "CUouter@1.0").members[0].ty, "CUinner@1.0");
+    let found = of(&done, "cuGet");
+    let types: Vec<&str> = found.iter().map(|f| f.params[0].ctype.as_str()).collect();
+    assert_eq!(types, ["const CUouter *", "const CUouter@1.0 *"]);
+}
+
+#[test]
+fn the_newest_value_of_a_name_wins() {
+    let group = |values: &[(&str, i64)]| EnumGroup {
+        name: "CUkind".into(),
+        bits: false,
+        values: values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+    };
+    let mut versions = vec![version("1.0", vec![], vec![]), version("1.1", vec![], vec![])];
+    versions[0].enums.push(group(&[("A", 0), ("GONE", 7), ("MAX", 1)]));
+    versions[1].enums.push(group(&[("A", 0), ("B", 1), ("MAX", 2)]));
+    let done = merge(&ALL[0], versions);
+    assert_eq!(done.extracted.enums, [group(&[("A", 0), ("B", 1), ("MAX", 2), ("GONE", 7)])]);
+}
+
+const TOY: &str = "
+    #include <stddef.h>
+    typedef enum { TOY_RED = 1, TOY_GREEN = 2, TOY_BLUE = 4 } toyColor;
+    #define TOY_FLAG_FAST 0x1
+    #define TOY_FLAG_LOUD (1 << 3)
+    typedef struct toy_st *toyHandle;
+    typedef void (*toyCallback)(void *);
+    typedef struct toyBox_st {
+        toyColor color;
+        union { int number; float *real; };
+        struct { char name[4][8]; } tag;
+    } toyBox;
+    #ifdef TOY_STREAM
+    #define toyOpen toyOpen_ptds
+    #endif
+    int toyOpen(toyHandle *out, const toyBox *box, size_t sizes[3], toyCallback f, void (*g)(int));
+    static inline int toyInside(void) { return 0; }
+";
+
+const TOY_CONSTANTS: &[Constants] =
+    &[Constants { group: "toyOpen_flags", bits: true, names: &["TOY_FLAG_*"], except: &[] }];
+
+/// Clang can be loaded once at a time, so this is the only test that does.
+#[test]
+fn headers_are_read() {
+    let Ok(libclang) = clang::load() else {
+        eprintln!("no libclang: not tested");
+        return;
+    };
+    let api = HeaderApi {
+        name: "toy",
+        headers: &["toy.h"],
+        own: &[],
+        modes: &[&[], &["TOY_STREAM"]],
+        prefixes: &["toy"],
+        except: &[],
+        versioned_names: true,
+        packages: &[Package { label: "1.0", name: "toy", version: "1.0" }],
+        addresses: &[],
+        constants: TOY_CONSTANTS,
+        bits: &[],
+        not_bits: &[],
+    };
+    let root = repo::root().join(format!("target/headers/test-{}", std::process::id()));
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("toy.h"), TOY).unwrap();
+    let own = fetch::own_headers(&api).unwrap();
+    let snapshot = clang::read(&libclang, &api, "1.0", &root, &own).unwrap();
+    std::fs::remove_dir_all(&root).unwrap();
+    let done = merge(&api, vec![snapshot]);
+    let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(functions, ["toyOpen", "toyOpen_ptds"]);
+    let params: Vec<&str> = done.extracted.functions[1].params.iter().map(|p| p.ctype.as_str()).collect();
+    assert_eq!(params, ["toyHandle *", "const toyBox *", "size_t *", "toyCallback", "void (*)(int)"]);
+    assert_eq!(ty(&done, "toyHandle").kind, Kind::Handle);
+    assert_eq!(ty(&done, "toyCallback").kind, Kind::Callback);
+    let members = |name: &str| -> Vec<(String, String, u8, u32, u32)> {
+        let members = ty(&done, name).members.iter();
+        members.map(|m| (m.name.clone(), m.ty.clone(), m.pointers, m.offset, m.count)).collect()
+    };
+    let member =
+        |name: &str, ty: &str, pointers, offset, count| (name.into(), ty.into(), pointers, offset, count);
+    let expected = [
+        member("color", "toyColor", 0, 0, 1),
+        member("_0", "toyBox._0", 0, 8, 1),
+        member("tag", "toyBox.tag", 0, 16, 1),
+    ];
+    assert_eq!(members("toyBox"), expected);
+    assert_eq!((ty(&done, "toyBox").size, ty(&done, "toyBox._0").kind), (48, Kind::Union));
+    assert_eq!(members("toyBox._0"), [member("number", "int", 0, 0, 1), member("real", "float", 1, 0, 1)]);
+    assert_eq!(members("toyBox.tag"), [member("name", "char", 0, 0, 32)]);
+    let groups: Vec<_> =
+        done.extracted.enums.iter().map(|g| (g.name.as_str(), g.bits, g.values[1].1)).collect();
+    assert_eq!(groups, [("toyColor", true, 2), ("toyOpen_flags", true, 8)]);
+}
