@@ -5,7 +5,10 @@ mod common;
 
 use std::fmt::Write;
 
-use hetrace_analyze::tally::{Aggregate, By, FileError, Options, QUANTILE_ERROR, Query, Tally, aggregate};
+use hetrace_analyze::print;
+use hetrace_analyze::tally::{
+    Aggregate, By, FileError, Options, QUANTILE_ERROR, Query, Tally, TextOptions, aggregate,
+};
 use proptest::prelude::*;
 
 /// What a process does: durations of calls and commands, and whether a call fails.
@@ -124,4 +127,40 @@ fn those_that_are_not_alike_are_not_added() {
     // One machine is all that it can be of.
     assert!(one.tell_apart(&[By::Host]) && !one.clone().tell_apart(&[By::Thread]));
     assert_eq!(one.tally().host[0].group.host.as_deref(), Some("-"));
+}
+
+/// Whatever became of the bytes, whatever is asked for.
+#[test]
+fn damaged_traces_never_panic() {
+    let done: Done = (1..12).map(|n| (n * 10, n * 7, n % 5 == 0)).collect();
+    let script = script(&[(0, &done), (1, &done)]);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    for round in 0..200 {
+        let trace = common::build_with(common::models(), &script, |bytes| {
+            for _ in 0..random(8) {
+                let (at, value) = (random(bytes.len()), random(256) as u8);
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = value;
+                }
+            }
+        });
+        let by = By::ALL.into_iter().filter(|by| (round >> (*by as usize)) & 1 == 1).collect();
+        let query = Query { by, names: vec!["*a*".to_owned()], from: Some(round * 7), ..Query::default() };
+        let sums = aggregate(&trace, &Options { extended: round % 2 == 0 }, &query).expect("nobody stops it");
+        let options = TextOptions { stats: true, top: Some(2), ..TextOptions::default() };
+        let _ = sums.tally().render(&options);
+        let bytes = sums.to_bytes().expect("numbers");
+        assert_eq!(Aggregate::from_bytes(&bytes).expect("whole"), sums);
+        let filter =
+            print::Filter { names: query.names.clone(), from: query.from, ..print::Filter::default() };
+        let go_on = |_| std::ops::ControlFlow::Continue(());
+        let options = print::Options { form: print::Form::Tree, ..print::Options::default() };
+        print::print_some(&trace, &options, &filter, &go_on, &mut std::io::sink()).expect("a sink");
+    }
 }

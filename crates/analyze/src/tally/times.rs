@@ -28,16 +28,20 @@ impl Times {
     /// One of `ns`.
     #[inline]
     pub fn add(&mut self, ns: u64) {
-        self.add_many(ns, 1, ns);
+        self.count = self.count.saturating_add(1);
+        self.total = self.total.saturating_add(ns);
+        self.squares = self.squares.saturating_add(square(ns));
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.sketch.add(ns, 1);
     }
 
     /// So many that took `total` together, of which `ns` is taken for each.
-    #[inline]
     pub fn add_many(&mut self, ns: u64, weight: u64, total: u64) {
         self.count = self.count.saturating_add(weight);
         self.total = self.total.saturating_add(total);
-        let square = u128::from(ns).saturating_mul(u128::from(ns)).saturating_mul(u128::from(weight));
-        self.squares = self.squares.saturating_add(square);
+        let squares = square(ns).saturating_mul(u128::from(weight));
+        self.squares = self.squares.saturating_add(squares);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sketch.add(ns, weight);
@@ -79,6 +83,10 @@ impl Times {
     pub fn deviation(&self) -> f64 {
         variance(self.count, self.total, self.squares).sqrt()
     }
+}
+
+fn square(ns: u64) -> u128 {
+    u128::from(ns) * u128::from(ns)
 }
 
 pub(super) fn average(total: u64, calls: u64) -> f64 {

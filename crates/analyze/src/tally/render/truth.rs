@@ -238,7 +238,12 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         let of_name: Vec<&ClockError> = clocks.iter().filter(|c| c.device == name).collect();
         let whose = match of_name.as_slice() {
             [one] => format!("{name} (process {})", one.pid),
-            several => format!("{name} (told {} times)", several.len()),
+            several => {
+                let mut pids: Vec<i64> = several.iter().map(|c| c.pid).collect();
+                pids.sort_unstable();
+                pids.dedup();
+                format!("{name} ({})", plural(pids.len() as u64, "process"))
+            }
         };
         let errors = of_name.iter().filter_map(|c| c.error_ns);
         if let Some(worst) = errors.clone().max_by(f64::total_cmp) {
@@ -250,7 +255,7 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         // Of several, those that the line before is not of.
         let some = |n: usize| match n == of_name.len() {
             true => whose.clone(),
-            false => format!("{name} ({n} of {})", of_name.len()),
+            false => format!("{name} (in {n} of {} cases)", of_name.len()),
         };
         if told > 0 {
             lines.push(format!("Times of {} are as the API tells them.", some(told)));
