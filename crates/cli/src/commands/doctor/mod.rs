@@ -117,6 +117,10 @@ fn libraries() -> Vec<Finding> {
                         format!("{name} is not here: no program can use this API, so it is not loaded");
                     return finding(&library.model.api, true, says, None);
                 }
+                if let Some(variable) = &library.model.interpose.injection_variable {
+                    let says = format!("programs are told of it by {variable}");
+                    return finding(&library.model.api, true, says, None);
+                }
                 let loader = hetrace_session::loader(library);
                 let says = match &loader {
                     Some((path, true)) => format!("{} takes layers", path.display()),
