@@ -6,13 +6,13 @@
 //! enqueues. There is no callback per command, because the driver's wake-up
 //! for it costs more than everything else together, and never a wait.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hetrace_interpose::put::Put;
 use hetrace_interpose::ring::abi::{ClockRecord, CommandRecord, PendingRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{count_commands, record_extra, session};
+use hetrace_interpose::{count_commands, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
@@ -170,8 +170,7 @@ fn collect_finished(all: bool) -> (u32, Left) {
 fn tell_pending(left: Left) {
     let lost = LOST.swap(0, Ordering::Relaxed);
     let record = PendingRecord { lost, oldest: left.oldest };
-    // SAFETY: plain data.
-    unsafe { record_extra(special::PENDING, Body(&record, std::ptr::null())) };
+    record_with_text(special::PENDING, &record, c"");
 }
 
 /// Records a command if it is complete, and gives its event back.
@@ -225,8 +224,7 @@ fn finished(pending: &Pending) -> Progress {
             command.times_error = error;
         }
     }
-    // SAFETY: plain data, and a name of the arena.
-    if !unsafe { record_extra(special::COMMAND, Body(&command, pending.name)) } {
+    if !record_with_text(special::COMMAND, &command, text(pending.name)) {
         LOST.fetch_add(1, Ordering::Relaxed);
     }
     count_commands(0, 1);
@@ -250,34 +248,10 @@ fn memory(kind: u8) -> (u8, u8) {
     }
 }
 
-/// A record's plain data and a text behind it.
-#[derive(Clone, Copy)]
-struct Body<'d, T>(&'d T, *const u8);
-
-impl<T> Body<'_, T> {
-    fn text(&self) -> &[u8] {
-        if self.1.is_null() {
-            return b"\0";
-        }
-        // SAFETY: NUL-terminated, in the arena or on our stack.
-        unsafe { std::ffi::CStr::from_ptr(self.1.cast()) }.to_bytes_with_nul()
-    }
-}
-
-impl<T> Put for Body<'_, T> {
-    fn size(&self) -> usize {
-        size_of::<T>() + self.text().len()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        let text = self.text();
-        // SAFETY: room for both.
-        unsafe {
-            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
-            at.add(size_of::<T>()).copy_from_nonoverlapping(text.as_ptr(), text.len());
-            at.add(size_of::<T>() + text.len())
-        }
-    }
+/// A name of the arena or of the driver's; empty where there is none.
+fn text<'n>(name: *const u8) -> &'n CStr {
+    // SAFETY: NULL, or NUL-terminated, and there for as long as it is used.
+    if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name.cast()) } }
 }
 
 /// Says that a queue was made, and for which device.
@@ -299,8 +273,7 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
         resolution,
         ..QueueRecord::default()
     };
-    // SAFETY: plain data and a NUL-terminated text.
-    unsafe { record_extra(special::QUEUE, Body(&record, name.as_ptr())) };
+    record_with_text(special::QUEUE, &record, text(name.as_ptr()));
     correlate(device);
     static AT_EXIT: AtomicBool = AtomicBool::new(false);
     if !AT_EXIT.swap(true, Ordering::Relaxed) {
@@ -341,8 +314,7 @@ fn correlate(device: P) {
     COMPARED.set(device as u64, if error == 0 { after } else { NEVER });
     if error == 0 {
         let record = ClockRecord { device: device as u64, device_time, before, after };
-        // SAFETY: plain data.
-        unsafe { record_extra(special::CLOCK, Body(&record, std::ptr::null())) };
+        record_with_text(special::CLOCK, &record, c"");
     }
 }
 

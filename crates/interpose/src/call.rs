@@ -1,5 +1,6 @@
 //! The recording of one call.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::abi::flag;
@@ -70,17 +71,27 @@ unsafe fn put_exit(writer: &mut Writer, id: u16, fields: impl Put + Copy) {
 /// As [`put`].
 #[inline(always)]
 unsafe fn put_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
+    // SAFETY: promised by the caller.
+    let done = unsafe { write_at(writer, id, fields, time) };
+    if !done {
+        writer.lose_call();
+    }
+    done
+}
+
+/// Writes a record at a time read earlier, if there is room.
+///
+/// # Safety
+/// As [`put`].
+#[inline(always)]
+unsafe fn write_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let length = HEAD + fields.size();
     let body = |at: *mut u8| {
         // SAFETY: `length` was made from the fields' size.
         unsafe { fields.put(at) };
     };
     // SAFETY: `body` writes what `length` says, and that is not too much.
-    let done = length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some();
-    if !done {
-        writer.lose_call();
-    }
-    done
+    length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some()
 }
 
 /// # Safety
@@ -226,13 +237,35 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 #[inline]
 pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let Some(writer) = writer() else { return false };
-    let length = HEAD + fields.size();
-    let body = |at: *mut u8| {
-        // SAFETY: `length` was made from the fields' size.
-        unsafe { fields.put(at) };
-    };
-    // SAFETY: `body` writes what `length` says, and that is not too much.
-    length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some()
+    // SAFETY: promised by the caller.
+    unsafe { write_at(writer, id, fields, time) }
+}
+
+/// Records plain data and a text behind it, which ends with a NUL. Answers
+/// whether there was room.
+pub fn record_with_text<T: Copy>(id: u16, record: &T, text: &CStr) -> bool {
+    // SAFETY: plain data and a text that ends.
+    unsafe { record_extra(id, WithText(record, text)) }
+}
+
+/// A record's plain data and the text behind it.
+#[derive(Clone, Copy)]
+struct WithText<'d, T>(&'d T, &'d CStr);
+
+impl<T> Put for WithText<'_, T> {
+    fn size(&self) -> usize {
+        size_of::<T>() + self.1.to_bytes_with_nul().len()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        let text = self.1.to_bytes_with_nul();
+        // SAFETY: room for both.
+        unsafe {
+            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
+            at.add(size_of::<T>()).copy_from_nonoverlapping(text.as_ptr(), text.len());
+            at.add(size_of::<T>() + text.len())
+        }
+    }
 }
 
 /// Runs `work`, during which this thread's calls are the tracer's own.

@@ -1,14 +1,13 @@
 //! What an API says of its error codes, told once by each process, with its
 //! first ring: whoever reads the trace of a crash can't ask any more.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{ErrorTextRecord, special};
 
 use crate::attach::pid;
-use crate::call::record_extra;
-use crate::put::Put;
+use crate::call::record_with_text;
 
 /// The API's function that tells them; NULL if it has none.
 static TELL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
@@ -35,25 +34,27 @@ pub(crate) fn tell_once() {
 
 /// Records the text of an error code.
 pub fn error_text(code: i64, text: &CStr) {
-    // SAFETY: plain data, and a text that ends.
-    unsafe { record_extra(special::ERROR_TEXT, Body(ErrorTextRecord { code }, text)) };
+    record_with_text(special::ERROR_TEXT, &ErrorTextRecord { code }, text);
 }
 
-#[derive(Clone, Copy)]
-struct Body<'t>(ErrorTextRecord, &'t CStr);
-
-impl Put for Body<'_> {
-    fn size(&self) -> usize {
-        8 + self.1.to_bytes_with_nul().len()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        let text = self.1.to_bytes_with_nul();
-        // SAFETY: room for both.
-        unsafe {
-            let at = self.0.code.put(at);
-            at.copy_from_nonoverlapping(text.as_ptr(), text.len());
-            at.add(text.len())
+/// Records the texts of all codes below `most`, of an API whose function answers
+/// a text for each code, and one and the same for those that are none.
+///
+/// # Safety
+/// `ask` takes a code, and answers a constant or NULL.
+pub unsafe fn error_texts(ask: *mut c_void, most: u32) {
+    type Ask = unsafe extern "C" fn(code: u32) -> *const c_char;
+    // SAFETY: promised by the caller.
+    let ask = unsafe { std::mem::transmute::<*mut c_void, Ask>(ask) };
+    // SAFETY: as above.
+    let text = |code: u32| unsafe {
+        let text = ask(code);
+        (!text.is_null()).then(|| CStr::from_ptr(text))
+    };
+    let unknown = text(most * 99);
+    for code in 1..most {
+        if let Some(text) = text(code).filter(|t| Some(*t) != unknown) {
+            error_text(code.into(), text);
         }
     }
 }

@@ -30,11 +30,12 @@ pub mod table;
 mod tls;
 
 pub use call::{
-    call, count_commands, poll, record_extra, record_extra_at, thread_extra, thread_id, with_guard,
+    call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra, thread_id,
+    with_guard,
 };
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
-pub use errors::{error_text, tells_errors};
+pub use errors::{error_text, error_texts, tells_errors};
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use process::{Session, note, session, start, store_blob};

@@ -19,6 +19,7 @@
 
 mod expr;
 mod extracted;
+mod glob;
 pub mod layout;
 mod members;
 mod memory;
@@ -33,6 +34,7 @@ pub use extracted::{
     EnumGroup, Extracted, Function as ExtractedFunction, Kind, Member, Param as ExtractedParam, Registry,
     Type,
 };
+pub use glob::glob_matches;
 pub use memory::{Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{

@@ -1,6 +1,6 @@
 //! Which functions are recorded.
 
-use hetrace_model::{Function, Model};
+use hetrace_model::{Function, Model, glob_matches};
 use hetrace_ring::abi::flag;
 
 /// How much is recorded.
@@ -45,8 +45,8 @@ impl Selection {
     }
 
     fn names(&self, name: &str) -> bool {
-        let included = self.include.is_empty() || self.include.iter().any(|g| matches(g, name));
-        included && !self.exclude.iter().any(|g| matches(g, name))
+        let included = self.include.is_empty() || self.include.iter().any(|g| glob_matches(g, name));
+        included && !self.exclude.iter().any(|g| glob_matches(g, name))
     }
 
     fn function(&self, f: &Function) -> u8 {
@@ -65,53 +65,5 @@ impl Selection {
             flags |= flag::HOOK;
         }
         flags
-    }
-}
-
-/// Whether a glob of `*` and `?` matches a whole name.
-pub fn matches(glob: &str, name: &str) -> bool {
-    let (glob, name) = (glob.as_bytes(), name.as_bytes());
-    let (mut g, mut n) = (0, 0);
-    // Where to go on after the last `*` took one more byte.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                star = Some((g + 1, n));
-                g += 1;
-            }
-            Some(c) if *c == b'?' || *c == name[n] => {
-                g += 1;
-                n += 1;
-            }
-            _ => match star {
-                Some((after, from)) => {
-                    (g, n) = (after, from + 1);
-                    star = Some((after, from + 1));
-                }
-                None => return false,
-            },
-        }
-    }
-    glob[g..].iter().all(|c| *c == b'*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn globs_match_whole_names() {
-        for (glob, name, expected) in [
-            ("*", "", true),
-            ("cl*Info", "clGetEventInfo", true),
-            ("cl*Info", "clGetEventInfoX", false),
-            ("cl?inish", "clFinish", true),
-            ("*a*b*", "xxaxxbxx", true),
-            ("*a*b", "xxaxxbxx", false),
-            ("", "x", false),
-        ] {
-            assert_eq!(matches(glob, name), expected, "{glob} {name}");
-        }
     }
 }

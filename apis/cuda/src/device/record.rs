@@ -4,34 +4,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use hetrace_interpose::put::Put;
-use hetrace_interpose::record_extra;
-
-/// A record's plain data and a text behind it.
-#[derive(Clone, Copy)]
-struct Body<'d, T>(&'d T, &'d CStr);
-
-impl<T> Put for Body<'_, T> {
-    fn size(&self) -> usize {
-        size_of::<T>() + self.1.to_bytes_with_nul().len()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        let text = self.1.to_bytes_with_nul();
-        // SAFETY: room for both.
-        unsafe {
-            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
-            at.add(size_of::<T>()).copy_from_nonoverlapping(text.as_ptr(), text.len());
-            at.add(size_of::<T>() + text.len())
-        }
-    }
-}
-
-/// Sends a record that is not a call. Answers whether there was room.
-pub fn send<T: Copy>(id: u16, record: &T, text: &CStr) -> bool {
-    // SAFETY: plain data without gaps, and a text that ends.
-    unsafe { record_extra(id, Body(record, text)) }
-}
+pub use hetrace_interpose::record_with_text as send;
 
 /// The text behind a pointer of the driver's; empty if there is none.
 ///

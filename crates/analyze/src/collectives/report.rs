@@ -70,7 +70,8 @@ impl Collectives {
                     (false, _) => "calling",
                     (true, true) => "enqueued",
                     (true, false) => "last",
-                },
+                }
+                .to_owned(),
                 behind,
             });
         }

@@ -1,9 +1,10 @@
 //! What the tables of collectives say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A communicator, as one rank has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Communicator {
     /// A short form of the id that all ranks share. One made from another is
     /// called after it, with a number behind; there, ranks of different colours
@@ -20,7 +21,8 @@ pub struct Communicator {
 }
 
 /// Collectives of one kind, over all ranks in the trace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Row {
     /// The communicator's [`Communicator::communicator`].
     pub communicator: String,
@@ -56,7 +58,8 @@ pub struct Row {
 }
 
 /// Collectives that a rank has not come out of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Unfinished {
     /// The communicator's [`Communicator::communicator`].
     pub communicator: String,
@@ -78,7 +81,7 @@ pub struct Unfinished {
     pub since_ns: u64,
     /// `calling`: the call has not returned; `enqueued`: no end of its commands
     /// is known; `last`: the last one called, of which no commands are known at all.
-    pub state: &'static str,
+    pub state: String,
     /// Calls behind it that have no end either.
     pub behind: u64,
 }

@@ -1,9 +1,10 @@
 //! Which lines are printed.
 
+use hetrace_model::glob_matches;
+
 use crate::args::Args;
 use crate::demangle;
 use crate::spans::Command;
-use crate::text::matches;
 use crate::trace::Thread;
 
 /// What is printed: what fits all that is asked for. What is empty, asks for nothing.
@@ -52,7 +53,7 @@ impl Filter {
     }
 
     fn has_name(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|glob| matches(glob, name))
+        self.names.is_empty() || self.names.iter().any(|glob| glob_matches(glob, name))
     }
 
     /// All but names, threads and arguments.
@@ -69,7 +70,7 @@ impl Filter {
             let pieces =
                 args.iter().flatten().flat_map(|args| args.pieces.iter().map(|p| (p.name, args.of(p))));
             let mut own = pieces.filter(|(known, _)| known == name);
-            own.any(|(_, text)| matches(value, text) || matches(value, text.trim_matches('"')))
+            own.any(|(_, text)| glob_matches(value, text) || glob_matches(value, text.trim_matches('"')))
         };
         self.has_thread(who.pid, who.tid)
             && self.has_name(line.name)

@@ -447,9 +447,9 @@ impl Collector<'_> {
             queues: self.devices.queues(),
             open_ranges: self.marked.open(&summary.threads, summary.first.unwrap_or(0)),
             unmatched_range_ends: self.marked.unmatched(),
-            collectives: self.collectives.rows(names).into_iter().map(Into::into).collect(),
-            communicators: self.collectives.communicators().into_iter().map(Into::into).collect(),
-            unfinished_collectives: unfinished_collectives.into_iter().map(Into::into).collect(),
+            collectives: self.collectives.rows(names),
+            communicators: self.collectives.communicators(),
+            unfinished_collectives,
             telemetry: monitor::rows(telemetry, names, &used),
             notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
             ..Tally::default()

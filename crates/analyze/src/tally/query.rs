@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::By;
+use hetrace_model::glob_matches;
+
 use crate::demangle;
 use crate::spans::Command;
-use crate::text::matches;
 use crate::trace::{FunctionId, Item, Thread, Trace};
 
 /// What is called now and then while a trace is read, with how many events have
@@ -71,7 +72,7 @@ impl Query<'_> {
 
     /// Whether a name is wanted.
     pub(super) fn has_name(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|glob| matches(glob, name))
+        self.names.is_empty() || self.names.iter().any(|glob| glob_matches(glob, name))
     }
 
     /// Whether an API is wanted.

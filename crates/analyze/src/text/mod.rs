@@ -1,11 +1,9 @@
 //! Words and tables that reports share.
 
-mod glob;
 mod style;
 mod table;
 mod units;
 
-pub(crate) use glob::matches;
 pub(crate) use style::Style;
 pub(crate) use table::{Column, Table};
 pub(crate) use units::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, power};
