@@ -23,7 +23,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-session", &["hetrace-ring", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-analyze", &["hetrace-ctf", "hetrace-model"]),
-    ("hetrace-cli", &["hetrace-session", "hetrace-analyze", "hetrace-model", "hetrace-ctf"]),
+    ("hetrace-edit", &["hetrace-ctf", "hetrace-model"]),
+    ("hetrace-export", &["hetrace-analyze", "hetrace-ctf", "hetrace-model"]),
+    (
+        "hetrace-cli",
+        &[
+            "hetrace-session",
+            "hetrace-analyze",
+            "hetrace-edit",
+            "hetrace-export",
+            "hetrace-model",
+            "hetrace-ctf",
+        ],
+    ),
     ("hetrace-tests", &["hetrace-ctf"]),
     ("xtask", &["hetrace-model", "hetrace-codegen"]),
 ];

@@ -1,0 +1,1 @@
+//! Traces made of traces.

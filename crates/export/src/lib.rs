@@ -1,0 +1,27 @@
+//! Traces in the formats of other tools, one folder each.
+//!
+//! Each goes over the trace as a [`Visitor`](hetrace_analyze::spans::Visitor) does, in one
+//! pass and bounded memory, and asks its [`Watch`] now and then whether to go on. What a
+//! format cannot hold is said in the document of the format, and what the trace lost is
+//! written along where the format has a place for it.
+
+use std::ops::ControlFlow;
+
+/// Is told how many more events have been read; says whether to go on.
+pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
+
+/// Why nothing, or not all, was written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file, or what stands for it.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The [`Watch`] said so.
+    #[error("stopped")]
+    Stopped,
+}
