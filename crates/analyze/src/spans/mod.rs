@@ -17,6 +17,7 @@
 //!
 //! [`walk`] tells a [`Visitor`] what it finds. It holds the open calls and no more.
 
+pub(crate) mod brief;
 mod calls;
 mod commands;
 mod error_text;

@@ -1,6 +1,6 @@
 //! The calls that are open on one thread.
 
-use super::calls::{Call, Open, Orphan, Unfinished, Why};
+use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use crate::trace::{FunctionId, ThreadId};
 
 /// An open call.
@@ -24,7 +24,7 @@ struct Frame {
 pub(super) struct Stack {
     frames: Vec<Frame>,
     /// For a run of equal calls: the last call that ended.
-    pub last: Option<(FunctionId, Option<i64>)>,
+    last: Option<(FunctionId, Option<i64>)>,
 }
 
 /// What an exit turns out to be.
@@ -78,6 +78,9 @@ impl Stack {
     /// Whether calls of this stream stand above the one that an exit is of:
     /// their own exits are missing.
     pub fn is_covered(&self, function: FunctionId, stream: u32) -> bool {
+        if self.frames.last().is_some_and(|top| top.function == function && top.stream == stream) {
+            return false;
+        }
         let own = |f: &&Frame| f.stream == stream;
         let mut own = self.frames.iter().rev().filter(own);
         let top = own.next();
@@ -85,8 +88,28 @@ impl Stack {
     }
 
     /// Ends the innermost call of a function.
+    #[inline]
     pub fn exit(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
         self.last = Some((function, error));
+        // Nearly always it is the innermost of all.
+        if let Some(top) = self.frames.last()
+            && top.function == function
+            && !top.counted
+        {
+            let duration = end.saturating_sub(top.start);
+            let (start, own, depth) = (top.start, duration.saturating_sub(top.inside), top.depth);
+            self.frames.pop();
+            if let Some(outer) = self.frames.last_mut() {
+                outer.inside = outer.inside.saturating_add(duration);
+            }
+            return Ended::Call(Call { function, thread, start, end, own, depth, error });
+        }
+        self.exit_below(thread, function, end, error)
+    }
+
+    /// The same for a call that is not the innermost, or not there.
+    #[cold]
+    fn exit_below(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
         let Some(at) = self.frames.iter().rposition(|f| f.function == function) else {
             return Ended::Orphan(Orphan { function, thread, end, error });
         };
@@ -116,8 +139,34 @@ impl Stack {
         })
     }
 
+    /// A call without calls inside, whose stream has lost nothing: the time it took is
+    /// inside the innermost open one. False, and nothing done, where that is not all.
+    #[inline]
+    pub fn leaf(&mut self, function: FunctionId, time: u64) -> bool {
+        if let Some(top) = self.frames.last_mut() {
+            if top.doubtful {
+                return false;
+            }
+            top.inside = top.inside.saturating_add(time);
+        }
+        self.last = Some((function, None));
+        true
+    }
+
+    /// Whether no call is open.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// A run of calls, with its depth and its error, which only the calls before tell.
+    pub fn fold(&mut self, fold: Fold) -> Fold {
+        self.add_inside(fold.first, fold.total);
+        let repeats = self.last.filter(|(before, _)| *before == fold.function);
+        Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), ..fold }
+    }
+
     /// Counts time of calls that are not on the stack as inside the innermost.
-    pub fn add_inside(&mut self, first: u64, time: u64) {
+    fn add_inside(&mut self, first: u64, time: u64) {
         if let Some(top) = self.frames.last_mut()
             && top.start <= first
         {

@@ -1,8 +1,9 @@
 //! What a walk has seen in all, and what it has not.
 
-use hetrace_ctf::read::StreamError;
+use hetrace_ctf::read::{Losses, StreamError};
 
-use crate::trace::{Thread, Trace};
+use super::commands::Command;
+use crate::trace::{Thread, Threads, Trace};
 
 /// Damages kept with their text; more are only counted.
 const KEPT_DAMAGES: usize = 16;
@@ -69,6 +70,14 @@ impl Summary {
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
     }
 
+    /// A command, whose event is of `time`.
+    pub(super) fn command(&mut self, command: &Command<'_>, time: u64) {
+        self.commands += 1;
+        self.untimed += u64::from(command.times.is_none());
+        let end = command.times.map_or(time, |t| t.end);
+        self.last = self.last.max(Some(end));
+    }
+
     pub(super) fn damage(&mut self, error: StreamError, whole_until: Option<u64>) {
         if self.damages.len() < KEPT_DAMAGES {
             self.damages.push(error);
@@ -79,12 +88,11 @@ impl Summary {
     }
 
     /// Adds what the streams themselves say.
-    pub(super) fn finish(&mut self, cursor: &crate::trace::Cursor<'_>) {
-        let streams = cursor.losses();
+    pub(super) fn finish(&mut self, streams: Losses, threads: &Threads) {
         self.lost_events = streams.events;
         self.lost_packets = streams.packets;
         self.damaged = streams.damaged;
-        self.threads = cursor.threads().all().to_vec();
+        self.threads = threads.all().to_vec();
     }
 
     /// Adds what the launcher has noted.

@@ -137,7 +137,7 @@ pub(crate) fn walk_part<V: Visitor>(
     }
     walker.finish(cursor.threads(), visitor)?;
     let mut summary = walker.summary;
-    summary.finish(&cursor);
+    summary.finish(cursor.losses(), cursor.threads());
     ControlFlow::Continue(summary)
 }
 
@@ -179,10 +179,7 @@ impl Walker {
             }
             Class::Command(fields) => {
                 let command = Command::read(fields, occurrence.names, event, time, at.who().pid);
-                self.summary.commands += 1;
-                self.summary.untimed += u64::from(command.times.is_none());
-                let end = command.times.map_or(time, |t| t.end);
-                self.summary.last = self.summary.last.max(Some(end));
+                self.summary.command(&command, time);
                 visitor.command(at, &command, event)
             }
             Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names, event) {
@@ -301,19 +298,11 @@ impl Walker {
     }
 
     fn fold(&mut self, occurrence: &Occurrence<'_, '_>, function: FunctionId, fields: &[usize; 4]) -> Fold {
-        let get = |&field: &usize| {
-            let scope = hetrace_ctf::class::Scope::EventFields;
-            let value = occurrence.event.get_at(scope, field);
-            value.and_then(hetrace_ctf::Scalar::as_u64).unwrap_or(0)
-        };
-        let [count, first, last, total] = [0, 1, 2, 3].map(|i| get(&fields[i]));
+        let [count, first, last, total] = fold_fields(&occurrence.event, fields);
         let thread = occurrence.thread;
-        let stack = self.stack(thread);
-        stack.add_inside(first, total);
-        let repeats = stack.last.filter(|(before, _)| *before == function);
-        let (error, depth) = (repeats.and_then(|(_, error)| error), stack.depth());
         self.summary.calls = self.summary.calls.saturating_add(count);
-        Fold { function, thread, count, first, last, total, depth, error }
+        let fold = Fold { function, thread, count, first, last, total, depth: 0, error: None };
+        self.stack(thread).fold(fold)
     }
 
     /// Gives up what is still open.
@@ -329,4 +318,10 @@ impl Walker {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `count`, `first`, `last` and `total` of a run.
+pub(super) fn fold_fields(event: &Event<'_, '_>, fields: &[usize; 4]) -> [u64; 4] {
+    let get = |field: usize| event.get_at(Scope::EventFields, field).and_then(Scalar::as_u64).unwrap_or(0);
+    fields.map(get)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hetrace_ctf::read::Event;
 
@@ -20,11 +19,12 @@ use super::query::{Choice, Query};
 use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
 use crate::collectives::Collectives;
 use crate::ranges::{Ranges, Step};
+use crate::spans::brief::{Brief, Ended, brief};
 use crate::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
 use crate::telemetry::Telemetry;
-use crate::trace::{Cursor, Exit, Thread, ThreadId, Threads, Trace};
+use crate::trace::{Exit, FunctionId, Thread, ThreadId, Trace};
 
 /// What to count apart.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,11 +65,12 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         let collector = new();
         !collector.in_ranges && !collector.in_collectives
     };
-    let walked = match alone && trace.streams_are_independent() {
-        true => by_stream(trace, &new),
-        false => part(new(), trace.cursor()),
+    let walked = if alone { sums(trace, &new) } else { Err(Ended::Unfit) };
+    let (mut collector, mut summary) = match walked {
+        Ok(walked) => walked,
+        Err(Ended::Stopped) => return Err(Stopped),
+        Err(Ended::Unfit) => walk_all(trace, new())?,
     };
-    let (mut collector, mut summary) = walked.ok_or(Stopped)?;
     summary.add_manifest(trace);
     collector.marked.finish();
     collector.collectives.finish();
@@ -82,71 +83,19 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     Ok(collector.sums(trace, &telemetry, &labels, query, &summary))
 }
 
-fn part<'t>(mut collector: Collector<'t>, cursor: Cursor<'_>) -> Option<(Collector<'t>, Summary)> {
-    match walk_part(cursor, &mut collector) {
-        ControlFlow::Continue(summary) => Some((collector, summary)),
-        ControlFlow::Break(Stopped) => None,
+/// Of calls with all that they were called with, in the order of time.
+fn walk_all<'t>(trace: &'t Trace, mut collector: Collector<'t>) -> Result<(Collector<'t>, Summary), Stopped> {
+    match walk_part(trace.cursor(), &mut collector) {
+        ControlFlow::Continue(summary) => Ok((collector, summary)),
+        ControlFlow::Break(stopped) => Err(stopped),
     }
 }
 
-fn by_stream<'t>(
-    trace: &'t Trace,
-    new: &(impl Fn() -> Collector<'t> + Sync),
-) -> Option<(Collector<'t>, Summary)> {
-    let streams = trace.ctf().stream_count();
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = AtomicUsize::new(0);
-    // Each takes the next stream that nobody has, until there is none.
-    let work = || {
-        let mut sums = Sums { collector: new(), summary: Summary::default(), threads: Threads::default() };
-        loop {
-            let stream = next.fetch_add(1, Ordering::Relaxed);
-            if stream >= streams {
-                return Some(sums);
-            }
-            sums.add(part(new(), trace.cursor_of(stream))?);
-        }
-    };
-    let mut all = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..processors.min(streams)).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        for helper in helpers {
-            match helper.join() {
-                Ok(sums) => match (&mut all, sums) {
-                    (Some(all), Some(sums)) => all.add((sums.collector, sums.summary)),
-                    _ => all = None,
-                },
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        all
-    })?;
-    // Who was faster must not show.
-    all.summary.damages.sort_by_key(ToString::to_string);
-    Some((all.collector, all.summary))
-}
-
-/// Sums of several parts of a trace.
-struct Sums<'t> {
-    collector: Collector<'t>,
-    summary: Summary,
-    threads: Threads,
-}
-
-impl<'t> Sums<'t> {
-    fn add(&mut self, (collector, summary): (Collector<'t>, Summary)) {
-        let threads = &mut self.threads;
-        let here = |thread: &Thread| threads.number(thread.pid, thread.tid);
-        self.collector.host.merge(&collector.host, &summary.threads, here);
-        self.collector.devices.merge(&collector.devices);
-        self.collector.energy.merge(&collector.energy);
-        self.collector.makers.merge(collector.makers);
-        for (function, calls) in collector.unknown {
-            *self.collector.unknown.entry(function).or_default() += calls;
-        }
-        self.summary.merge(summary);
-        self.summary.threads = self.threads.all().to_vec();
-    }
+/// Of calls alone.
+fn sums<'t>(trace: &'t Trace, new: &(impl Fn() -> Collector<'t> + Sync)) -> Result<(Collector<'t>, Summary), Ended> {
+    let mut collector = new();
+    let summary = brief(trace, trace.ctf().streams(), &mut collector)?;
+    Ok((collector, summary))
 }
 
 struct Collector<'t> {
@@ -165,6 +114,8 @@ struct Collector<'t> {
     query: &'t Query<'t>,
     /// The slice that was asked for last, and its place.
     slice: (Slice, usize),
+    /// The same of the thread of a brief walk, and whether its calls are wanted.
+    current: (usize, bool),
     /// Events until the next question whether to go on.
     left: u32,
     /// Calls of functions without a model, by API and name.
@@ -184,6 +135,7 @@ impl<'t> Collector<'t> {
         let all: Slice = (ThreadId(u32::MAX), None);
         Self {
             slice: (all, host.slice(all)),
+            current: (0, true),
             host,
             devices: Devices::new(&labels.commands),
             meters,
@@ -328,7 +280,61 @@ impl Visitor for Collector<'_> {
     }
 }
 
+impl Brief for Collector<'_> {
+    fn thread(&mut self, id: ThreadId, thread: &Thread) {
+        let wanted = self.choice.has_thread(thread.pid, thread.tid);
+        self.current = (Collector::slice(self, id), wanted);
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call) {
+        if self.wants(call.function, call.start) {
+            self.host.call(self.current.0, call);
+        }
+    }
+
+    fn fold(&mut self, fold: &Fold) {
+        if self.wants(fold.function, fold.first) {
+            self.host.fold(self.current.0, fold);
+        }
+    }
+
+    fn unfinished(&mut self, call: &Unfinished) {
+        if self.wants(call.function, call.start) {
+            self.host.unfinished(self.current.0, call);
+        }
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>) {
+        self.energy.command(self.meters, command);
+        if !self.choice.any || self.choice.has_command(command, at.time) {
+            self.devices.command(command, None);
+        }
+    }
+
+    fn unknown(&mut self, api: &str, function: &str) {
+        *self.unknown.entry((api.to_owned(), function.to_owned())).or_default() += 1;
+    }
+
+    fn other(&mut self, event: &Event<'_, '_>) {
+        if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
+            self.host.error_text(api, code, text);
+        }
+    }
+
+    fn watch(&mut self, events: u64) -> ControlFlow<()> {
+        self.query.watch.map_or(ControlFlow::Continue(()), |watch| watch(events))
+    }
+}
+
 impl Collector<'_> {
+    /// Whether a call of the current thread is wanted.
+    #[inline]
+    fn wants(&self, function: FunctionId, begin: u64) -> bool {
+        !self.choice.any
+            || self.current.1 && self.choice.has_function(function) && self.choice.has_time(begin)
+    }
+
     fn sums(
         &self,
         trace: &Trace,

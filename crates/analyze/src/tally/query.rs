@@ -126,19 +126,27 @@ impl Choice {
         }
     }
 
-    fn has_time(&self, begin: u64) -> bool {
+    /// Whether what begins then is wanted.
+    #[inline]
+    pub fn has_time(&self, begin: u64) -> bool {
         begin >= self.from && (begin < self.to || self.to == u64::MAX)
     }
 
-    fn has_thread(&self, pid: i64, tid: i64) -> bool {
+    /// Whether what a thread does is wanted.
+    pub fn has_thread(&self, pid: i64, tid: i64) -> bool {
         (self.pids.is_empty() || self.pids.contains(&pid))
             && (self.tids.is_empty() || self.tids.contains(&tid))
     }
 
+    /// Whether calls of a function are wanted.
+    #[inline]
+    pub fn has_function(&self, function: FunctionId) -> bool {
+        self.functions.is_empty() || self.functions.get(function.index()) == Some(&true)
+    }
+
     /// Whether a call is wanted.
     pub fn has_call(&self, function: FunctionId, who: &Thread, begin: u64) -> bool {
-        let function = self.functions.is_empty() || self.functions.get(function.index()) == Some(&true);
-        function && self.has_thread(who.pid, who.tid) && self.has_time(begin)
+        self.has_function(function) && self.has_thread(who.pid, who.tid) && self.has_time(begin)
     }
 
     /// Whether a command is wanted, of whatever name; `time` is that of its event.

@@ -6,11 +6,13 @@ mod functions;
 mod manifest;
 mod names;
 mod open;
+mod source;
 mod threads;
 
 use hetrace_model::Model;
 
 pub(crate) use class::Part;
+pub(crate) use source::{Identity, Source};
 pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
@@ -125,6 +127,6 @@ impl Trace {
     /// each stream is of one thread at a time, and threads call one API only.
     pub fn streams_are_independent(&self) -> bool {
         let streams = &self.ctf.class().streams;
-        self.functions.apis().len() <= 1 && streams.iter().all(cursor::is_by_thread)
+        self.functions.apis().len() <= 1 && streams.iter().all(source::is_by_thread)
     }
 }

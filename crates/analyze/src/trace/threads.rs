@@ -28,6 +28,8 @@ pub struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Threads {
     all: Vec<Thread>,
+    /// When each got its name; later names count, in whatever order streams are read.
+    named: Vec<u64>,
     by_ids: HashMap<(i64, i64), ThreadId>,
 }
 
@@ -39,16 +41,46 @@ impl Threads {
         if id == next {
             let name = String::new();
             self.all.push(Thread { pid, tid, name });
+            self.named.push(0);
         }
         id
     }
 
-    pub(crate) fn rename(&mut self, id: ThreadId, name: &str) {
+    /// From `time` on, a thread has this name.
+    pub(crate) fn rename(&mut self, id: ThreadId, name: &str, time: u64) {
+        if let (Some(thread), Some(named)) = (self.all.get_mut(id.index()), self.named.get_mut(id.index()))
+            && time >= *named
+            && !name.is_empty()
+        {
+            *named = time;
+            if thread.name != name {
+                thread.name = name.to_owned();
+            }
+        }
+    }
+
+    /// Names a thread that has no name yet.
+    pub(crate) fn name_anew(&mut self, id: ThreadId, name: &str) {
         if let Some(thread) = self.all.get_mut(id.index())
-            && thread.name != name
+            && thread.name.is_empty()
         {
             thread.name = name.to_owned();
         }
+    }
+
+    /// Takes the threads of a later part of the trace in; gives the number of each here.
+    pub(crate) fn take(&mut self, later: &Threads) -> Vec<ThreadId> {
+        let all = later.all.iter().zip(&later.named);
+        let take = |(thread, named): (&Thread, &u64)| {
+            let id = self.number(thread.pid, thread.tid);
+            if *named > 0 {
+                self.rename(id, &thread.name, *named);
+            } else {
+                self.name_anew(id, &thread.name);
+            }
+            id
+        };
+        all.map(take).collect()
     }
 
     /// The thread of a number.

@@ -5,7 +5,8 @@
 //! a [`Merge`] over all of them in the order of time. Finding the end of an
 //! event needs only its lengths and tags; fields are decoded when asked for. Most
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
-//! Compressed files are decompressed on the way (`frames.rs`).
+//! Compressed files are decompressed on the way (`frames.rs`). Who wants only few fields
+//! of many events scans them (`scan.rs`).
 
 mod clock;
 mod compile;
@@ -20,6 +21,7 @@ mod parts;
 mod plan;
 mod quick;
 mod resolve;
+mod scan;
 mod scopes;
 mod source;
 mod steps;
@@ -39,6 +41,7 @@ pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
 pub use merge::Merge;
 pub use packet::PacketInfo;
+pub use scan::{Glimpse, Next, Pause, Scanner, Want};
 pub use stream::{Losses, StreamReader};
 pub use trace::Trace;
 pub use visit::{FieldRef, FieldVisitor};

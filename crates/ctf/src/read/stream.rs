@@ -176,6 +176,21 @@ impl<'t> StreamReader<'t> {
         Some(())
     }
 
+    /// Where in the window the next event starts and the content ends, in bytes, if the
+    /// packet is of this stream class.
+    pub(super) fn scannable(&self, stream: usize) -> Option<(usize, usize)> {
+        let packet = self.packet.as_ref().filter(|packet| packet.stream == stream)?;
+        // What does not end at a byte, or in the file, is for the long way.
+        let whole = packet.end.is_multiple_of(8) && self.pos.is_multiple_of(8);
+        let at = usize::try_from(self.pos / 8).ok()?;
+        whole.then_some((at, self.end))
+    }
+
+    /// The next event starts at this byte of the packet.
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.pos = at as u64 * 8;
+    }
+
     /// Each turn of the loop consumes a packet or returns.
     fn advance_slowly(&mut self) -> Option<Result<(), StreamError>> {
         loop {

@@ -1,0 +1,103 @@
+//! What is kept of an event until its turn comes.
+
+use super::super::calls::{Fold, Why};
+use crate::trace::{FunctionId, ThreadId};
+
+/// An entry, an exit, or both of a call with nothing between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digest {
+    pub time: u64,
+    /// What [`Kind`] says.
+    pub word: u32,
+    /// Function and kind.
+    what: u32,
+}
+
+/// The kinds of digests, and what their words are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call: how long it took.
+    Leaf,
+    /// An entry: nothing.
+    Entry,
+    /// The exit of a call that went well: nothing.
+    Exit,
+    /// The exit of one that failed: the code.
+    Failed,
+    /// Something rare: the number of a [`Special`].
+    Special,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Leaf,
+    Kind::Entry,
+    Kind::Exit,
+    Kind::Failed,
+    Kind::Special,
+    Kind::Special,
+    Kind::Special,
+    Kind::Special,
+];
+const KIND_BITS: u32 = 3;
+
+/// The greatest number of a function that fits.
+pub(super) const MOST_FUNCTIONS: usize = 1 << (u32::BITS - KIND_BITS);
+
+impl Digest {
+    #[inline]
+    pub fn new(kind: Kind, function: u32, time: u64, word: u32) -> Self {
+        Self { time, word, what: function << KIND_BITS | kind as u32 }
+    }
+
+    #[inline]
+    pub fn kind(self) -> Kind {
+        KINDS[(self.what % KINDS.len() as u32) as usize]
+    }
+
+    #[inline]
+    pub fn function(self) -> FunctionId {
+        FunctionId(self.what >> KIND_BITS)
+    }
+
+    /// Whether it is the entry of a function.
+    #[inline]
+    pub fn enters(self, function: u32) -> bool {
+        self.what == function << KIND_BITS | Kind::Entry as u32
+    }
+
+    /// When it is over.
+    #[inline]
+    pub fn end(self) -> u64 {
+        if self.kind() == Kind::Leaf { self.time.saturating_add(self.word.into()) } else { self.time }
+    }
+
+    /// The entry and the exit of a call.
+    pub fn split(self) -> (Digest, Digest) {
+        let function = self.what >> KIND_BITS;
+        let entry = Self::new(Kind::Entry, function, self.time, 0);
+        (entry, Self::new(Kind::Exit, function, self.end(), 0))
+    }
+}
+
+/// What does not fit a digest.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Special {
+    /// A run of equal calls; its depth and its error are not known yet.
+    Fold(Fold),
+    /// An entry in a packet that lost events.
+    Doubtful(FunctionId),
+    /// An exit with a code of more than 32 bits.
+    Failed(FunctionId, i64),
+    /// The stream's open calls will have no end.
+    GiveUp(Why),
+    /// Exits of the stream's open calls may be lost.
+    Doubt,
+}
+
+/// Digests of one thread, one after the other in a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub thread: ThreadId,
+    /// The position of the first.
+    pub start: usize,
+}

@@ -1,0 +1,299 @@
+//! A stream on its way into digests.
+
+use std::collections::VecDeque;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::Scope;
+use hetrace_ctf::read::{Glimpse, Next, Pause, StreamError, StreamReader};
+
+use super::super::calls::{Fold, Why};
+use super::super::commands::Command;
+use super::super::summary::Summary;
+use super::super::walk::{At, fold_fields};
+use super::Brief;
+use super::digest::{Digest, Kind, Run, Special};
+use super::table::{RowKind, Table};
+use crate::trace::{Class, Source, ThreadId, Threads, Trace};
+
+/// A stream, and its digests that were not needed yet.
+#[derive(Debug)]
+pub(super) struct Feed<'t> {
+    source: Source<'t>,
+    /// Digests; those before `head` are done with.
+    pub digests: Vec<Digest>,
+    pub head: usize,
+    /// Whose they are.
+    pub runs: VecDeque<Run>,
+    /// In the order of their numbers, from `first_special` on.
+    specials: VecDeque<Special>,
+    first_special: u32,
+    /// Time of the last event read.
+    pub last: u64,
+    pub ended: bool,
+    /// Packet and thread of the last event.
+    before: Option<(u32, ThreadId)>,
+}
+
+/// What all feeds of a walk share.
+pub(super) struct Shared<'t, 'b, B> {
+    pub trace: &'t Trace,
+    pub tables: &'b [Table<'t>],
+    pub threads: Threads,
+    pub summary: Summary,
+    pub sink: &'b mut B,
+    /// Events at this time or later are somebody else's.
+    pub until: u64,
+}
+
+/// A stream's time went back: nothing here holds then.
+#[derive(Debug)]
+pub(super) struct StepsBack;
+
+impl<'t> Feed<'t> {
+    pub fn new(reader: StreamReader<'t>) -> Self {
+        Self {
+            source: Source::new(reader),
+            digests: Vec::new(),
+            head: 0,
+            runs: VecDeque::new(),
+            specials: VecDeque::new(),
+            first_special: 0,
+            last: 0,
+            ended: false,
+            before: None,
+        }
+    }
+
+    /// What the stream says it has lost.
+    pub fn losses(&self) -> hetrace_ctf::read::Losses {
+        self.source.reader.losses()
+    }
+
+    /// Reads until there are `room` digests, or the stream ends.
+    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+        self.compact();
+        while !self.ended && self.digests.len() < room {
+            if self.scan(room, to) != Pause::Enough {
+                self.whole(to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what is done with.
+    fn compact(&mut self) {
+        if self.head == 0 || self.head * 2 < self.digests.len() {
+            return;
+        }
+        self.digests.drain(..self.head);
+        self.runs.iter_mut().for_each(|run| run.start = run.start.saturating_sub(self.head));
+        self.head = 0;
+        // The last run goes on, however little of it is left.
+        while self.runs.get(1).is_some_and(|next| next.start == 0) {
+            self.runs.pop_front();
+        }
+        let numbers = self.digests.iter().filter(|d| d.kind() == Kind::Special).map(|d| d.word);
+        let next = self.first_special.wrapping_add(self.specials.len() as u32);
+        let first = if self.specials.is_empty() { next } else { numbers.min().unwrap_or(next) };
+        self.specials.drain(..(first.wrapping_sub(self.first_special)) as usize);
+        self.first_special = first;
+    }
+
+    /// The position of the first digest that is not before `safe`.
+    pub fn until(&self, safe: Option<u64>) -> usize {
+        let rest = self.digests.get(self.head..).unwrap_or_default();
+        self.head + safe.map_or(rest.len(), |safe| rest.partition_point(|digest| digest.time < safe))
+    }
+
+    pub fn special(&self, number: u32) -> Option<&Special> {
+        self.specials.get(number.wrapping_sub(self.first_special) as usize)
+    }
+
+    /// The thread of the last digest.
+    fn run(&mut self, thread: ThreadId) {
+        if self.runs.back().is_none_or(|run| run.thread != thread) {
+            self.runs.push_back(Run { thread, start: self.digests.len() });
+        }
+    }
+
+    fn push_special(&mut self, time: u64, special: Special) {
+        let number = self.first_special.wrapping_add(self.specials.len() as u32);
+        self.specials.push_back(special);
+        self.digests.push(Digest::new(Kind::Special, 0, time, number));
+    }
+
+    /// Goes over what needs no looking at.
+    #[inline]
+    fn scan<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Pause {
+        let source = &mut self.source;
+        // Entries of a packet with losses are special, and times of other clocks are reckoned.
+        let Some(table) = to.tables.get(source.position).filter(|_| !source.lossy && source.clock.is_none())
+        else {
+            return Pause::Whole;
+        };
+        let Some(scanner) = &table.scanner else { return Pause::Whole };
+        let (Some((pid, tid)), Some(run)) = (source.ids, self.runs.back()) else { return Pause::Whole };
+        let ids = if source.owns_packets() { [0, 0] } else { [pid, tid] };
+        let (start, digests) = (run.start, &mut self.digests);
+        let (mut events, mut last, mut is_entry) = (0u64, self.last, false);
+        if let Some(digest) = digests.get(start..).and_then(<[_]>::last) {
+            is_entry = digest.kind() == Kind::Entry;
+        }
+        // What has been taken already is no more to be changed.
+        is_entry &= digests.len() > self.head;
+        let pause = source.reader.scan(scanner, to.until, |glimpse: Glimpse| {
+            if glimpse.context != ids {
+                return Next::Leave;
+            }
+            let Some(row) = table.rows.get(glimpse.class_index as usize) else { return Next::Leave };
+            let time = glimpse.timestamp;
+            let failed = match row.kind {
+                RowKind::Entry => {
+                    digests.push(Digest::new(Kind::Entry, row.function, time, 0));
+                    (last, is_entry) = (time, true);
+                    events += 1;
+                    return if digests.len() >= room { Next::Enough } else { Next::Go };
+                }
+                RowKind::ExitZero => glimpse.field != 0,
+                RowKind::ExitNonZero => glimpse.field == 0,
+                RowKind::Exit => false,
+                RowKind::Whole => return Next::Leave,
+            };
+            if failed {
+                let Ok(code) = i32::try_from(glimpse.field) else { return Next::Leave };
+                digests.push(Digest::new(Kind::Failed, row.function, time, code as u32));
+            } else {
+                match digests.last_mut() {
+                    Some(entry) if is_entry && entry.enters(row.function) => {
+                        match u32::try_from(time - entry.time) {
+                            Ok(took) => *entry = Digest::new(Kind::Leaf, row.function, entry.time, took),
+                            Err(_) => digests.push(Digest::new(Kind::Exit, row.function, time, 0)),
+                        }
+                    }
+                    _ => digests.push(Digest::new(Kind::Exit, row.function, time, 0)),
+                }
+            }
+            (last, is_entry) = (time, false);
+            events += 1;
+            if digests.len() >= room { Next::Enough } else { Next::Go }
+        });
+        self.last = last;
+        if events > 0 {
+            source.last = Some(last);
+            to.summary.events += events;
+        }
+        match pause {
+            // Its time may be another's: it is looked at whole.
+            Pause::Until => Pause::Whole,
+            pause => pause,
+        }
+    }
+
+    /// Takes one event with all that it has.
+    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+        let time = match self.source.advance() {
+            None => {
+                self.ended = true;
+                return Ok(());
+            }
+            Some(Err(error)) => {
+                let cut = matches!(error, StreamError::Truncated { .. });
+                to.summary.damage(error, self.source.last.filter(|_| cut));
+                return Ok(());
+            }
+            Some(Ok(time)) => time,
+        };
+        if time >= to.until {
+            self.ended = true;
+            return Ok(());
+        }
+        if time < self.last {
+            return Err(StepsBack);
+        }
+        self.last = time;
+        if self.source.enter(to.trace, &mut to.threads).is_none() {
+            return Ok(());
+        }
+        to.summary.see(time);
+        let (thread, packet) = (self.source.thread, self.source.packets);
+        if self.before != Some((packet, thread)) {
+            self.enter_packet(time);
+        }
+        self.run(thread);
+        self.event(time, to);
+        Ok(())
+    }
+
+    fn enter_packet(&mut self, time: u64) {
+        let source = &mut self.source;
+        let (packet, thread) = (source.packets, source.thread);
+        let after_gap = std::mem::take(&mut source.after_gap);
+        let (owned, lossy) = (source.owns_packets(), source.lossy);
+        let before = self.before.replace((packet, thread));
+        let (packet_before, thread_before) = before.unwrap_or((packet, thread));
+        let why = if thread_before != thread {
+            (packet_before != packet).then_some(Why::ThreadEnded)
+        } else {
+            after_gap.then_some(Why::ExitLost)
+        };
+        if !owned {
+            return;
+        }
+        if let Some(why) = why {
+            self.run(thread_before);
+            self.push_special(time, Special::GiveUp(why));
+        }
+        if lossy {
+            self.run(thread);
+            self.push_special(time, Special::Doubt);
+        }
+    }
+
+    fn event<B: Brief>(&mut self, time: u64, to: &mut Shared<'t, '_, B>) {
+        let source = &self.source;
+        let Some(event) = source.reader.current() else { return };
+        let class = source.classes.get(event.class_index()).unwrap_or(&Class::Other);
+        let thread = source.thread;
+        let lossy = source.lossy;
+        let entry = |special: Special| (Kind::Special, 0, 0, Some(special));
+        let (kind, function, word, special) = match class {
+            Class::Entry(function) if lossy => entry(Special::Doubtful(*function)),
+            Class::Entry(function) => (Kind::Entry, function.0, 0, None),
+            Class::Exit(function, verdict) => match verdict.error(&event) {
+                None => (Kind::Exit, function.0, 0, None),
+                Some(code) => match i32::try_from(code) {
+                    Ok(code) => (Kind::Failed, function.0, code as u32, None),
+                    Err(_) => entry(Special::Failed(*function, code)),
+                },
+            },
+            Class::Fold(function, fields) => {
+                let [count, first, last, total] = fold_fields(&event, fields);
+                let function = *function;
+                let fold = Fold { function, thread, count, first, last, total, depth: 0, error: None };
+                to.summary.calls = to.summary.calls.saturating_add(count);
+                entry(Special::Fold(fold))
+            }
+            Class::Command(fields) => {
+                let at = At { time, thread, threads: &to.threads };
+                let command = Command::read(fields, to.trace.names(), &event, time, at.who().pid);
+                to.summary.command(&command, time);
+                to.sink.command(at, &command);
+                return;
+            }
+            Class::Unknown(api, name) => {
+                let api = to.trace.functions().apis().get(*api).map_or("", String::as_str);
+                let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
+                to.sink.unknown(api, name.unwrap_or(""));
+                return;
+            }
+            Class::Definition(_) | Class::Other => {
+                to.sink.other(&event);
+                return;
+            }
+        };
+        match special {
+            Some(special) => self.push_special(time, special),
+            None => self.digests.push(Digest::new(kind, function, time, word)),
+        }
+    }
+}

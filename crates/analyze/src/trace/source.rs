@@ -1,0 +1,177 @@
+//! One stream, and what of its packets an event needs: its thread, its kind, its losses.
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::{Scope, StreamClass};
+use hetrace_ctf::read::{StreamError, StreamReader};
+
+use super::Trace;
+use super::class::Class;
+use super::threads::{ThreadId, Threads};
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Source<'t> {
+    pub reader: StreamReader<'t>,
+    /// Where the packet of the last event starts.
+    pub packet: Option<u64>,
+    pub packets: u32,
+    pub classes: &'t [Class],
+    /// The position of the stream class.
+    pub position: usize,
+    pub identity: Identity,
+    pub thread: ThreadId,
+    /// Process and thread of `thread`.
+    pub ids: Option<(i64, i64)>,
+    /// None if ticks are nanoseconds.
+    pub clock: Option<&'t hetrace_ctf::class::ClockClass>,
+    /// Time of the last event.
+    pub last: Option<u64>,
+    pub started: bool,
+    pub broken: bool,
+    pub after_gap: bool,
+    pub lossy: bool,
+}
+
+/// Where a stream says which thread an event is of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Identity {
+    /// In the packet: hetrace.
+    #[default]
+    Packet,
+    /// In each event: LTTng.
+    Event { pid: Option<usize>, tid: usize, name: Option<usize> },
+}
+
+/// Whether the packets of a stream class are of one thread each.
+pub(super) fn is_by_thread(class: &StreamClass) -> bool {
+    matches!(Identity::of(class), Identity::Packet)
+}
+
+impl Identity {
+    pub fn of(class: &StreamClass) -> Self {
+        let field = |name| class.event_context.as_ref().and_then(|c| c.index(name));
+        match field("vtid").or_else(|| field("tid")) {
+            Some(tid) => {
+                Self::Event { pid: field("vpid").or_else(|| field("pid")), tid, name: field("procname") }
+            }
+            None => Self::Packet,
+        }
+    }
+}
+
+impl<'t> Source<'t> {
+    pub fn new(reader: StreamReader<'t>) -> Self {
+        Self {
+            reader,
+            packet: None,
+            packets: 0,
+            classes: &[],
+            position: usize::MAX,
+            identity: Identity::Packet,
+            thread: ThreadId(0),
+            ids: None,
+            clock: None,
+            last: None,
+            started: false,
+            broken: false,
+            after_gap: false,
+            lossy: false,
+        }
+    }
+
+    /// Whether a packet is of one thread.
+    pub fn owns_packets(&self) -> bool {
+        matches!(self.identity, Identity::Packet)
+    }
+
+    /// Goes to the next event; gives its time.
+    #[inline]
+    pub fn advance(&mut self) -> Option<Result<u64, StreamError>> {
+        match self.reader.next_event()? {
+            Ok(event) => {
+                let ticks = event.timestamp().unwrap_or(0);
+                if !self.started {
+                    self.started = true;
+                    self.clock = event.clock().filter(|c| c.frequency != 1_000_000_000);
+                }
+                let time = self.ns(ticks);
+                self.last = Some(time);
+                Some(Ok(time))
+            }
+            Err(error) => {
+                self.broken = true;
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Ticks in nanoseconds.
+    #[inline]
+    pub fn ns(&self, ticks: u64) -> u64 {
+        match self.clock {
+            None => ticks,
+            Some(clock) => {
+                let ns = u128::from(ticks) * 1_000_000_000 / u128::from(clock.frequency.max(1));
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// Looks at the head of the packet if the event is the first in it; gives
+    /// the event's time.
+    #[inline]
+    pub fn enter(&mut self, trace: &'t Trace, threads: &mut Threads) -> Option<u64> {
+        let info = self.reader.packet()?;
+        if self.packet != Some(info.offset) {
+            self.packet = Some(info.offset);
+            self.packets = self.packets.saturating_add(1);
+            self.lossy = info.discarded_before > 0;
+            self.after_gap = info.missing_before > 0 || std::mem::take(&mut self.broken);
+            self.enter_packet(trace, threads);
+        }
+        let event = self.reader.current()?;
+        let time = self.ns(event.timestamp().unwrap_or(0));
+        if let Identity::Event { pid, tid, name } = self.identity {
+            let get = |field| event.get_at(Scope::StreamEventContext, field);
+            let number = |field| get(field).and_then(Scalar::as_i64);
+            let ids = (pid.and_then(number).unwrap_or(0), number(tid).unwrap_or(0));
+            if self.ids != Some(ids) {
+                self.ids = Some(ids);
+                self.thread = threads.number(ids.0, ids.1);
+                if let Some(name) = name.and_then(get).and_then(Scalar::as_str) {
+                    threads.rename(self.thread, name, time);
+                }
+            }
+        }
+        Some(time)
+    }
+
+    #[cold]
+    fn enter_packet(&mut self, trace: &'t Trace, threads: &mut Threads) {
+        let Some(event) = self.reader.current() else {
+            return;
+        };
+        let time = self.ns(event.timestamp().unwrap_or(0));
+        let class = event.stream_class();
+        let streams = &trace.ctf.class().streams;
+        let position = streams.iter().position(|s| std::ptr::eq(s, class));
+        self.position = position.unwrap_or(usize::MAX);
+        self.classes = trace.classes.of_stream(self.position);
+        self.identity = Identity::of(class);
+        if matches!(self.identity, Identity::Packet) {
+            let get = |name| event.get_in(Scope::PacketContext, name);
+            let number = |name| get(name).and_then(Scalar::as_i64).unwrap_or(0);
+            let ids = (number("vpid"), number("vtid"));
+            self.ids = Some(ids);
+            self.thread = threads.number(ids.0, ids.1);
+            let name = get("procname").and_then(Scalar::as_str).unwrap_or("");
+            // A stream of commands has the name of the process, not of a thread.
+            let calls = self.classes.iter().any(|c| matches!(c, Class::Entry(_)));
+            if calls {
+                threads.rename(self.thread, name, time);
+            } else {
+                threads.name_anew(self.thread, name);
+            }
+        }
+    }
+}
