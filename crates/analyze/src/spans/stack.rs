@@ -25,6 +25,8 @@ pub(super) struct Stack {
     frames: Vec<Frame>,
     /// For a run of equal calls: the last call that ended.
     last: Option<(FunctionId, Option<i64>)>,
+    /// Time in calls that were in none, since it was taken last.
+    outside: u64,
 }
 
 /// What an exit turns out to be.
@@ -99,8 +101,9 @@ impl Stack {
             let duration = end.saturating_sub(top.start);
             let (start, own, depth) = (top.start, duration.saturating_sub(top.inside), top.depth);
             self.frames.pop();
-            if let Some(outer) = self.frames.last_mut() {
-                outer.inside = outer.inside.saturating_add(duration);
+            match self.frames.last_mut() {
+                Some(outer) => outer.inside = outer.inside.saturating_add(duration),
+                None => self.outside = self.outside.saturating_add(duration),
             }
             return Ended::Call(Call { function, thread, start, end, own, depth, error });
         }
@@ -123,10 +126,11 @@ impl Stack {
             frame.inside = frame.inside.saturating_add(time);
         }
         let duration = end.saturating_sub(frame.start);
-        if !frame.counted
-            && let Some(outer) = at.checked_sub(1).and_then(|i| self.frames.get_mut(i))
-        {
-            outer.inside = outer.inside.saturating_add(duration);
+        if !frame.counted {
+            match at.checked_sub(1).and_then(|i| self.frames.get_mut(i)) {
+                Some(outer) => outer.inside = outer.inside.saturating_add(duration),
+                None => self.outside = self.outside.saturating_add(duration),
+            }
         }
         Ended::Call(Call {
             function,
@@ -148,14 +152,49 @@ impl Stack {
                 return false;
             }
             top.inside = top.inside.saturating_add(time);
+        } else {
+            self.outside = self.outside.saturating_add(time);
         }
         self.last = Some((function, None));
         true
     }
 
+    /// Whether a call of this stream is open.
+    pub fn has_open(&self, stream: u32) -> bool {
+        self.frames.iter().any(|frame| frame.stream == stream)
+    }
+
     /// Whether no call is open.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
+    }
+
+    /// Whether a call has ended.
+    pub fn has_last(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Time in calls that were in none, since this was asked last.
+    pub fn take_outside(&mut self) -> u64 {
+        std::mem::take(&mut self.outside)
+    }
+
+    /// What a later part of the thread has added on top of the calls that are open here.
+    pub fn append(&mut self, mut later: Stack) {
+        let outside = later.take_outside();
+        self.enclose(outside);
+        let depth = self.depth();
+        later.frames.iter_mut().for_each(|frame| frame.depth = frame.depth.saturating_add(depth));
+        self.frames.append(&mut later.frames);
+        self.last = later.last.or(self.last);
+    }
+
+    /// Time in calls of which all that is known is that they are inside the innermost here.
+    pub fn enclose(&mut self, time: u64) {
+        match self.frames.last_mut() {
+            Some(top) => top.inside = top.inside.saturating_add(time),
+            None => self.outside = self.outside.saturating_add(time),
+        }
     }
 
     /// A run of calls, with its depth and its error, which only the calls before tell.
@@ -167,10 +206,10 @@ impl Stack {
 
     /// Counts time of calls that are not on the stack as inside the innermost.
     fn add_inside(&mut self, first: u64, time: u64) {
-        if let Some(top) = self.frames.last_mut()
-            && top.start <= first
-        {
-            top.inside = top.inside.saturating_add(time);
+        match self.frames.last_mut() {
+            Some(top) if top.start <= first => top.inside = top.inside.saturating_add(time),
+            Some(_) => {}
+            None => self.outside = self.outside.saturating_add(time),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::labels::Labels;
 use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
-use super::query::{Choice, Query};
+use super::query::{Choice, Query, Reading};
 use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
 use crate::collectives::Collectives;
 use crate::ranges::{Ranges, Step};
@@ -65,12 +65,18 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         let collector = new();
         !collector.in_ranges && !collector.in_collectives
     };
-    let walked = if alone { sums(trace, &new) } else { Err(Ended::Unfit) };
+    let walked = match query.reading {
+        Reading::Fastest if alone => brief(trace, None, &new),
+        Reading::Slices(number) if alone => brief(trace, Some(number), &new),
+        _ => Err(Ended::Unfit),
+    };
     let (mut collector, mut summary) = match walked {
         Ok(walked) => walked,
         Err(Ended::Stopped) => return Err(Stopped),
         Err(Ended::Unfit) => walk_all(trace, new())?,
     };
+    // Who was faster must not show.
+    summary.damages.sort_by_key(ToString::to_string);
     summary.add_manifest(trace);
     collector.marked.finish();
     collector.collectives.finish();
@@ -89,13 +95,6 @@ fn walk_all<'t>(trace: &'t Trace, mut collector: Collector<'t>) -> Result<(Colle
         ControlFlow::Continue(summary) => Ok((collector, summary)),
         ControlFlow::Break(stopped) => Err(stopped),
     }
-}
-
-/// Of calls alone.
-fn sums<'t>(trace: &'t Trace, new: &(impl Fn() -> Collector<'t> + Sync)) -> Result<(Collector<'t>, Summary), Ended> {
-    let mut collector = new();
-    let summary = brief(trace, trace.ctf().streams(), &mut collector)?;
-    Ok((collector, summary))
 }
 
 struct Collector<'t> {
@@ -319,6 +318,16 @@ impl Brief for Collector<'_> {
     fn other(&mut self, event: &Event<'_, '_>) {
         if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
             self.host.error_text(api, code, text);
+        }
+    }
+
+    fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId) {
+        self.host.merge(&other.host, there, here);
+        self.devices.merge(&other.devices);
+        self.energy.merge(&other.energy);
+        self.makers.merge(other.makers);
+        for (function, calls) in other.unknown {
+            *self.unknown.entry(function).or_default() += calls;
         }
     }
 

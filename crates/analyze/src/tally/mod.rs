@@ -37,7 +37,7 @@ pub use collect::{Options, Stopped, aggregate, tally};
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use order::Sort;
-pub use query::{Query, Watch};
+pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,

@@ -14,6 +14,18 @@ use crate::trace::{FunctionId, Item, Thread, Trace};
 /// called from several threads.
 pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
+/// How a trace is read for a tally. The result is always the same; the time is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// As it goes fastest, on all processors.
+    #[default]
+    Fastest,
+    /// So many slices of time at once, if the trace can be cut.
+    Slices(usize),
+    /// Every event with all that it has, in the order of time.
+    InOrder,
+}
+
 /// What of a trace is counted, and how rows are told apart.
 #[derive(Clone, Default)]
 pub struct Query<'w> {
@@ -31,6 +43,8 @@ pub struct Query<'w> {
     pub from: Option<u64>,
     /// Only what begins before, ns after the first event.
     pub to: Option<u64>,
+    /// How it is read.
+    pub reading: Reading,
     /// Who wants to know how far it is.
     pub watch: Option<Watch<'w>>,
 }

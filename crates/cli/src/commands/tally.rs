@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hetrace_analyze::tally::{Aggregate, By, Form, Options, Query, TextOptions, aggregate, is_aggregate};
+use hetrace_analyze::tally::{Aggregate, By, Form, Options, Query, Reading, TextOptions, aggregate, is_aggregate};
 use hetrace_analyze::trace::Trace;
 
 use super::watch::Watch;
@@ -25,6 +25,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         tids: args.tid.clone(),
         from: args.from,
         to: args.to,
+        reading: Reading::Fastest,
         watch: Some(&seen),
     };
     let mut all: Option<Aggregate> = None;

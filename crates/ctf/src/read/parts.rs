@@ -1,5 +1,6 @@
 //! Parts of a data stream file, for several threads.
 
+use super::packet::PacketInfo;
 use super::plan::{Kind, Node};
 use super::stream::StreamReader;
 use super::trace::Trace;
@@ -44,6 +45,38 @@ impl Trace {
             .zip(ends)
             .map(|(s, end)| StreamReader::part(self, file, s.offset, end, s.before))
             .collect()
+    }
+}
+
+impl Trace {
+    /// The heads of the packets of a data stream file, up to the first that is damaged;
+    /// none where a packet cannot be read without those before, as in [`Self::parts`].
+    pub fn heads(&self, index: usize) -> Option<impl Iterator<Item = PacketInfo>> {
+        let file = self.files.get(index)?;
+        file.plain_len()?;
+        let mut reader = StreamReader::new(self, file);
+        let mut stands = true;
+        let heads = std::iter::from_fn(move || {
+            let opened = stands && matches!(reader.open_packet(), Some(Ok(())));
+            stands = opened && reader.stands_alone();
+            reader.packet().copied().filter(|_| stands)
+        });
+        Some(heads)
+    }
+
+    /// A reader of the packets of a data stream file from `first` on and before the offset
+    /// `limit`; `before` is the packet before the first, for what is lost between them.
+    pub fn packets(
+        &self,
+        index: usize,
+        first: &PacketInfo,
+        limit: u64,
+        before: Option<&PacketInfo>,
+    ) -> Option<StreamReader<'_>> {
+        let file = self.files.get(index)?;
+        file.plain_len()?;
+        let before = before.map(|packet| (packet.events_discarded, packet.seq_num));
+        Some(StreamReader::part(self, file, first.offset, limit, before))
     }
 }
 

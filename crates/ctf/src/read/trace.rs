@@ -171,6 +171,11 @@ impl Trace {
         self.files.len()
     }
 
+    /// Bytes of one data stream file, as it lies there; none beyond the last.
+    pub fn stream_len(&self, index: usize) -> Option<u64> {
+        self.files.get(index).map(|file| file.data.len() as u64)
+    }
+
     /// A reader of one data stream file; none beyond the last.
     pub fn stream(&self, index: usize) -> Option<StreamReader<'_>> {
         self.files.get(index).map(|file| StreamReader::new(self, file))

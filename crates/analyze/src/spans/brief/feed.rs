@@ -32,6 +32,10 @@ pub(super) struct Feed<'t> {
     pub ended: bool,
     /// Packet and thread of the last event.
     before: Option<(u32, ThreadId)>,
+    /// The thread of the first packet.
+    owner: Option<ThreadId>,
+    /// Events before this time are passed over.
+    from: u64,
 }
 
 /// What all feeds of a walk share.
@@ -50,7 +54,8 @@ pub(super) struct Shared<'t, 'b, B> {
 pub(super) struct StepsBack;
 
 impl<'t> Feed<'t> {
-    pub fn new(reader: StreamReader<'t>) -> Self {
+    /// `from`: what is before that is somebody else's.
+    pub fn new(reader: StreamReader<'t>, from: Option<u64>) -> Self {
         Self {
             source: Source::new(reader),
             digests: Vec::new(),
@@ -61,6 +66,8 @@ impl<'t> Feed<'t> {
             last: 0,
             ended: false,
             before: None,
+            owner: None,
+            from: from.unwrap_or(0),
         }
     }
 
@@ -69,9 +76,17 @@ impl<'t> Feed<'t> {
         self.source.reader.losses()
     }
 
+    /// The threads of the first and the last packet, where packets are of one thread.
+    pub fn owners(&self) -> Option<(ThreadId, ThreadId)> {
+        self.owner.zip(self.before.map(|(_, thread)| thread)).filter(|_| self.source.owns_packets())
+    }
+
     /// Reads until there are `room` digests, or the stream ends.
     pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
         self.compact();
+        if self.last < self.from {
+            self.pass_over(to)?;
+        }
         while !self.ended && self.digests.len() < room {
             if self.scan(room, to) != Pause::Enough {
                 self.whole(to)?;
@@ -189,9 +204,40 @@ impl<'t> Feed<'t> {
         }
     }
 
+    /// Goes to the first event that is not before the slice, and takes it.
+    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+        loop {
+            let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
+            if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
+                self.source.reader.scan(scanner, self.from, |_| Next::Go);
+            }
+            match self.source.advance() {
+                Some(Ok(time)) if time < self.from => {
+                    self.source.enter(to.trace, &mut to.threads);
+                    let (thread, packet) = (self.source.thread, self.source.packets);
+                    self.before = Some((packet, thread));
+                    self.owner.get_or_insert(thread);
+                }
+                reached => {
+                    self.last = self.from;
+                    return self.take(reached, to);
+                }
+            }
+        }
+    }
+
     /// Takes one event with all that it has.
     fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
-        let time = match self.source.advance() {
+        let next = self.source.advance();
+        self.take(next, to)
+    }
+
+    fn take<B: Brief>(
+        &mut self,
+        next: Option<Result<u64, StreamError>>,
+        to: &mut Shared<'t, '_, B>,
+    ) -> Result<(), StepsBack> {
+        let time = match next {
             None => {
                 self.ended = true;
                 return Ok(());
@@ -216,6 +262,7 @@ impl<'t> Feed<'t> {
         }
         to.summary.see(time);
         let (thread, packet) = (self.source.thread, self.source.packets);
+        self.owner.get_or_insert(thread);
         if self.before != Some((packet, thread)) {
             self.enter_packet(time);
         }

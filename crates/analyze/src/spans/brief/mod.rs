@@ -12,13 +12,20 @@
 //!                └─ commands and such go to the sums at once, as whole events
 //! ```
 //!
+//! Several processors take a slice of the time each, over all streams. A slice does not
+//! know what calls were open when it begins; what that leaves undecided is decided
+//! when the slices are joined (`join.rs`).
+//!
 //! What calls there are is decided by the same [`Stack`](super::stack::Stack) as in [`super::walk`], and
 //! a test compares the two.
 
 mod digest;
 mod feed;
+mod join;
 mod rounds;
+mod slices;
 mod table;
+mod turn;
 
 use std::ops::ControlFlow;
 
@@ -27,9 +34,33 @@ use hetrace_ctf::read::Event;
 use super::calls::{Call, Fold, Unfinished};
 use super::commands::Command;
 use super::walk::At;
-use crate::trace::{Thread, ThreadId};
+use crate::trace::{Thread, ThreadId, Trace};
+use super::summary::Summary;
 
-pub(crate) use rounds::{Ended, brief};
+/// Why a brief walk did not come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The sums wanted no more.
+    Stopped,
+    /// The trace is not one for a brief walk; what was told so far does not count.
+    Unfit,
+}
+
+/// Tells all calls and commands of a trace, to several sums at the same time where there
+/// are several processors, and adds these up; to so many, if a number is given.
+pub(crate) fn brief<B: Brief + Send>(
+    trace: &Trace,
+    number: Option<usize>,
+    new: &(impl Fn() -> B + Sync),
+) -> Result<(B, Summary), Ended> {
+    if let Some(slices) = slices::cut(trace, number) {
+        match join::joined(trace, &slices, new) {
+            Err(Ended::Unfit) => {}
+            done => return done,
+        }
+    }
+    join::joined(trace, &[slices::WHOLE], new)
+}
 
 /// Is told calls in the order of each thread, and commands in the order of each stream.
 pub(crate) trait Brief {
@@ -56,4 +87,8 @@ pub(crate) trait Brief {
 
     /// So many more events have been read: whether to go on.
     fn watch(&mut self, events: u64) -> ControlFlow<()>;
+
+    /// Adds the sums of another part of the trace, whose threads are `there`; `here` numbers
+    /// a thread in this part.
+    fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId);
 }

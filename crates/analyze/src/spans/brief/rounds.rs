@@ -2,30 +2,18 @@
 
 use std::ops::ControlFlow;
 
-use hetrace_ctf::read::{Losses, StreamReader};
-
-use super::super::calls::{Call, Fold, Unfinished, Why};
-use super::super::stack::{self, Stack};
 use super::super::summary::Summary;
-use super::Brief;
-use super::digest::{Digest, Kind, MOST_FUNCTIONS, Special};
 use super::feed::{Feed, Shared, StepsBack};
+use super::slices::Slice;
 use super::table::Table;
-use crate::trace::{FunctionId, ThreadId, Threads, Trace};
+use super::turn::{Stretch, Track, Turn};
+use super::{Brief, Ended};
+use crate::trace::{ThreadId, Threads, Trace};
 
 /// Digests of all streams together; with what is done to them they fit a cache.
 const ROOM: usize = 1 << 15;
 /// And of one stream.
 const ROOMS: std::ops::RangeInclusive<usize> = 512..=1 << 14;
-
-/// Why a brief walk did not come to its end.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The sums wanted no more.
-    Stopped,
-    /// The trace is not one for a brief walk; what was told so far does not count.
-    Unfit,
-}
 
 impl From<StepsBack> for Ended {
     fn from(_: StepsBack) -> Self {
@@ -33,54 +21,53 @@ impl From<StepsBack> for Ended {
     }
 }
 
-/// A stretch of a stream that is of one thread.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    thread: ThreadId,
-    feed: u32,
-    start: usize,
-    end: usize,
+/// What was found in a slice.
+pub(super) struct Found<B> {
+    pub sums: B,
+    pub summary: Summary,
+    pub threads: Threads,
+    pub tracks: Vec<Track>,
+    /// By stream whose packets are of one thread each: that of the first packet and of the last.
+    pub owners: Vec<Option<(ThreadId, ThreadId)>>,
 }
 
-/// Tells `sink` all calls and commands of these streams.
-pub(crate) fn brief<'t, B: Brief>(
+/// Goes over a slice. `joins` is whether calls may be open when it begins.
+pub(super) fn slice<'t, B: Brief>(
     trace: &'t Trace,
-    streams: impl Iterator<Item = StreamReader<'t>>,
-    sink: &mut B,
-) -> Result<Summary, Ended> {
-    if trace.functions().all().len() >= MOST_FUNCTIONS {
-        return Err(Ended::Unfit);
-    }
-    let tables = Table::all(trace);
-    let mut feeds: Vec<_> = streams.map(Feed::new).collect();
+    tables: &[Table<'t>],
+    slice: &Slice,
+    mut sums: B,
+) -> Result<Found<B>, Ended> {
+    let streams = slice.streams(trace).ok_or(Ended::Unfit)?;
+    let mut feeds: Vec<_> = streams.into_iter().map(|reader| Feed::new(reader, slice.from)).collect();
     let mut shared = Shared {
         trace,
-        tables: &tables,
+        tables,
         threads: Threads::default(),
         summary: Summary::default(),
-        sink,
-        until: u64::MAX,
+        sink: &mut sums,
+        until: slice.until,
     };
-    let mut stacks = Stacks::default();
-    rounds(&mut feeds, &mut shared, &mut stacks)?;
+    let mut tracks = Vec::new();
+    rounds(&mut feeds, &mut shared, &mut tracks, slice.from)?;
     let Shared { threads, mut summary, .. } = shared;
     if summary.first.is_some() {
         summary.last = summary.last.max(feeds.iter().map(|feed| feed.last).max());
     }
-    stacks.finish(&threads, &mut summary, sink);
-    let losses = feeds.iter().map(Feed::losses).fold(Losses::default(), |a, b| Losses {
-        events: a.events.saturating_add(b.events),
-        packets: a.packets.saturating_add(b.packets),
-        damaged: a.damaged.saturating_add(b.damaged),
-    });
-    summary.finish(losses, &threads);
-    Ok(summary)
+    for losses in feeds.iter().map(Feed::losses) {
+        summary.lost_events = summary.lost_events.saturating_add(losses.events);
+        summary.lost_packets = summary.lost_packets.saturating_add(losses.packets);
+        summary.damaged = summary.damaged.saturating_add(losses.damaged);
+    }
+    let owners = feeds.iter().map(Feed::owners).collect();
+    Ok(Found { sums, summary, threads, tracks, owners })
 }
 
 fn rounds<'t, B: Brief>(
     feeds: &mut [Feed<'t>],
     shared: &mut Shared<'t, '_, B>,
-    stacks: &mut Stacks,
+    tracks: &mut Vec<Track>,
+    from: Option<u64>,
 ) -> Result<(), Ended> {
     let mut room = (ROOM / feeds.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
     let mut stretches = Vec::new();
@@ -117,8 +104,8 @@ fn rounds<'t, B: Brief>(
             let Some(first) = of_thread.first() else { continue };
             let thread = first.thread;
             shared.sink.thread(thread, shared.threads.get(thread));
-            let stack = stacks.of(thread);
-            let mut turn = Turn { thread, stack, summary: &mut shared.summary, sink: shared.sink };
+            let track = Track::of(tracks, thread);
+            let mut turn = Turn { thread, track, from, summary: &mut shared.summary, sink: shared.sink };
             if of_thread.iter().all(|s| s.feed == first.feed) {
                 of_thread.iter().for_each(|stretch| turn.alone(feeds, *stretch, safe));
             } else {
@@ -127,6 +114,9 @@ fn rounds<'t, B: Brief>(
         }
         for feed in feeds.iter_mut() {
             feed.head = feed.until(safe);
+        }
+        if tracks.iter().any(|track| track.unfit) {
+            return Err(Ended::Unfit);
         }
     }
 }
@@ -141,186 +131,6 @@ fn collect(feed: &Feed<'_>, index: u32, safe: Option<u64>, to: &mut Vec<Stretch>
             to.push(Stretch { thread: run.thread, feed: index, start, end });
         } else if run.start >= until {
             return;
-        }
-    }
-}
-
-/// The open calls of all threads.
-#[derive(Default)]
-struct Stacks(Vec<Stack>);
-
-impl Stacks {
-    fn of(&mut self, thread: ThreadId) -> &mut Stack {
-        if self.0.len() <= thread.index() {
-            self.0.resize_with(thread.index() + 1, Stack::default);
-        }
-        &mut self.0[thread.index()]
-    }
-
-    /// Gives up what is still open.
-    fn finish<B: Brief>(&mut self, threads: &Threads, summary: &mut Summary, sink: &mut B) {
-        let time = summary.last.unwrap_or(0);
-        for (index, stack) in (0u32..).zip(&mut self.0) {
-            let thread = ThreadId(index);
-            if !stack.is_empty() {
-                sink.thread(thread, threads.get(thread));
-            }
-            while let Some(call) = stack.give_up(thread, time, Why::TraceEnds) {
-                summary.unfinished += 1;
-                sink.unfinished(&call);
-            }
-        }
-    }
-}
-
-/// A thread whose digests go through its stack.
-struct Turn<'r, B> {
-    thread: ThreadId,
-    stack: &'r mut Stack,
-    summary: &'r mut Summary,
-    sink: &'r mut B,
-}
-
-impl<B: Brief> Turn<'_, B> {
-    /// A stretch of a thread that is in no other stream now.
-    fn alone(&mut self, feeds: &mut [Feed<'_>], stretch: Stretch, safe: Option<u64>) {
-        let Some(feed) = feeds.get_mut(stretch.feed as usize) else { return };
-        // Of a call that ends later, other streams may have calls inside.
-        let last = stretch.end - 1;
-        let ends_later = safe.is_some_and(|safe| feed.digests[last].end() >= safe);
-        let end = if ends_later { last } else { stretch.end };
-        for digest in &feed.digests[stretch.start..end] {
-            self.digest(*digest, stretch.feed, feed);
-        }
-        if ends_later {
-            let (entry, exit) = feed.digests[last].split();
-            self.digest(entry, stretch.feed, feed);
-            feed.digests[last] = exit;
-        }
-    }
-
-    /// Stretches of several streams, in the order of time.
-    fn merged(&mut self, feeds: &mut [Feed<'_>], stretches: &[Stretch], safe: Option<u64>) {
-        let mut streams: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.feed == b.feed).collect();
-        let mut places: Vec<usize> = streams.iter().filter_map(|s| s.first()).map(|s| s.start).collect();
-        loop {
-            // The earliest, and when the next of the others is.
-            let (mut first, mut other) = (None, u64::MAX);
-            for (index, (stream, place)) in streams.iter_mut().zip(&mut places).enumerate() {
-                let time = loop {
-                    let Some(stretch) = stream.first() else { break None };
-                    if *place < stretch.end {
-                        break Some(feeds[stretch.feed as usize].digests[*place].time);
-                    }
-                    *stream = &stream[1..];
-                    *place = stream.first().map_or(0, |next| next.start);
-                };
-                let time = time.filter(|time| safe.is_none_or(|safe| *time < safe));
-                match (time, first) {
-                    (None, _) => {}
-                    (Some(time), Some((_, before))) if time >= before => other = other.min(time),
-                    (Some(time), _) => {
-                        other = first.map_or(other, |(_, before): (usize, u64)| other.min(before));
-                        first = Some((index, time));
-                    }
-                }
-            }
-            let Some((index, _)) = first else { return };
-            let Some(stretch) = streams[index].first().copied() else { return };
-            // It goes on in this stream as long as it is surely its turn.
-            loop {
-                let feed = &mut feeds[stretch.feed as usize];
-                let digest = feed.digests[places[index]];
-                let limit = safe.map_or(other, |safe| other.min(safe));
-                if digest.kind() == Kind::Leaf && digest.end() >= limit {
-                    let (entry, exit) = digest.split();
-                    feed.digests[places[index]] = exit;
-                    self.digest(entry, stretch.feed, feed);
-                } else {
-                    self.digest(digest, stretch.feed, feed);
-                    places[index] += 1;
-                }
-                let next = feed.digests.get(places[index]).filter(|_| places[index] < stretch.end);
-                if next.is_none_or(|next| next.time >= limit) {
-                    break;
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'_>) {
-        let function = digest.function();
-        match digest.kind() {
-            Kind::Leaf => {
-                let (start, time) = (digest.time, u64::from(digest.word));
-                if self.stack.leaf(function, time) {
-                    self.summary.calls += 1;
-                    let (thread, end) = (self.thread, start + time);
-                    let call = Call { function, thread, start, end, own: time, depth: 0, error: None };
-                    self.sink.call(&call);
-                } else {
-                    self.enter(function, start, stream, false);
-                    self.exit(function, start + time, stream, None);
-                }
-            }
-            Kind::Entry => self.enter(function, digest.time, stream, false),
-            Kind::Exit => self.exit(function, digest.time, stream, None),
-            Kind::Failed => {
-                self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
-            }
-            Kind::Special => {
-                if let Some(special) = feed.special(digest.word) {
-                    self.special(*special, digest.time, stream);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn enter(&mut self, function: FunctionId, time: u64, stream: u32, doubtful: bool) {
-        while self.stack.top_is_doubtful(stream) {
-            let Some(call) = self.stack.give_up(self.thread, time, Why::ExitLost) else { break };
-            self.unfinished(&call);
-        }
-        self.stack.enter(self.thread, function, time, stream, doubtful);
-    }
-
-    #[inline]
-    fn exit(&mut self, function: FunctionId, time: u64, stream: u32, error: Option<i64>) {
-        while self.stack.is_covered(function, stream) {
-            let Some(call) = self.stack.give_up_of(stream, self.thread, time, Why::ExitLost) else { break };
-            self.unfinished(&call);
-        }
-        match self.stack.exit(self.thread, function, time, error) {
-            stack::Ended::Call(call) => {
-                self.summary.calls += 1;
-                self.sink.call(&call);
-            }
-            stack::Ended::Orphan(_) => self.summary.orphans += 1,
-        }
-    }
-
-    fn unfinished(&mut self, call: &Unfinished) {
-        self.summary.unfinished += 1;
-        self.sink.unfinished(call);
-    }
-
-    #[cold]
-    fn special(&mut self, special: Special, time: u64, stream: u32) {
-        match special {
-            Special::Fold(fold) => {
-                let fold = Fold { thread: self.thread, ..self.stack.fold(fold) };
-                self.sink.fold(&fold);
-            }
-            Special::Doubtful(function) => self.enter(function, time, stream, true),
-            Special::Failed(function, code) => self.exit(function, time, stream, Some(code)),
-            Special::Doubt => self.stack.doubt(stream),
-            Special::GiveUp(why) => {
-                while let Some(call) = self.stack.give_up_of(stream, self.thread, time, why) {
-                    self.unfinished(&call);
-                }
-            }
         }
     }
 }

@@ -1,0 +1,24 @@
+//! Measures a tally of a trace: `cargo run --release --example sums FOLDER [ROUNDS]`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use hetrace_analyze::tally::{Options, tally};
+use hetrace_analyze::trace::{OpenError, Trace};
+
+fn main() -> Result<(), OpenError> {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(folder) = arguments.next() else {
+        println!("usage: sums FOLDER [ROUNDS]");
+        return Ok(());
+    };
+    let rounds = arguments.next().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(5);
+    let trace = Trace::open(Path::new(&folder))?;
+    for _ in 0..rounds {
+        let started = Instant::now();
+        let told = tally(&trace, &Options::default());
+        let ns = started.elapsed().as_nanos() as f64;
+        println!("{} events, {:.2} ns each", told.trace.events, ns / told.trace.events.max(1) as f64);
+    }
+    Ok(())
+}

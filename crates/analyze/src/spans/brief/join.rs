@@ -1,0 +1,166 @@
+//! Slices of a trace become the whole.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::super::calls::Why;
+use super::super::summary::Summary;
+use super::digest::MOST_FUNCTIONS;
+use super::rounds::{self, Found};
+use super::slices::Slice;
+use super::table::Table;
+use super::turn::{Track, Turn, Undecided};
+use super::{Brief, Ended};
+use crate::trace::{Thread, ThreadId, Threads, Trace};
+
+/// Goes over all slices at the same time, and joins what was found.
+pub(super) fn joined<B: Brief + Send>(
+    trace: &Trace,
+    slices: &[Slice],
+    new: &(impl Fn() -> B + Sync),
+) -> Result<(B, Summary), Ended> {
+    if trace.functions().all().len() >= MOST_FUNCTIONS {
+        return Err(Ended::Unfit);
+    }
+    let tables = Table::all(trace);
+    let mut whole = Whole::new(new());
+    for found in all(trace, &tables, slices, new)? {
+        whole.add(found)?;
+    }
+    Ok(whole.finish())
+}
+
+fn all<B: Brief + Send>(
+    trace: &Trace,
+    tables: &[Table<'_>],
+    slices: &[Slice],
+    new: &(impl Fn() -> B + Sync),
+) -> Result<Vec<Found<B>>, Ended> {
+    let found: Vec<_> = slices.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    // Each takes the next slice that nobody has; what fails ends all.
+    let work = || {
+        while let Some((slice, to)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            slices.get(index).zip(found.get(index))
+        } {
+            let result = rounds::slice(trace, tables, slice, new());
+            if result.is_err() {
+                next.store(slices.len(), Ordering::Relaxed);
+            }
+            if let Ok(mut to) = to.lock() {
+                *to = Some(result);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = slices.iter().skip(1).map(|_| scope.spawn(work)).collect();
+        work();
+        for helper in helpers {
+            if let Err(panic) = helper.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    let results = found.into_iter().map(|found| found.into_inner().ok().flatten());
+    let mut all = Vec::with_capacity(slices.len());
+    let mut unfit = false;
+    for result in results {
+        match result {
+            Some(Ok(found)) => all.push(found),
+            // To be stopped counts more than not to be able to go on.
+            Some(Err(Ended::Stopped)) => return Err(Ended::Stopped),
+            Some(Err(Ended::Unfit)) | None => unfit = true,
+        }
+    }
+    if unfit { Err(Ended::Unfit) } else { Ok(all) }
+}
+
+/// The slices so far.
+struct Whole<B> {
+    sums: B,
+    summary: Summary,
+    threads: Threads,
+    tracks: Vec<Track>,
+    /// By stream: the thread of its last packet.
+    owners: Vec<Option<ThreadId>>,
+}
+
+impl<B: Brief> Whole<B> {
+    fn new(sums: B) -> Self {
+        Self {
+            sums,
+            summary: Summary::default(),
+            threads: Threads::default(),
+            tracks: Vec::new(),
+            owners: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, found: Found<B>) -> Result<(), Ended> {
+        let Found { sums, summary, threads, tracks, owners } = found;
+        let here = self.threads.take(&threads);
+        self.change_owners(&owners, &here)?;
+        for (track, thread) in tracks.into_iter().zip(&here) {
+            self.append(track, *thread)?;
+        }
+        let numbers = &mut self.threads;
+        self.sums.merge(sums, threads.all(), &mut |thread: &Thread| numbers.number(thread.pid, thread.tid));
+        self.summary.merge(summary);
+        Ok(())
+    }
+
+    /// A stream that is another thread's now: nothing of it may still be open.
+    fn change_owners(
+        &mut self,
+        owners: &[Option<(ThreadId, ThreadId)>],
+        here: &[ThreadId],
+    ) -> Result<(), Ended> {
+        self.owners.resize(self.owners.len().max(owners.len()), None);
+        for (stream, (before, now)) in (0u32..).zip(self.owners.iter_mut().zip(owners)) {
+            let Some((first, last)) = now else { continue };
+            let number = |id: &ThreadId| here.get(id.index()).copied();
+            let gone = before.filter(|before| Some(*before) != number(first));
+            if gone.is_some_and(|gone| Track::of(&mut self.tracks, gone).stack.has_open(stream)) {
+                return Err(Ended::Unfit);
+            }
+            *before = number(last);
+        }
+        Ok(())
+    }
+
+    /// A thread goes on.
+    fn append(&mut self, later: Track, thread: ThreadId) -> Result<(), Ended> {
+        let track = Track::of(&mut self.tracks, thread);
+        self.sums.thread(thread, self.threads.get(thread));
+        let mut turn =
+            Turn { thread, track, from: None, summary: &mut self.summary, sink: &mut self.sums };
+        for (what, at) in later.undecided {
+            turn.track.stack.enclose(at.outside);
+            match what {
+                Undecided::Exit(function, error) => turn.exit(function, at.time, at.stream, error),
+                Undecided::Fold(fold) => turn.fold(fold, at.time, at.stream),
+                Undecided::GiveUp(why) => turn.give_up(why, at.time, at.stream),
+            }
+        }
+        track.stack.append(later.stack);
+        if track.unfit { Err(Ended::Unfit) } else { Ok(()) }
+    }
+
+    /// Gives up what is still open.
+    fn finish(mut self) -> (B, Summary) {
+        let time = self.summary.last.unwrap_or(0);
+        for (index, track) in (0u32..).zip(&mut self.tracks) {
+            let thread = ThreadId(index);
+            if !track.stack.is_empty() {
+                self.sums.thread(thread, self.threads.get(thread));
+            }
+            while let Some(call) = track.stack.give_up(thread, time, Why::TraceEnds) {
+                self.summary.unfinished += 1;
+                self.sums.unfinished(&call);
+            }
+        }
+        self.summary.threads = self.threads.all().to_vec();
+        (self.sums, self.summary)
+    }
+}

@@ -1,0 +1,250 @@
+//! The digests of one thread, through its stack of open calls.
+
+use super::super::calls::{Call, Fold, Unfinished, Why};
+use super::super::stack::{Ended, Stack};
+use super::super::summary::Summary;
+use super::Brief;
+use super::digest::{Digest, Kind, Special};
+use super::feed::Feed;
+use crate::trace::{FunctionId, ThreadId};
+
+/// What may be left undecided of a thread in one slice. More than that is no trace for slices.
+const MOST_UNDECIDED: usize = 1 << 16;
+
+/// A stretch of a stream that is of one thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub thread: ThreadId,
+    pub feed: u32,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// A thread in a slice.
+#[derive(Debug, Default)]
+pub(super) struct Track {
+    pub stack: Stack,
+    /// What concerns calls that were open when the slice began, in order.
+    pub undecided: Vec<(Undecided, At)>,
+    /// Whether only a walk without slices can tell.
+    pub unfit: bool,
+}
+
+/// Something that concerns calls of earlier slices.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Undecided {
+    /// The exit of one, or an orphan.
+    Exit(FunctionId, Option<i64>),
+    /// A run of calls like the last one.
+    Fold(Fold),
+    /// Those of the stream will have no end.
+    GiveUp(Why),
+}
+
+/// When and in which stream that was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub time: u64,
+    pub stream: u32,
+    /// Time in calls since the one before that were in none of the slice.
+    pub outside: u64,
+}
+
+impl Track {
+    /// That of a thread.
+    pub fn of(tracks: &mut Vec<Track>, thread: ThreadId) -> &mut Track {
+        if tracks.len() <= thread.index() {
+            tracks.resize_with(thread.index() + 1, Track::default);
+        }
+        &mut tracks[thread.index()]
+    }
+
+    /// Leaves something to be decided later.
+    #[cold]
+    fn leave(&mut self, what: Undecided, time: u64, stream: u32) {
+        let outside = self.stack.take_outside();
+        self.undecided.push((what, At { time, stream, outside }));
+        self.unfit |= self.undecided.len() > MOST_UNDECIDED;
+    }
+}
+
+/// A thread whose digests go through its stack.
+pub(super) struct Turn<'r, B> {
+    pub thread: ThreadId,
+    pub track: &'r mut Track,
+    /// Where the slice begins, if others are before.
+    pub from: Option<u64>,
+    pub summary: &'r mut Summary,
+    pub sink: &'r mut B,
+}
+
+impl<B: Brief> Turn<'_, B> {
+    /// A stretch of a thread that is in no other stream now.
+    pub fn alone(&mut self, feeds: &mut [Feed<'_>], stretch: Stretch, safe: Option<u64>) {
+        let Some(feed) = feeds.get_mut(stretch.feed as usize) else { return };
+        // Of a call that ends later, other streams may have calls inside.
+        let last = stretch.end - 1;
+        let ends_later = safe.is_some_and(|safe| feed.digests[last].end() >= safe);
+        let end = if ends_later { last } else { stretch.end };
+        for digest in &feed.digests[stretch.start..end] {
+            self.digest(*digest, stretch.feed, feed);
+        }
+        if ends_later {
+            let (entry, exit) = feed.digests[last].split();
+            self.digest(entry, stretch.feed, feed);
+            feed.digests[last] = exit;
+        }
+    }
+
+    /// Stretches of several streams, in the order of time.
+    pub fn merged(&mut self, feeds: &mut [Feed<'_>], stretches: &[Stretch], safe: Option<u64>) {
+        let mut streams: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.feed == b.feed).collect();
+        let mut places: Vec<usize> = streams.iter().filter_map(|s| s.first()).map(|s| s.start).collect();
+        loop {
+            // The earliest, and when the next of the others is.
+            let (mut first, mut other) = (None, u64::MAX);
+            for (index, (stream, place)) in streams.iter_mut().zip(&mut places).enumerate() {
+                let time = loop {
+                    let Some(stretch) = stream.first() else { break None };
+                    if *place < stretch.end {
+                        break Some(feeds[stretch.feed as usize].digests[*place].time);
+                    }
+                    *stream = &stream[1..];
+                    *place = stream.first().map_or(0, |next| next.start);
+                };
+                let time = time.filter(|time| safe.is_none_or(|safe| *time < safe));
+                match (time, first) {
+                    (None, _) => {}
+                    (Some(time), Some((_, before))) if time >= before => other = other.min(time),
+                    (Some(time), _) => {
+                        other = first.map_or(other, |(_, before): (usize, u64)| other.min(before));
+                        first = Some((index, time));
+                    }
+                }
+            }
+            let Some((index, _)) = first else { return };
+            let Some(stretch) = streams[index].first().copied() else { return };
+            // It goes on in this stream as long as it is surely its turn.
+            loop {
+                let feed = &mut feeds[stretch.feed as usize];
+                let digest = feed.digests[places[index]];
+                let limit = safe.map_or(other, |safe| other.min(safe));
+                if digest.kind() == Kind::Leaf && digest.end() >= limit {
+                    let (entry, exit) = digest.split();
+                    feed.digests[places[index]] = exit;
+                    self.digest(entry, stretch.feed, feed);
+                } else {
+                    self.digest(digest, stretch.feed, feed);
+                    places[index] += 1;
+                }
+                let next = feed.digests.get(places[index]).filter(|_| places[index] < stretch.end);
+                if next.is_none_or(|next| next.time >= limit) {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'_>) {
+        let function = digest.function();
+        match digest.kind() {
+            Kind::Leaf => {
+                let (start, time) = (digest.time, u64::from(digest.word));
+                if self.track.stack.leaf(function, time) {
+                    self.summary.calls += 1;
+                    let (thread, end) = (self.thread, start + time);
+                    let call = Call { function, thread, start, end, own: time, depth: 0, error: None };
+                    self.sink.call(&call);
+                } else {
+                    self.enter(function, start, stream, false);
+                    self.exit(function, start + time, stream, None);
+                }
+            }
+            Kind::Entry => self.enter(function, digest.time, stream, false),
+            Kind::Exit => self.exit(function, digest.time, stream, None),
+            Kind::Failed => {
+                self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
+            }
+            Kind::Special => {
+                if let Some(special) = feed.special(digest.word) {
+                    self.special(*special, digest.time, stream);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, function: FunctionId, time: u64, stream: u32, doubtful: bool) {
+        while self.track.stack.top_is_doubtful(stream) {
+            let Some(call) = self.track.stack.give_up(self.thread, time, Why::ExitLost) else { break };
+            self.unfinished(&call);
+        }
+        self.track.stack.enter(self.thread, function, time, stream, doubtful);
+    }
+
+    /// An exit.
+    #[inline]
+    pub fn exit(&mut self, function: FunctionId, time: u64, stream: u32, error: Option<i64>) {
+        while self.track.stack.is_covered(function, stream) {
+            let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, Why::ExitLost) else { break };
+            self.unfinished(&call);
+        }
+        match self.track.stack.exit(self.thread, function, time, error) {
+            Ended::Call(call) => {
+                self.summary.calls += 1;
+                self.sink.call(&call);
+            }
+            Ended::Orphan(_) if self.from.is_none() => self.summary.orphans += 1,
+            // With calls around it that are known to be open, it could be of one below them.
+            Ended::Orphan(_) if !self.track.stack.is_empty() => self.track.unfit = true,
+            Ended::Orphan(_) => self.track.leave(Undecided::Exit(function, error), time, stream),
+        }
+    }
+
+    fn unfinished(&mut self, call: &Unfinished) {
+        self.summary.unfinished += 1;
+        self.sink.unfinished(call);
+    }
+
+    #[cold]
+    fn special(&mut self, special: Special, time: u64, stream: u32) {
+        match special {
+            Special::Fold(fold) => self.fold(fold, time, stream),
+            Special::Doubtful(function) => self.enter(function, time, stream, true),
+            Special::Failed(function, code) => self.exit(function, time, stream, Some(code)),
+            Special::Doubt => self.track.stack.doubt(stream),
+            Special::GiveUp(why) => {
+                self.give_up(why, time, stream);
+                if self.from.is_some() {
+                    self.track.leave(Undecided::GiveUp(why), time, stream);
+                }
+            }
+        }
+    }
+
+    /// A run of calls.
+    pub fn fold(&mut self, fold: Fold, time: u64, stream: u32) {
+        let fold = Fold { thread: self.thread, ..fold };
+        let stack = &self.track.stack;
+        let known = match self.from {
+            None => true,
+            Some(from) => stack.has_last() && (!stack.is_empty() || fold.first >= from),
+        };
+        if known {
+            let fold = self.track.stack.fold(fold);
+            self.sink.fold(&fold);
+        } else if stack.is_empty() {
+            self.track.leave(Undecided::Fold(fold), time, stream);
+        } else {
+            self.track.unfit = true;
+        }
+    }
+
+    /// The calls of a stream will have no end.
+    pub fn give_up(&mut self, why: Why, time: u64, stream: u32) {
+        while let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, why) {
+            self.unfinished(&call);
+        }
+    }
+}
