@@ -53,11 +53,8 @@ enum Step {
     Skip,
 }
 
-const FUNCTIONS: [(&str, &str, &str); 3] = [
-    ("toyFinish", "queue=0x1", "result=0"),
-    ("toyFree", "address=0x1", ""),
-    ("baseSubmit", "", "result=0"),
-];
+const FUNCTIONS: [(&str, &str, &str); 3] =
+    [("toyFinish", "queue=0x1", "result=0"), ("toyFree", "address=0x1", ""), ("baseSubmit", "", "result=0")];
 
 fn step(lossy: bool) -> impl Strategy<Value = Step> {
     let rare = if lossy { 1 } else { 0 };

@@ -9,11 +9,13 @@
 use crate::class::ByteOrder;
 
 /// The value with its lowest `bits` bits set.
+#[inline]
 pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 /// Extends the sign of a number of `bits` bits.
+#[inline]
 pub fn sign_extend(value: u64, bits: u32) -> i64 {
     let unused = 64 - bits.clamp(1, 64);
     ((value << unused) as i64) >> unused

@@ -286,6 +286,13 @@ impl Brief for Collector<'_> {
     }
 
     #[inline]
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u64) {
+        if self.wants(function, start) {
+            self.host.leaf(self.current.0, thread, function, time);
+        }
+    }
+
+    #[inline]
     fn call(&mut self, call: &Call) {
         if self.wants(call.function, call.start) {
             self.host.call(self.current.0, call);

@@ -17,7 +17,8 @@ const NAMED: usize = 8;
 #[derive(Clone, Debug, Default)]
 struct Sum {
     folded: u64,
-    own: u64,
+    /// Of the time of calls that went well, what was in other calls.
+    inside: u64,
     errors: u64,
     error_ns: u64,
     /// Codes with their calls and time; they are few: a list is searched faster than a map.
@@ -27,6 +28,8 @@ struct Sum {
     lost: u64,
     /// Of calls that went well.
     times: Times,
+    /// The thread that called last, from 1; callers are noted when it changes.
+    caller: u32,
 }
 
 impl Sum {
@@ -34,11 +37,16 @@ impl Sum {
         self.times.count.saturating_add(self.errors)
     }
 
+    /// Time in calls that went well and not in other calls.
+    fn own(&self) -> u64 {
+        self.times.total.saturating_sub(self.inside)
+    }
+
     fn add(&mut self, other: &Sum) {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
-            (&mut self.own, other.own),
+            (&mut self.inside, other.inside),
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
             (&mut self.unfinished, other.unfinished),
@@ -108,7 +116,6 @@ impl Host {
         self.texts.insert((api.to_owned(), code), text.to_owned());
     }
 
-    #[inline]
     fn called(&mut self, function: FunctionId, thread: ThreadId) {
         let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
         let Some(callers) = self.callers.get_mut(api) else { return };
@@ -136,7 +143,17 @@ impl Host {
         self.slices.get_mut(slice)?.1.get_mut(function.index())
     }
 
+    /// A call that went well, without calls inside.
     #[inline]
+    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u64) {
+        let Some(sum) = self.sum(slice, function) else { return };
+        sum.times.add(time);
+        let caller = thread.0.wrapping_add(1);
+        if std::mem::replace(&mut sum.caller, caller) != caller {
+            self.called(function, thread);
+        }
+    }
+
     pub fn call(&mut self, slice: usize, call: &Call) {
         self.called(call.function, call.thread);
         let Some(sum) = self.sum(slice, call.function) else { return };
@@ -144,7 +161,7 @@ impl Host {
         match call.error {
             None => {
                 sum.times.add(time);
-                sum.own = sum.own.saturating_add(call.own);
+                sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
             }
             Some(code) => sum.fail(code, 1, time),
         }
@@ -158,7 +175,6 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(fold.total / fold.count.max(1), fold.count, fold.total);
-                sum.own = sum.own.saturating_add(fold.total);
             }
             Some(code) => sum.fail(code, fold.count, fold.total),
         }
@@ -240,7 +256,7 @@ impl Host {
                     api,
                     group: labels.group(&labels.calls, &who),
                     folded: sum.folded,
-                    own: sum.own,
+                    own: sum.own(),
                     errors: sum.errors,
                     error_ns: sum.error_ns,
                     times: sum.times.clone(),
@@ -316,7 +332,7 @@ impl Host {
                 threads: who.len() as u64,
                 calls: sum(Sum::calls),
                 errors: sum(|s| s.errors),
-                self_ns: sum(|s| s.own),
+                self_ns: sum(Sum::own),
             });
         }
         totals

@@ -12,13 +12,13 @@ mod threads;
 use hetrace_model::Model;
 
 pub(crate) use class::Part;
-pub(crate) use source::{Identity, Source};
 pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
 pub use names::{Device, Kernel, Names, Queue};
 pub use open::OpenError;
+pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
 
 /// A trace, ready to be walked over as often as one likes.

@@ -41,7 +41,7 @@ pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
 pub use merge::Merge;
 pub use packet::PacketInfo;
-pub use scan::{Glimpse, Next, Pause, Scanner, Want};
+pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Want};
 pub use stream::{Losses, StreamReader};
 pub use trace::Trace;
 pub use visit::{FieldRef, FieldVisitor};

@@ -42,13 +42,24 @@ pub(super) struct Form {
 }
 
 /// A field of it, as part of a word.
-#[derive(Clone, Copy, Debug)]
-struct Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
     /// Where the word starts.
     byte: usize,
-    order: ByteOrder,
+    pub order: ByteOrder,
     shift: u32,
-    bits: u32,
+    pub bits: u32,
+}
+
+/// The main form of a header.
+pub(super) struct MainForm {
+    pub bytes: usize,
+    pub id: Part,
+    pub clock: Part,
+    /// The ids that it can tell.
+    pub ids: RangeInclusive<u64>,
+    /// The slot that the id is to be left in.
+    pub slot: Option<u32>,
 }
 
 /// The fields found so far, the last ones of those that come again.
@@ -105,6 +116,17 @@ impl QuickHeader {
         let (main, form) = forms.next()??;
         let others = forms.collect::<Option<Vec<_>>>()?;
         Some(Self { tag: Some(Tag { part, slot, main }), main: form, others })
+    }
+
+    /// The first form, if nothing but the id chooses it, and it shows the clock.
+    pub fn main_form(&self) -> Option<MainForm> {
+        let Form { bytes, id, clock } = self.main;
+        let (ids, slot) = match &self.tag {
+            None => (0..=u64::MAX, None),
+            Some(tag) if tag.part == id => (tag.main.clone(), Some(tag.slot)),
+            Some(_) => return None,
+        };
+        Some(MainForm { bytes, id, clock: clock?, ids, slot })
     }
 
     /// The form of the header that `data` has at `at`. Leaves the tag in its slot,
@@ -191,6 +213,15 @@ impl Part {
             },
             bits: int.bits,
         })
+    }
+
+    /// Where it starts, in bits.
+    pub fn offset(self) -> u64 {
+        let inside = match self.order {
+            ByteOrder::Little => self.shift,
+            ByteOrder::Big => 64 - self.bits - self.shift,
+        };
+        self.byte as u64 * 8 + u64::from(inside)
     }
 
     /// Its value; none where no whole word is there.

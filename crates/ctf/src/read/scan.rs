@@ -6,23 +6,21 @@
 //! hand. It stops before each event that it cannot, or need not, read this way; the
 //! reader is then at the place where [`StreamReader::next_event`] gives it whole.
 
-use super::plan::{Int, Kind, Node};
-use super::quick::{QuickBody, QuickHeader};
+use super::plan::{Kind, Node};
+use super::quick::{Part, QuickBody};
 use super::steps::whole_bytes;
 use super::stream::StreamReader;
 use super::trace::{EventIndex, StreamPlan, Trace};
-use crate::bits::{mask, sign_extend};
+use crate::bits::mask;
 use crate::class::ByteOrder;
 
-/// What is wanted of the events of a class.
+/// What is wanted of the events of a class, beside their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// The event as a whole: a scan stops before it.
-    Whole,
-    /// Its kind and its time.
-    Time,
-    /// Its kind, its time and the integer at this position of the payload.
-    Field(usize),
+pub struct Want {
+    /// The position of an integer of the payload.
+    pub field: Option<usize>,
+    /// What the scan calls such events.
+    pub mark: u32,
 }
 
 /// What a scan tells of an event.
@@ -30,8 +28,8 @@ pub enum Want {
 pub struct Glimpse {
     /// In ticks of the stream's clock.
     pub timestamp: u64,
-    /// The position of its class in [`StreamClass::events`](crate::class::StreamClass::events).
-    pub class_index: u32,
+    /// The mark of its class.
+    pub mark: u32,
     /// The two integers of the event context of the stream that were asked for; 0 if none were.
     pub context: [i64; 2],
     /// The integer of the payload that was asked for; 0 if none was.
@@ -49,6 +47,17 @@ pub enum Next {
     Leave,
 }
 
+/// How far a scan went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scanned {
+    /// Events that were told and not left.
+    pub events: u64,
+    /// The timestamp of the last of them.
+    pub timestamp: u64,
+    /// Why it went no further.
+    pub pause: Pause,
+}
+
 /// Why a scan went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
@@ -64,86 +73,85 @@ pub enum Pause {
 #[derive(Debug)]
 pub struct Scanner<'t> {
     stream: usize,
-    header: &'t QuickHeader,
-    context: [Option<Lane>; 2],
-    rows: Vec<Option<Row<'t>>>,
+    /// Of the header.
+    bytes: usize,
+    id: Lane,
+    clock: Lane,
+    /// The bits of the clock that it shows.
+    low: u64,
+    /// What comes on top of the clock when these have wrapped.
+    wrap: u64,
+    /// Which slot the id has to be left in for lengths that it tells.
+    slot: Option<u32>,
+    context: [Lane; 2],
+    /// The bits of the context's first word, if both are in it: when they are as before, so
+    /// are both.
+    both: Option<u64>,
+    /// By id.
+    rows: Vec<Row<'t>>,
 }
 
+/// An event class.
 #[derive(Clone, Copy, Debug)]
 struct Row<'t> {
-    /// Where the payload starts, behind the header.
-    fields: usize,
-    /// Behind the header, if it is always the same.
-    size: Option<usize>,
-    body: &'t QuickBody,
-    field: Option<Lane>,
-    class_index: u32,
+    /// Bytes behind the header, if these are always as many, or [`VARIABLE`].
+    size: u32,
+    mark: u32,
+    field: Lane,
+    /// None for what has to be read whole.
+    body: Option<&'t QuickBody>,
 }
 
-/// An integer in a word that starts at a byte.
-#[derive(Clone, Copy, Debug)]
+/// The size of what has lengths or texts.
+const VARIABLE: u32 = u32::MAX;
+
+impl Row<'_> {
+    const WHOLE: Self = Row { size: 0, mark: 0, field: Lane::NONE, body: None };
+}
+
+/// An integer in a word that starts at a byte: which bits to keep after moving them up and down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lane {
-    byte: usize,
-    bits: u32,
-    shift: u32,
-    order: ByteOrder,
-    signed: bool,
+    byte: u32,
+    up: u8,
+    down: u8,
+    keep: u64,
 }
 
 impl Lane {
+    /// One that is not there.
+    const NONE: Lane = Lane { byte: 0, up: 0, down: 0, keep: 0 };
+
     /// Of a field that starts so many bits behind the place that offsets are told from.
     fn of(node: &Node, offset: u64) -> Option<Self> {
-        let Kind::Int(Int { bits, signed, order, reversed: false, clock: false, event_id: false, .. }) =
-            node.kind
-        else {
-            return None;
-        };
-        let inside = (offset % 8) as u32;
-        let above = 64u32.checked_sub(inside + bits)?;
+        let Kind::Int(int) = &node.kind else { return None };
+        let plain = !int.reversed && !int.clock && !int.event_id;
+        if plain { Self::new(int.order, int.bits, int.signed, offset) } else { None }
+    }
+
+    /// The same for a field of the header.
+    fn of_header(part: Part) -> Option<Self> {
+        Self::new(part.order, part.bits, false, part.offset())
+    }
+
+    /// None of the other byte order: such traces are rare, and read whole.
+    fn new(order: ByteOrder, bits: u32, signed: bool, offset: u64) -> Option<Self> {
+        let above = 64u32.checked_sub((offset % 8) as u32 + bits)?;
         Some(Self {
-            byte: usize::try_from(offset / 8).ok()?,
-            bits,
-            shift: match order {
-                ByteOrder::Little => inside,
-                ByteOrder::Big => above,
-            },
-            order,
-            signed,
+            byte: u32::try_from(offset / 8).ok().filter(|_| order == ByteOrder::Little)?,
+            up: above as u8,
+            down: (64 - bits) as u8,
+            keep: if signed { u64::MAX } else { mask(bits) },
         })
     }
 
-    /// Its value; near the end of the data from the bytes that are there.
+    /// Its value; none where no whole word is there.
     #[inline(always)]
     fn get(self, data: &[u8], at: usize) -> Option<i64> {
-        let from = at + self.byte;
-        let word = match data.get(from..).and_then(<[u8]>::first_chunk) {
-            Some(word) => *word,
-            None => short(data, from, (self.bits + self.shift).div_ceil(8) as usize, self.order)?,
-        };
-        let word = match self.order {
-            ByteOrder::Little => u64::from_le_bytes(word),
-            ByteOrder::Big => u64::from_be_bytes(word),
-        };
-        let value = word >> self.shift;
-        Some(if self.signed {
-            sign_extend(value, self.bits)
-        } else {
-            (value & mask(self.bits)) as i64
-        })
+        let word = *data.get(at + self.byte as usize..)?.first_chunk()?;
+        let value = ((u64::from_le_bytes(word) << (self.up % 64)) as i64) >> (self.down % 64);
+        Some(value & self.keep as i64)
     }
-}
-
-/// A word of the last bytes, of which `need` have to be there.
-#[cold]
-fn short(data: &[u8], from: usize, need: usize, order: ByteOrder) -> Option<[u8; 8]> {
-    // The bits of a big-endian field stand at the word's other end.
-    let rest = data.get(from..)?;
-    if order == ByteOrder::Big || rest.len() < need {
-        return None;
-    }
-    let mut word = [0; 8];
-    word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
-    Some(word)
 }
 
 /// The place of a field in a structure whose fields before it are of fixed size.
@@ -158,41 +166,66 @@ fn lane(node: &Node, index: usize, base: u64) -> Option<Lane> {
 impl Trace {
     /// How to scan the events of a stream class, by its position: `context` are the
     /// positions of the integers that are wanted of the stream's event context, `want`
-    /// tells what is wanted of each event class.
+    /// tells what is wanted of each event class. Events of which nothing is told are read whole.
     ///
     /// There is none where events cannot be read this way at all: without a clock, with a
-    /// header or a context of variable size, or with ids of no order.
+    /// header or a context of variable size, big-endian, or with ids of no order.
     pub fn scanner(
         &self,
         stream: usize,
         context: [Option<usize>; 2],
-        mut want: impl FnMut(usize) -> Want,
+        mut want: impl FnMut(usize) -> Option<Want>,
     ) -> Option<Scanner<'_>> {
         let plan: &StreamPlan = self.plans.get(stream)?;
         plan.clock?;
-        let header = plan.quick_header.as_ref()?;
+        let header = plan.quick_header.as_ref()?.main_form()?;
         let EventIndex::Dense(ids) = &plan.by_id else { return None };
-        let mut lanes = [None; 2];
+        let mut lanes = [Lane::NONE; 2];
         for (to, index) in lanes.iter_mut().zip(context) {
             if let Some(index) = index {
-                *to = Some(lane(plan.event_context.as_ref()?, index, 0)?);
+                *to = lane(plan.event_context.as_ref()?, index, 0)?;
             }
         }
-        let mut row = |index: u32| {
-            let event = plan.events.get(index as usize)?;
+        let mut row = |(id, index): (u64, &Option<u32>)| {
+            let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
+            let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
-            let field = match want(index as usize) {
-                Want::Whole => return None,
-                Want::Time => None,
-                Want::Field(field) => Some(lane(&event.fields, field, body.fields as u64 * 8)?),
+            let Want { field, mark } = want(index)?;
+            let field = match field {
+                None => Lane::NONE,
+                Some(field) => lane(&event.fields, field, body.fields as u64 * 8)?,
             };
             let size = event.fields.fixed.filter(|_| !event.fields.active).and_then(whole_bytes);
-            let size = size.and_then(|size| size.checked_add(body.fields));
-            Some(Row { fields: body.fields, size, body, field, class_index: index })
+            let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
+            Some(Row { size: size.unwrap_or(VARIABLE), mark, field, body: Some(body) })
         };
-        let rows = ids.iter().map(|index| row((*index)?)).collect();
-        Some(Scanner { stream, header, context: lanes, rows })
+        let rows = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
+        let bits = header.clock.bits;
+        let (id, clock) = (Lane::of_header(header.id)?, Lane::of_header(header.clock)?);
+        Some(Scanner {
+            stream,
+            bytes: header.bytes,
+            id,
+            clock,
+            low: mask(bits),
+            wrap: 1u64.checked_shl(bits).unwrap_or(0),
+            slot: header.slot,
+            both: one_word(&lanes),
+            context: lanes,
+            rows,
+        })
     }
+}
+
+/// The bits of the first word that lanes take, if they are in it.
+fn one_word(lanes: &[Lane]) -> Option<u64> {
+    let bits = lanes.iter().map(|lane| {
+        let width = 64 - u32::from(lane.down);
+        let shift = lane.byte * 8 + u32::from(lane.down.checked_sub(lane.up)?);
+        let there = *lane != Lane::NONE;
+        (shift + width <= 64).then(|| if there { mask(width) << shift } else { 0 })
+    });
+    bits.sum::<Option<u64>>()
 }
 
 impl StreamReader<'_> {
@@ -206,51 +239,81 @@ impl StreamReader<'_> {
         scanner: &Scanner<'_>,
         until: u64,
         mut each: impl FnMut(Glimpse) -> Next,
-    ) -> Pause {
+    ) -> Scanned {
         self.event = None;
+        let (mut events, mut now) = (0, self.state.clock.get());
         let Some((mut at, end)) = self.scannable(scanner.stream) else {
-            return Pause::Whole;
+            return Scanned { events, timestamp: now, pause: Pause::Whole };
         };
-        let Some(data) = self.data().get(..end) else {
-            return Pause::Whole;
-        };
-        let mut now = self.state.clock.get();
+        let data = self.data().get(..end).unwrap_or_default();
+        let (mut word, mut context) = (None, [0, 0]);
+        // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
-            let Some(form) = scanner.header.form(data, at, &self.state) else { break Pause::Whole };
-            let Some(id) = form.id(data, at) else { break Pause::Whole };
-            let row = usize::try_from(id).ok().and_then(|id| scanner.rows.get(id));
-            let Some(Some(row)) = row else { break Pause::Whole };
-            let Some(clock) = form.clock(data, at, now) else { break Pause::Whole };
+            let Some(id) = scanner.id.get(data, at) else { break Pause::Whole };
+            let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
+            let Some(shown) = scanner.clock.get(data, at) else { break Pause::Whole };
+            let Some(body_of) = row.body else { break Pause::Whole };
+            let mut clock = now & !scanner.low | shown as u64;
+            if clock < now {
+                clock = clock.wrapping_add(scanner.wrap);
+            }
             if clock >= until {
                 break Pause::Until;
             }
-            let body = at + form.bytes;
-            let next = match row.size {
-                Some(size) => Some(body + size).filter(|next| *next <= data.len()),
-                None => row.body.end(data, body + row.fields, &self.state),
+            let body = at + scanner.bytes;
+            let next = if row.size == VARIABLE {
+                match self.step_over(scanner.slot, id as u64, body_of, data, body) {
+                    Some(next) => next,
+                    None => break Pause::Whole,
+                }
+            } else {
+                body + row.size as usize
             };
-            let Some(next) = next else { break Pause::Whole };
-            let read = |lane: Option<Lane>| match lane {
-                Some(lane) => lane.get(data, body),
-                None => Some(0),
-            };
-            let (Some(one), Some(two)) = (read(scanner.context[0]), read(scanner.context[1])) else {
+            if next > data.len() {
                 break Pause::Whole;
+            }
+            let Some(field) = row.field.get(data, body) else { break Pause::Whole };
+            let bits = match scanner.both {
+                Some(both) => {
+                    let Some(bits) = data.get(body..).and_then(<[u8]>::first_chunk) else {
+                        break Pause::Whole;
+                    };
+                    Some(u64::from_le_bytes(*bits) & both)
+                }
+                None => None,
             };
-            let Some(field) = read(row.field) else { break Pause::Whole };
-            let glimpse =
-                Glimpse { timestamp: clock, class_index: row.class_index, context: [one, two], field };
-            let told = each(glimpse);
+            if bits.is_none() || bits != word {
+                let lanes = scanner.context.map(|lane| lane.get(data, body));
+                let [Some(one), Some(two)] = lanes else { break Pause::Whole };
+                (word, context) = (bits, [one, two]);
+            }
+            let told = each(Glimpse { timestamp: clock, mark: row.mark, context, field });
             if told == Next::Leave {
                 break Pause::Whole;
             }
             (at, now) = (next, clock);
+            events += 1;
             if told == Next::Enough {
                 break Pause::Enough;
             }
         };
         self.state.clock.set(now);
         self.go_to(at);
-        pause
+        Scanned { events, timestamp: now, pause }
+    }
+
+    /// Where the event ends whose payload has lengths and texts.
+    fn step_over(
+        &self,
+        slot: Option<u32>,
+        id: u64,
+        body: &QuickBody,
+        data: &[u8],
+        at: usize,
+    ) -> Option<usize> {
+        if let Some(slot) = slot {
+            self.state.slots.get(slot as usize)?.set(Some(id));
+        }
+        body.end(data, at + body.fields, &self.state)
     }
 }

@@ -26,15 +26,18 @@ pub(super) enum Kind {
     Failed,
     /// Something rare: the number of a [`Special`].
     Special,
+    /// The exit of a call that failed if its result is 0: only while it is scanned.
+    NonZero,
 }
 
+/// By number; what is beyond them does not occur.
 const KINDS: [Kind; 8] = [
     Kind::Leaf,
     Kind::Entry,
     Kind::Exit,
     Kind::Failed,
     Kind::Special,
-    Kind::Special,
+    Kind::NonZero,
     Kind::Special,
     Kind::Special,
 ];
@@ -43,10 +46,39 @@ const KIND_BITS: u32 = 3;
 /// The greatest number of a function that fits.
 pub(super) const MOST_FUNCTIONS: usize = 1 << (u32::BITS - KIND_BITS);
 
+/// Function and kind in one number.
+pub(super) fn what(kind: Kind, function: u32) -> u32 {
+    function << KIND_BITS | kind as u32
+}
+
+/// Whether it is of this kind.
+#[inline]
+pub(super) fn is(what: u32, kind: Kind) -> bool {
+    what % KINDS.len() as u32 == kind as u32
+}
+
+/// The same with another kind.
+#[inline]
+pub(super) fn turned(what: u32, kind: Kind) -> u32 {
+    what & !(KINDS.len() as u32 - 1) | kind as u32
+}
+
 impl Digest {
+    /// `what` is of [`what`].
+    #[inline]
+    pub fn of(what: u32, time: u64, word: u32) -> Self {
+        Self { time, word, what }
+    }
+
     #[inline]
     pub fn new(kind: Kind, function: u32, time: u64, word: u32) -> Self {
-        Self { time, word, what: function << KIND_BITS | kind as u32 }
+        Self::of(what(kind, function), time, word)
+    }
+
+    /// Function and kind.
+    #[inline]
+    pub fn what(self) -> u32 {
+        self.what
     }
 
     #[inline]
@@ -57,12 +89,6 @@ impl Digest {
     #[inline]
     pub fn function(self) -> FunctionId {
         FunctionId(self.what >> KIND_BITS)
-    }
-
-    /// Whether it is the entry of a function.
-    #[inline]
-    pub fn enters(self, function: u32) -> bool {
-        self.what == function << KIND_BITS | Kind::Entry as u32
     }
 
     /// When it is over.

@@ -11,9 +11,12 @@ use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_fields};
 use super::Brief;
-use super::digest::{Digest, Kind, Run, Special};
-use super::table::{RowKind, Table};
+use super::digest::{Digest, Kind, Run, Special, is, turned};
+use super::table::Table;
 use crate::trace::{Class, Source, ThreadId, Threads, Trace};
+
+/// What stands for no entry: that of no function, as none has this number.
+const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
 
 /// A stream, and its digests that were not needed yet.
 #[derive(Debug)]
@@ -149,55 +152,58 @@ impl<'t> Feed<'t> {
         let Some(scanner) = &table.scanner else { return Pause::Whole };
         let (Some((pid, tid)), Some(run)) = (source.ids, self.runs.back()) else { return Pause::Whole };
         let ids = if source.owns_packets() { [0, 0] } else { [pid, tid] };
-        let (start, digests) = (run.start, &mut self.digests);
-        let (mut events, mut last, mut is_entry) = (0u64, self.last, false);
-        if let Some(digest) = digests.get(start..).and_then(<[_]>::last) {
-            is_entry = digest.kind() == Kind::Entry;
+        let (start, digests) = (run.start.max(self.head), &mut self.digests);
+        // An entry whose exit may come next; it is not among the digests then.
+        let mut entry = NO_ENTRY;
+        if let Some(digest) = digests.get(start..).and_then(<[_]>::last)
+            && digest.kind() == Kind::Entry
+        {
+            entry = (digest.what(), digest.time);
+            digests.pop();
         }
-        // What has been taken already is no more to be changed.
-        is_entry &= digests.len() > self.head;
-        let pause = source.reader.scan(scanner, to.until, |glimpse: Glimpse| {
+        let scanned = source.reader.scan(scanner, to.until, |glimpse: Glimpse| {
             if glimpse.context != ids {
                 return Next::Leave;
             }
-            let Some(row) = table.rows.get(glimpse.class_index as usize) else { return Next::Leave };
-            let time = glimpse.timestamp;
-            let failed = match row.kind {
-                RowKind::Entry => {
-                    digests.push(Digest::new(Kind::Entry, row.function, time, 0));
-                    (last, is_entry) = (time, true);
-                    events += 1;
-                    return if digests.len() >= room { Next::Enough } else { Next::Go };
-                }
-                RowKind::ExitZero => glimpse.field != 0,
-                RowKind::ExitNonZero => glimpse.field == 0,
-                RowKind::Exit => false,
-                RowKind::Whole => return Next::Leave,
-            };
-            if failed {
-                let Ok(code) = i32::try_from(glimpse.field) else { return Next::Leave };
-                digests.push(Digest::new(Kind::Failed, row.function, time, code as u32));
-            } else {
-                match digests.last_mut() {
-                    Some(entry) if is_entry && entry.enters(row.function) => {
-                        match u32::try_from(time - entry.time) {
-                            Ok(took) => *entry = Digest::new(Kind::Leaf, row.function, entry.time, took),
-                            Err(_) => digests.push(Digest::new(Kind::Exit, row.function, time, 0)),
-                        }
+            let (what, time) = (glimpse.mark, glimpse.timestamp);
+            if is(what, Kind::Entry) {
+                let before = std::mem::replace(&mut entry, (what, time));
+                if before != NO_ENTRY {
+                    digests.push(Digest::of(before.0, before.1, 0));
+                    if digests.len() >= room {
+                        return Next::Enough;
                     }
-                    _ => digests.push(Digest::new(Kind::Exit, row.function, time, 0)),
                 }
+                return Next::Go;
             }
-            (last, is_entry) = (time, false);
-            events += 1;
+            if (glimpse.field != 0) != is(what, Kind::NonZero) {
+                let Ok(code) = i32::try_from(glimpse.field) else { return Next::Leave };
+                if entry != NO_ENTRY {
+                    digests.push(Digest::of(entry.0, entry.1, 0));
+                }
+                digests.push(Digest::of(turned(what, Kind::Failed), time, code as u32));
+            } else if entry.0 == turned(what, Kind::Entry)
+                && let Ok(took) = u32::try_from(time - entry.1)
+            {
+                digests.push(Digest::of(turned(what, Kind::Leaf), entry.1, took));
+            } else {
+                if entry != NO_ENTRY {
+                    digests.push(Digest::of(entry.0, entry.1, 0));
+                }
+                digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
+            }
+            entry = NO_ENTRY;
             if digests.len() >= room { Next::Enough } else { Next::Go }
         });
-        self.last = last;
-        if events > 0 {
-            source.last = Some(last);
-            to.summary.events += events;
+        if entry != NO_ENTRY {
+            digests.push(Digest::of(entry.0, entry.1, 0));
         }
-        match pause {
+        if scanned.events > 0 {
+            self.last = scanned.timestamp;
+            source.last = Some(scanned.timestamp);
+            to.summary.events += scanned.events;
+        }
+        match scanned.pause {
             // Its time may be another's: it is looked at whole.
             Pause::Until => Pause::Whole,
             pause => pause,

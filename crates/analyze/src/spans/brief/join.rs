@@ -133,8 +133,7 @@ impl<B: Brief> Whole<B> {
     fn append(&mut self, later: Track, thread: ThreadId) -> Result<(), Ended> {
         let track = Track::of(&mut self.tracks, thread);
         self.sums.thread(thread, self.threads.get(thread));
-        let mut turn =
-            Turn { thread, track, from: None, summary: &mut self.summary, sink: &mut self.sums };
+        let mut turn = Turn { thread, track, from: None, summary: &mut self.summary, sink: &mut self.sums };
         for (what, at) in later.undecided {
             turn.track.stack.enclose(at.outside);
             match what {

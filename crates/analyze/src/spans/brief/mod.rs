@@ -33,9 +33,9 @@ use hetrace_ctf::read::Event;
 
 use super::calls::{Call, Fold, Unfinished};
 use super::commands::Command;
-use super::walk::At;
-use crate::trace::{Thread, ThreadId, Trace};
 use super::summary::Summary;
+use super::walk::At;
+use crate::trace::{FunctionId, Thread, ThreadId, Trace};
 
 /// Why a brief walk did not come to its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +67,10 @@ pub(crate) trait Brief {
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 
-    /// A call that ended.
+    /// A call that ended well, without calls inside: when it began and how long it took.
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u64);
+
+    /// Any other call that ended.
     fn call(&mut self, call: &Call);
 
     /// A run of equal calls.

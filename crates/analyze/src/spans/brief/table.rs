@@ -2,52 +2,25 @@
 
 use hetrace_ctf::read::{Scanner, Want};
 
-use super::digest::MOST_FUNCTIONS;
+use super::digest::{Kind, what};
 use crate::trace::{Class, Identity, Trace, Verdict};
 
 /// A stream class.
 #[derive(Debug)]
 pub(super) struct Table<'t> {
     pub scanner: Option<Scanner<'t>>,
-    /// By event class.
-    pub rows: Vec<Row>,
 }
 
-/// An event class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub function: u32,
-    pub kind: RowKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowKind {
-    Entry,
-    /// Failed if the field is not 0.
-    ExitZero,
-    /// Failed if the field is 0.
-    ExitNonZero,
-    /// Never failed, as far as is told.
-    Exit,
-    /// The event is needed.
-    Whole,
-}
-
-impl Row {
-    fn of(class: &Class) -> (Self, Want) {
-        let row = |function: u32, kind| Row { function, kind };
-        let (row, want) = match class {
-            Class::Entry(f) => (row(f.0, RowKind::Entry), Want::Time),
-            Class::Exit(f, Verdict::Always) => (row(f.0, RowKind::Exit), Want::Time),
-            Class::Exit(f, Verdict::Zero(at)) => (row(f.0, RowKind::ExitZero), Want::Field(*at)),
-            Class::Exit(f, Verdict::NonZero(at)) => (row(f.0, RowKind::ExitNonZero), Want::Field(*at)),
-            _ => (row(0, RowKind::Whole), Want::Whole),
-        };
-        match usize::try_from(row.function) {
-            Ok(function) if function < MOST_FUNCTIONS => (row, want),
-            _ => (Row { function: 0, kind: RowKind::Whole }, Want::Whole),
-        }
-    }
+/// What a scan tells of events of a class: their function and kind, and their result.
+fn want(class: &Class) -> Option<Want> {
+    let (function, kind, field) = match class {
+        Class::Entry(function) => (function, Kind::Entry, None),
+        Class::Exit(function, Verdict::Always) => (function, Kind::Exit, None),
+        Class::Exit(function, Verdict::Zero(at)) => (function, Kind::Exit, Some(*at)),
+        Class::Exit(function, Verdict::NonZero(at)) => (function, Kind::NonZero, Some(*at)),
+        _ => return None,
+    };
+    Some(Want { field, mark: what(kind, function.0) })
 }
 
 impl<'t> Table<'t> {
@@ -56,15 +29,13 @@ impl<'t> Table<'t> {
         let streams = trace.ctf().class().streams.iter().enumerate();
         let table = |(position, class)| {
             let classes = trace.classes().of_stream(position);
-            let rows: Vec<(Row, Want)> = classes.iter().map(Row::of).collect();
             let context = match Identity::of(class) {
                 Identity::Packet => Some([None, None]),
                 // The name is looked at when the thread changes.
                 Identity::Event { pid, tid, .. } => Some([pid, Some(tid)]),
             };
-            let want = |index: usize| rows.get(index).map_or(Want::Whole, |(_, want)| *want);
-            let scanner = context.and_then(|context| trace.ctf().scanner(position, context, want));
-            Self { scanner, rows: rows.into_iter().map(|(row, _)| row).collect() }
+            let want = |index: usize| want(classes.get(index)?);
+            Self { scanner: context.and_then(|context| trace.ctf().scanner(position, context, want)) }
         };
         streams.map(table).collect()
     }

@@ -1,6 +1,6 @@
 //! The digests of one thread, through its stack of open calls.
 
-use super::super::calls::{Call, Fold, Unfinished, Why};
+use super::super::calls::{Fold, Unfinished, Why};
 use super::super::stack::{Ended, Stack};
 use super::super::summary::Summary;
 use super::Brief;
@@ -87,7 +87,11 @@ impl<B: Brief> Turn<'_, B> {
         let ends_later = safe.is_some_and(|safe| feed.digests[last].end() >= safe);
         let end = if ends_later { last } else { stretch.end };
         for digest in &feed.digests[stretch.start..end] {
-            self.digest(*digest, stretch.feed, feed);
+            if digest.kind() == Kind::Leaf {
+                self.leaf(*digest, stretch.feed);
+            } else {
+                self.digest(*digest, stretch.feed, feed);
+            }
         }
         if ends_later {
             let (entry, exit) = feed.digests[last].split();
@@ -145,28 +149,28 @@ impl<B: Brief> Turn<'_, B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn leaf(&mut self, digest: Digest, stream: u32) {
+        let (function, start, time) = (digest.function(), digest.time, u64::from(digest.word));
+        if self.track.stack.leaf(function, time) {
+            self.summary.calls += 1;
+            self.sink.leaf(self.thread, function, start, time);
+        } else {
+            self.enter(function, start, stream, false);
+            self.exit(function, start + time, stream, None);
+        }
+    }
+
     fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'_>) {
         let function = digest.function();
         match digest.kind() {
-            Kind::Leaf => {
-                let (start, time) = (digest.time, u64::from(digest.word));
-                if self.track.stack.leaf(function, time) {
-                    self.summary.calls += 1;
-                    let (thread, end) = (self.thread, start + time);
-                    let call = Call { function, thread, start, end, own: time, depth: 0, error: None };
-                    self.sink.call(&call);
-                } else {
-                    self.enter(function, start, stream, false);
-                    self.exit(function, start + time, stream, None);
-                }
-            }
+            Kind::Leaf => self.leaf(digest, stream),
             Kind::Entry => self.enter(function, digest.time, stream, false),
             Kind::Exit => self.exit(function, digest.time, stream, None),
             Kind::Failed => {
                 self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
             }
-            Kind::Special => {
+            Kind::Special | Kind::NonZero => {
                 if let Some(special) = feed.special(digest.word) {
                     self.special(*special, digest.time, stream);
                 }
@@ -187,7 +191,9 @@ impl<B: Brief> Turn<'_, B> {
     #[inline]
     pub fn exit(&mut self, function: FunctionId, time: u64, stream: u32, error: Option<i64>) {
         while self.track.stack.is_covered(function, stream) {
-            let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, Why::ExitLost) else { break };
+            let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, Why::ExitLost) else {
+                break;
+            };
             self.unfinished(&call);
         }
         match self.track.stack.exit(self.thread, function, time, error) {
