@@ -44,6 +44,13 @@ impl Ground {
         Ground::with(product, libraries)
     }
 
+    /// As above, to read traces; the libraries are needed only to record them.
+    pub fn make_analyze(product: &Path) -> Result<Self> {
+        let libraries = ["libhetrace_opencl.so"];
+        let there = product.with_file_name(libraries[0]).exists();
+        Ground::with(product, if there { &libraries } else { &[] })
+    }
+
     fn with(product: &Path, libraries: &[&str]) -> Result<Self> {
         let folder = product.parent().context("the product lies in no folder")?;
         let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));
@@ -122,7 +129,8 @@ fn peer() -> Result<PathBuf, String> {
     Ok(repo::root().join("bench/lttng-peer/run.sh"))
 }
 
-fn make(folder: &str, what: &str) -> Result<()> {
+/// Runs make in a folder of the repository.
+pub fn make(folder: &str, what: &str) -> Result<()> {
     let out = Command::new("make").args(["-s", "-C", folder, what]).current_dir(repo::root()).output()?;
     if !out.status.success() {
         bail!("{}", String::from_utf8_lossy(&out.stderr).trim());
