@@ -145,7 +145,8 @@ pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+/// What a program prints; nothing if it is not there.
+pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let out = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }

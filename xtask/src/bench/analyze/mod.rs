@@ -16,7 +16,7 @@ use serde_json::json;
 
 use self::rows::{Found, Way};
 use self::traces::{Trace, Traces};
-use super::ground::{Ground, succeeds};
+use super::ground::{Ground, output};
 use super::report::{Report, number};
 use crate::repo;
 
@@ -31,7 +31,7 @@ one, and run with `chrt -f 1` where that is allowed, ours and the peer alike.
 Times are medians of rounds in turns. A machine that does other things, too, makes them longer;
 instructions per event (counted by callgrind on short traces) do not depend on that.")]
 pub struct Args {
-    /// Runs of each command, in turns
+    /// Runs of each command, in turns; with 0 only memory and instructions are measured
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Events in the traces
@@ -49,6 +49,9 @@ pub struct Args {
     /// Run only these commands: names, or parts of them (may be repeated)
     #[arg(long, value_name = "PART")]
     only: Vec<String>,
+    /// Do not measure memory, which takes minutes on the long trace
+    #[arg(long)]
+    no_memory: bool,
     /// Do not count instructions
     #[arg(long)]
     no_counts: bool,
@@ -95,7 +98,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut report = Report::new(args.json);
     let mut machine = ground.machine();
     machine["measured binary"] = json!(product.display().to_string());
-    machine["babeltrace2"] = json!(succeeds("babeltrace2", &["--version"]));
+    machine["babeltrace2"] = json!(
+        output("babeltrace2", &["--version"])
+            .and_then(|text| text.lines().next().map(str::to_owned))
+            .unwrap_or_else(|| "not installed: there is nothing to compare with".to_owned())
+    );
     report.title("Machine");
     for (key, value) in machine.as_object().into_iter().flatten() {
         report.line(&format!("{key}: {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
@@ -107,9 +114,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     describe(&traces, &mut report);
     let chosen = |way: &Way| args.only.is_empty() || args.only.iter().any(|part| way.name.contains(part));
     let mut found = Found::default();
-    rows::times(&ground, &traces, args.rounds.max(1), &chosen, &mut found, &mut report);
-    rows::first_lines(&ground, &traces, args.rounds.max(1), &chosen, &mut found, &mut report);
-    rows::memory(&ground, &traces, &chosen, &mut found, &mut report);
+    if args.rounds > 0 {
+        rows::times(&ground, &traces, args.rounds, &chosen, &mut found, &mut report);
+        rows::first_lines(&ground, &traces, args.rounds, &chosen, &mut found, &mut report);
+    }
+    if !args.no_memory {
+        rows::memory(&ground, &traces, &chosen, &mut found, &mut report);
+    }
     if !args.no_counts {
         counts::run(&ground, &cache, &chosen, &mut report);
     }

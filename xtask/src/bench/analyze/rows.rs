@@ -290,8 +290,10 @@ pub fn memory(
                     way.name.to_owned(),
                     number(peak.rss / MIB, 1),
                     number(peak.anonymous / MIB, 1),
+                    number(peak.wall, 2),
+                    number(trace.events as f64 / peak.wall / 1e6, 2),
                 ]);
-                kept.push(json!({ "command": way.name, "rss": peak.rss, "anonymous": peak.anonymous }));
+                kept.push(json!({ "command": way.name, "rss": peak.rss, "anonymous": peak.anonymous, "wall": peak.wall }));
                 if traces.big.is_some() {
                     found.peak.insert(way.name, peak);
                 }
@@ -299,7 +301,7 @@ pub fn memory(
             Err(error) => report.line(&format!("{} failed: {error:#}", way.name)),
         }
     }
-    report.table(&["command, on all cores", "RSS", "anonymous"], &rows);
+    report.table(&["command, on all cores", "RSS", "anonymous", "s", "M events/s"], &rows);
     report.line(
         "RSS (VmHWM) counts pages of the mapped trace that happen to be in memory, which the kernel takes \
          back when others need them; anonymous is the program's own",

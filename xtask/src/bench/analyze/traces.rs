@@ -330,16 +330,16 @@ mod tests {
                 Ok((folder.join("in"), 5, 1))
             }
         };
-        let error = kept(cache, "t", "t-5", false, &report, record("")).unwrap_err();
+        let error = kept(&cache, "t", "t-5", false, &report, record("")).unwrap_err();
         assert!(format!("{error:#}").contains("broke off"));
-        let first = kept(cache, "t", "t-5", false, &report, record("abc")).unwrap();
+        let first = kept(&cache, "t", "t-5", false, &report, record("abc")).unwrap();
         assert_eq!((first.events, first.bytes, first.lost), (5, 3, 1));
-        let second = kept(cache, "t", "t-5", false, &report, record("other")).unwrap();
+        let second = kept(&cache, "t", "t-5", false, &report, record("other")).unwrap();
         assert_eq!(
             (second.bytes, fs::read_to_string(second.folder.join("metadata")).unwrap()),
             (3, "abc".into())
         );
-        let third = kept(cache, "t", "t-5", true, &report, record("other")).unwrap();
+        let third = kept(&cache, "t", "t-5", true, &report, record("other")).unwrap();
         assert_eq!(third.bytes, 5);
         fs::remove_dir_all(&cache).unwrap();
     }
