@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -149,10 +150,11 @@ pub fn times(
     let mut failed: BTreeMap<String, String> = BTreeMap::new();
     let both: Vec<&Trace> = [&traces.lttng, &traces.ours].into_iter().flatten().collect();
     let ways: Vec<Way> = WAYS.iter().copied().filter(|w| w.possible() && chosen(w)).collect();
-    for _ in 0..rounds {
+    for round in 1..=rounds {
         for trace in &both {
             for way in &ways {
                 for cores in way.cores() {
+                    progress(&format!("round {round} of {rounds}: {} of {}", way.name, trace.name));
                     match once(ground, *way, *cores, trace) {
                         Ok(took) => found.add(*way, *cores, trace, took),
                         Err(error) => {
@@ -163,6 +165,7 @@ pub fn times(
             }
         }
     }
+    progress("");
     report.title("Time to read a trace, output to /dev/null");
     report.line(&format!(
         "medians of {rounds} runs in turns; ratios to babeltrace2 on one core on the same trace"
@@ -196,6 +199,15 @@ pub fn times(
         report.line(&format!("{what} failed: {why}"));
     }
     report.keep("times", json!(kept));
+}
+
+/// Tells a person who waits what runs; nobody else.
+fn progress(what: &str) {
+    let mut screen = std::io::stderr();
+    if screen.is_terminal() {
+        let _ = write!(screen, "\r\x1b[K{what}");
+        let _ = screen.flush();
+    }
 }
 
 fn once(ground: &Ground, way: Way, cores: Cores, trace: &Trace) -> Result<Took> {
@@ -284,7 +296,10 @@ pub fn memory(
     let mut rows = Vec::new();
     let mut kept = Vec::new();
     for way in FOR_MEMORY.iter().filter(|w| w.possible() && chosen(w)) {
-        match process::peak(&way.words(ground, trace)) {
+        progress(way.name);
+        let peak = process::peak(&way.words(ground, trace));
+        progress("");
+        match peak {
             Ok(peak) => {
                 rows.push(vec![
                     way.name.to_owned(),
