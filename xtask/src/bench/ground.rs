@@ -86,6 +86,12 @@ impl Ground {
         words.into_iter().map(OsString::from).collect()
     }
 
+    /// What to put before a program so that it is not interrupted, on any processor.
+    pub fn undisturbed(&self) -> Vec<OsString> {
+        let words: &[&str] = if self.fifo { &["chrt", "-f", "1"] } else { &[] };
+        words.iter().map(OsString::from).collect()
+    }
+
     /// What to put before a tracer so that it stays off that processor.
     pub fn elsewhere(&self) -> Vec<OsString> {
         if self.processors < 2 {

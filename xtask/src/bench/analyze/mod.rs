@@ -26,7 +26,8 @@ use crate::repo;
 Traces are recorded once and stay in target/bench/analyze: one by LTTng-UST of a program with 12
 functions in two processes of two threads; one by hetrace of four threads that make OpenCL commands;
 and, with --big, a long one of the same, for memory. Programs on one core are pinned to the last
-one, and run with `chrt -f 1` where that is allowed, ours and the peer alike.
+one. All run with `chrt -f 1` where that is allowed, ours and the peer alike: other programs wait
+meanwhile.
 
 Times are medians of rounds in turns. A machine that does other things, too, makes them longer;
 instructions per event (counted by callgrind on short traces) do not depend on that.")]

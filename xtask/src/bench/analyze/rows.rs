@@ -211,7 +211,7 @@ fn progress(what: &str) {
 }
 
 fn once(ground: &Ground, way: Way, cores: Cores, trace: &Trace) -> Result<Took> {
-    let mut words = if cores == Cores::One { ground.pinned() } else { Vec::new() };
+    let mut words = if cores == Cores::One { ground.pinned() } else { ground.undisturbed() };
     words.extend(way.words(ground, trace));
     process::time(&words)
 }
@@ -258,7 +258,9 @@ pub fn first_lines(
     for _ in 0..rounds * FIRST_LINES {
         for trace in traces.all() {
             for way in &ways {
-                match process::first_line(&way.words(ground, trace)) {
+                let mut words = ground.undisturbed();
+                words.extend(way.words(ground, trace));
+                match process::first_line(&words) {
                     Ok(s) => found.first.entry((way.name, trace.name.clone())).or_default().add(s),
                     Err(error) => report.line(&format!("{} of {} failed: {error:#}", way.name, trace.name)),
                 }
@@ -297,7 +299,9 @@ pub fn memory(
     let mut kept = Vec::new();
     for way in FOR_MEMORY.iter().filter(|w| w.possible() && chosen(w)) {
         progress(way.name);
-        let peak = process::peak(&way.words(ground, trace));
+        let mut words = ground.undisturbed();
+        words.extend(way.words(ground, trace));
+        let peak = process::peak(&words);
         progress("");
         match peak {
             Ok(peak) => {
