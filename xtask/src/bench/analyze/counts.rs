@@ -16,14 +16,14 @@ use super::traces::{Trace, Traces};
 const WAYS: &[Way] = &[DUMMY, TEXT, TALLY, PRINT, EVENTS, TIMELINE];
 
 /// Counts and prints the table.
-pub fn run(ground: &Ground, cache: &Path, chosen: &dyn Fn(&Way) -> bool, report: &mut Report) {
+pub fn run(ground: &Ground, cache: &Path, fresh: bool, chosen: &dyn Fn(&Way) -> bool, report: &mut Report) {
     report.title("Instructions per event (callgrind)");
     if !succeeds("valgrind", &["--version"]) {
         report.line("skipped: valgrind is not installed");
         return;
     }
     let mut kept = Vec::new();
-    for pair in Traces::pairs(ground, cache, report) {
+    for pair in Traces::pairs(ground, cache, fresh, report) {
         let [short, long] = match pair {
             Ok(pair) => pair,
             Err(error) => {

@@ -123,7 +123,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows::memory(&ground, &traces, &chosen, &mut found, &mut report);
     }
     if !args.no_counts {
-        counts::run(&ground, &cache, &chosen, &mut report);
+        counts::run(&ground, &cache, args.fresh, &chosen, &mut report);
     }
     verdict::print(&found, args.scale, &mut report);
     report.finish();

@@ -98,12 +98,12 @@ impl Traces {
     }
 
     /// Short ones to count instructions on: two lengths of each, to take their difference.
-    pub fn pairs(ground: &Ground, cache: &Path, report: &Report) -> Vec<Result<[Trace; 2]>> {
+    pub fn pairs(ground: &Ground, cache: &Path, fresh: bool, report: &Report) -> Vec<Result<[Trace; 2]>> {
         let sizes = [60_000, 360_000];
         let both = |make: &dyn Fn(u64) -> Result<Trace>| Ok([make(sizes[0])?, make(sizes[1])?]);
         vec![
-            both(&|events| by_lttng(cache, events, false, report)),
-            both(&|events| by_hetrace(ground, cache, "ours", events, false, report)),
+            both(&|events| by_lttng(cache, events, fresh, report)),
+            both(&|events| by_hetrace(ground, cache, "ours", events, fresh, report)),
         ]
     }
 

@@ -59,7 +59,7 @@ pub fn print(found: &Found, scale: Scale, report: &mut Report) {
     report.table(&["target", "found", "wanted", ""], &rows);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     report.line(&format!("load of the machine now: {}", load.trim()));
-    report.keep("load at the end", json!(load.trim()));
+    report.keep("load_at_end", json!(load.trim()));
     report.keep("verdict", json!(kept));
 }
 
