@@ -28,7 +28,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure what tracing costs
+    /// Measure what tracing costs, and how fast traces are read
     Bench(bench::Args),
     /// Read an API's registry and write apis/<API>/api.json
     Extract(extract::Args),

@@ -44,6 +44,13 @@ impl Ground {
         Ground::with(product, libraries)
     }
 
+    /// As above, to read traces; the libraries are needed only to record them.
+    pub fn make_analyze(product: &Path) -> Result<Self> {
+        let libraries = ["libhetrace_opencl.so"];
+        let there = product.with_file_name(libraries[0]).exists();
+        Ground::with(product, if there { &libraries } else { &[] })
+    }
+
     fn with(product: &Path, libraries: &[&str]) -> Result<Self> {
         let folder = product.parent().context("the product lies in no folder")?;
         let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));
@@ -77,6 +84,12 @@ impl Ground {
             words.extend(["chrt", "-f", "1"]);
         }
         words.into_iter().map(OsString::from).collect()
+    }
+
+    /// What to put before a program so that it is not interrupted, on any processor.
+    pub fn undisturbed(&self) -> Vec<OsString> {
+        let words: &[&str] = if self.fifo { &["chrt", "-f", "1"] } else { &[] };
+        words.iter().map(OsString::from).collect()
     }
 
     /// What to put before a tracer so that it stays off that processor.
@@ -122,7 +135,8 @@ fn peer() -> Result<PathBuf, String> {
     Ok(repo::root().join("bench/lttng-peer/run.sh"))
 }
 
-fn make(folder: &str, what: &str) -> Result<()> {
+/// Runs make in a folder of the repository.
+pub fn make(folder: &str, what: &str) -> Result<()> {
     let out = Command::new("make").args(["-s", "-C", folder, what]).current_dir(repo::root()).output()?;
     if !out.status.success() {
         bail!("{}", String::from_utf8_lossy(&out.stderr).trim());
@@ -137,7 +151,8 @@ pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+/// What a program prints; nothing if it is not there.
+pub fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let out = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: what tracing costs.
+//! `cargo xtask bench`: what tracing costs, and how fast traces are read.
 //!
 //! Each benchmark is a module with an `Args` struct and a `run` function.
 
+mod analyze;
 mod calls;
 mod commands;
 mod cuda;
@@ -36,6 +37,8 @@ enum What {
     Overhead(overhead::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
+    Analyze(analyze::Args),
 }
 
 /// Runs the benchmark that was asked for.
@@ -43,5 +46,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Overhead(args) => overhead::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Analyze(args) => analyze::run(args),
     }
 }
