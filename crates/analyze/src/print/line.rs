@@ -25,16 +25,19 @@ pub(super) fn write_call(
     };
     for (param, index) in params.iter().zip(0u16..) {
         let role = Role::Param(index);
-        let comma = if index > 0 { ", " } else { "" };
-        let _ = write!(out, "{comma}{}=", param.name);
+        out.push_str(if index > 0 { ", " } else { "" });
+        out.push_str(&param.name);
+        out.push('=');
         let passed = entry.and_then(|args| args.find(role));
         let returned = exit.and_then(|args| args.find(role));
-        let _ = match (passed, returned) {
-            (Some(before), Some(after)) if before != after => write!(out, "{before} → {after}"),
-            (Some(text), _) | (None, Some(text)) => write!(out, "{text}"),
+        match (passed, returned) {
+            (Some(before), Some(after)) if before != after => {
+                [before, " → ", after].iter().for_each(|text| out.push_str(text));
+            }
+            (Some(text), _) | (None, Some(text)) => out.push_str(text),
             // Its event is missing, or has not come.
-            (None, None) => write!(out, "?"),
-        };
+            (None, None) => out.push('?'),
+        }
         // What members of the struct point at.
         let sides = [(entry, passed), (exit, returned)];
         let there = sides.into_iter().filter(|(_, param)| *param != Some("NULL"));
@@ -53,7 +56,9 @@ pub(super) fn write_call(
 pub(super) fn write_fields(out: &mut String, args: &Args<'_>, first: &mut bool) {
     for piece in args.pieces.iter().filter(|p| p.role != Role::Return) {
         out.push_str(if std::mem::take(first) { "" } else { ", " });
-        let _ = write!(out, "{}={}", piece.name, args.of(piece));
+        out.push_str(piece.name);
+        out.push('=');
+        out.push_str(args.of(piece));
     }
 }
 
@@ -101,7 +106,7 @@ pub(super) fn write_command(out: &mut String, command: &Command<'_>) {
 /// Appends what a call answered.
 pub(super) fn write_result(out: &mut String, style: Style, exit: &Args<'_>, failed: bool) {
     if let Some(result) = exit.find(Role::Return) {
-        let shown = if failed { style.red(result) } else { result.to_owned() };
-        let _ = write!(out, " = {shown}");
+        out.push_str(" = ");
+        if failed { out.push_str(&style.red(result)) } else { out.push_str(result) }
     }
 }
