@@ -3,8 +3,34 @@
 use std::fmt::Write;
 
 use crate::args::{Args, Role};
-use crate::spans::Command;
+use crate::spans::{At, Command};
 use crate::text::Style;
+
+/// Processes and threads as lines begin with them, by the thread's number.
+#[derive(Debug, Default)]
+pub(super) struct Who(Vec<String>);
+
+impl Who {
+    /// Appends `PID:TID `.
+    #[inline]
+    pub fn write(&mut self, out: &mut String, at: At<'_>) {
+        match self.0.get(at.thread.index()).filter(|known| !known.is_empty()) {
+            Some(known) => out.push_str(known),
+            None => self.meet(out, at),
+        }
+    }
+
+    #[cold]
+    fn meet(&mut self, out: &mut String, at: At<'_>) {
+        let index = at.thread.index();
+        if self.0.len() <= index {
+            self.0.resize(index + 1, String::new());
+        }
+        let who = at.who();
+        self.0[index] = format!("{}:{} ", who.pid, who.tid);
+        out.push_str(&self.0[index]);
+    }
+}
 
 /// Appends the arguments of a call: what was passed and what came back, in the
 /// order of the parameters.

@@ -9,7 +9,7 @@ use hetrace_ctf::read::{Event, StreamError};
 
 use super::clock::Face;
 use super::filter::{Filter, Line};
-use super::line::{write_call, write_command, write_fields, write_result};
+use super::line::{Who, write_call, write_command, write_fields, write_result};
 use super::tree::Tree;
 use super::{Form, Options};
 use crate::args::{Args, Plans, Role};
@@ -53,6 +53,7 @@ pub fn print_some(
         whole: String::new(),
         watch,
         left: WATCHED,
+        who: Who::default(),
         first: None,
     };
     match walk(trace, &mut printer) {
@@ -78,6 +79,7 @@ struct Printer<'t, 'o> {
     form: Form,
     style: Style,
     face: Face,
+    who: Who,
     plans: Plans<'t>,
     /// What was passed to open calls, by thread and depth.
     open: Vec<Vec<Args<'t>>>,
@@ -112,11 +114,7 @@ impl<'t> Printer<'t, '_> {
     fn begin(&mut self, at: At<'_>, time: u64) {
         self.start = self.line.len();
         self.face.write(&mut self.line, time);
-        let who = at.who();
-        digits::signed(&mut self.line, who.pid);
-        self.line.push(':');
-        digits::signed(&mut self.line, who.tid);
-        self.line.push(' ');
+        self.who.write(&mut self.line, at);
     }
 
     /// Begins the line of a call: what was passed, if that is known, and what came back, if it did.

@@ -92,14 +92,14 @@ pub(crate) fn duration(out: &mut String, ns: u64) {
     }
     // Borders of the units, and of the digits within them, are where a rounded value has three.
     let (unit, name) = match ns {
-        ..999_500 => (1_000, " µs"),
-        ..999_500_000 => (1_000_000, " ms"),
-        ..120_000_000_000 => (1_000_000_000, " s"),
+        0..999_500 => (1_000, " µs"),
+        999_500..999_500_000 => (1_000_000, " ms"),
+        999_500_000..120_000_000_000 => (1_000_000_000, " s"),
         _ => return out.push_str(&super::duration(ns)),
     };
     let step = match ns * 1000 / unit {
-        ..9_995 => unit / 100,
-        ..99_950 => unit / 10,
+        0..9_995 => unit / 100,
+        9_995..99_950 => unit / 10,
         _ => unit,
     };
     let (steps, rest) = (ns / step, ns % step);
