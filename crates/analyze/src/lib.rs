@@ -12,6 +12,7 @@
 //!  ranges, collectives/, telemetry    what the program marked, what its ranks did together,
 //!                                     what devices told: by role, for all reports
 //!  demangle, occupancy                names of kernels; how full they can make a device
+//!  watch                              long work asks whether to go on
 //! ```
 //!
 //! ```no_run
@@ -48,4 +49,7 @@ pub mod telemetry;
 mod text;
 pub mod timeline;
 pub mod trace;
+mod watch;
 pub mod why;
+
+pub use watch::{Stopped, Watch};

@@ -9,8 +9,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod read;
+mod time;
 
 pub use read::{Print, Tally};
+pub use time::time;
 
 /// Shows what a program and its accelerators really did, on one time line.
 #[derive(Debug, Parser)]

@@ -16,6 +16,9 @@ fn main() -> ExitCode {
             if commands::is_closed_pipe(&error) {
                 return ExitCode::SUCCESS;
             }
+            if commands::is_stopped(&error) {
+                return commands::watch::interrupted();
+            }
             eprintln!("hetrace: {error:#}");
             ExitCode::from(commands::OWN_FAILURE)
         }

@@ -1,11 +1,14 @@
 //! The API libraries that lie beside the launcher, and the models in them.
 //!
 //! Nothing lists the APIs: each library carries its model in a section, so a
-//! new API is a new file.
+//! new API is a new file. A large model takes milliseconds to understand, and the
+//! program waits: of an API that no program can use here, only the head is read.
+
+mod head;
 
 use std::path::{Path, PathBuf};
 
-use hetrace_model::Model;
+use hetrace_model::{Interpose, Model};
 use hetrace_ring::abi::ABI_VERSION;
 use object::{Object, ObjectSection};
 
@@ -15,6 +18,32 @@ const PREFIX: &str = "libhetrace_";
 const SECTION: &str = ".hetrace.model";
 /// The section with the version of the shared memory it was built for.
 const ABI_SECTION: &str = ".hetrace.abi";
+
+/// An API's library, of whose model only the head is known.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Where it is, as an absolute path.
+    pub path: PathBuf,
+    /// Short name of its API.
+    pub api: String,
+    /// How the API is intercepted.
+    pub interpose: Interpose,
+    model_json: Vec<u8>,
+}
+
+impl Found {
+    /// Reads the rest of the model.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub fn load(self) -> Result<Library, LibraryError> {
+        let Self { path, model_json, .. } = self;
+        match serde_json::from_slice(&model_json) {
+            Ok(model) => Ok(Library { path, model, model_json }),
+            Err(error) => Err(LibraryError::Form { path, what: format!("its model: {error}") }),
+        }
+    }
+}
 
 /// An API's library.
 #[derive(Debug, Clone)]
@@ -59,11 +88,11 @@ pub enum LibraryError {
     },
 }
 
-/// Reads one library.
+/// Looks into one library.
 ///
 /// # Errors
 /// When the file can't be read or carries no model of this version.
-pub fn open(path: &Path) -> Result<Library, LibraryError> {
+pub fn open(path: &Path) -> Result<Found, LibraryError> {
     let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
     let read = |error| LibraryError::Read { path: path.to_owned(), error };
     // Reads the headers and the one section, not the megabytes of code.
@@ -76,9 +105,9 @@ pub fn open(path: &Path) -> Result<Library, LibraryError> {
     }
     let section = file.section_by_name(SECTION).ok_or_else(|| form(format!("has no {SECTION}")))?;
     let data = section.data().map_err(|e| form(e.to_string()))?;
-    let model = serde_json::from_slice(data).map_err(|e| form(format!("its model: {e}")))?;
+    let head::Head { api, interpose } = head::read(data).map_err(|e| form(format!("its model: {e}")))?;
     let path = path.canonicalize().map_err(read)?;
-    Ok(Library { path, model, model_json: data.to_vec() })
+    Ok(Found { path, api, interpose, model_json: data.to_vec() })
 }
 
 /// The variable that names the folder with the libraries.
@@ -100,11 +129,22 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
+/// The rest of the models of libraries, in the same order.
+///
+/// # Errors
+/// The first library that can't be used.
+pub fn load(found: Vec<Found>) -> Result<Vec<Library>, LibraryError> {
+    std::thread::scope(|scope| {
+        let loading: Vec<_> = found.into_iter().map(|one| scope.spawn(move || one.load())).collect();
+        loading.into_iter().map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+    })
+}
+
 /// All libraries in the first folder that has any, by API name.
 ///
 /// # Errors
 /// The first library that can't be used.
-pub fn find() -> Result<Vec<Library>, LibraryError> {
+pub fn find() -> Result<Vec<Found>, LibraryError> {
     for folder in folders() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         let mut paths = Vec::new();
@@ -115,17 +155,10 @@ pub fn find() -> Result<Vec<Library>, LibraryError> {
                 paths.push(entry.path());
             }
         }
-        // A large model takes tens of milliseconds, and the program waits.
-        let found: Result<Vec<Library>, LibraryError> = std::thread::scope(|scope| {
-            let opening: Vec<_> = paths.iter().map(|path| scope.spawn(move || open(path))).collect();
-            opening
-                .into_iter()
-                .map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
-                .collect()
-        });
+        let found: Result<Vec<Found>, LibraryError> = paths.iter().map(|path| open(path)).collect();
         let mut found = found?;
         if !found.is_empty() {
-            found.sort_by(|a, b| a.model.api.cmp(&b.model.api));
+            found.sort_by(|a, b| a.api.cmp(&b.api));
             return Ok(found);
         }
     }

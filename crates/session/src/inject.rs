@@ -8,9 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use hetrace_model::Interpose;
 use hetrace_ring::abi::SESSION_VARIABLE;
 
-use crate::apis::Library;
+use crate::apis::{Found, Library};
 use crate::ldcache;
 use crate::manifest::Interposition;
 
@@ -58,8 +59,8 @@ impl Injection {
 
 /// Whether no program can use the API: the library that all of them need is
 /// neither on the machine nor on the search path.
-pub fn is_absent(library: &Library) -> bool {
-    library.model.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
+pub fn is_absent(library: &Found) -> bool {
+    library.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
 }
 
 /// Decides for all libraries and a program. One that puts something of its own
@@ -85,7 +86,7 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
         let preloaded = match way {
             Way::Layer => layer.is_none(),
             Way::Preload => true,
-            Way::Auto => layer.is_none() || !honours_layers(library),
+            Way::Auto => layer.is_none() || !honours_layers(interpose),
         };
         if let Some(variable) = layer {
             injection.variables.push((variable.into(), appended(variable, &library.path)));
@@ -139,13 +140,12 @@ fn appended(variable: &str, path: &Path) -> OsString {
 
 /// Whether the API's loader knows layers. A machine without the loader counts
 /// as yes: a program may bring its own, and a layer never hurts.
-fn honours_layers(library: &Library) -> bool {
-    loader(library).is_none_or(|(_, layers)| layers)
+fn honours_layers(interpose: &Interpose) -> bool {
+    loader(interpose).is_none_or(|(_, layers)| layers)
 }
 
 /// The API's loader as a program would find it, and whether it knows layers.
-pub fn loader(library: &Library) -> Option<(PathBuf, bool)> {
-    let interpose = &library.model.interpose;
+pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
     let path = interpose.libraries.iter().find_map(|name| ldcache::find(name))?;
     let bytes = std::fs::read(&path).ok()?;
     let marker = interpose.layer_marker.as_deref().unwrap_or_default().as_bytes();

@@ -28,7 +28,7 @@ mod settings;
 pub mod telemetry;
 pub mod time;
 
-pub use apis::{Library, LibraryError};
+pub use apis::{Found, Library, LibraryError};
 pub use inject::{Way, loader};
 pub use ldcache::find as find_library;
 pub use run::{Outcome, RunError, RunOptions, run};

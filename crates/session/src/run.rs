@@ -15,7 +15,7 @@ use hetrace_ctf::write;
 use hetrace_ring::abi::BLOB_PREFIX;
 use hetrace_ring::clock;
 
-use crate::apis::Library;
+use crate::apis::{self, Found, Library, LibraryError};
 use crate::control::Control;
 use crate::drain::Drainer;
 use crate::folder::Folder;
@@ -94,6 +94,9 @@ pub enum RunError {
         /// What the system says.
         error: io::Error,
     },
+    /// An API's library can't be used.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// The program can't be waited for.
     #[error("waiting for the program: {0}")]
     Wait(io::Error),
@@ -111,13 +114,15 @@ const NAP: Duration = Duration::from_millis(25);
 /// # Errors
 /// When the program could not be started or nothing could be written. An end
 /// of the program by a signal or with a status is no error.
-pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunError> {
+pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunError> {
     let started = reference();
+    // What no program can use here would only make the start longer.
+    let (absent, present): (Vec<Found>, Vec<Found>) =
+        libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
+    let libraries = apis::load(present)?;
     let output = |error| RunError::Output { path: options.output.clone(), error };
     let folder = Folder::make().map_err(RunError::Session)?;
-    // What no program can use here would only make the start longer.
-    let (absent, libraries): (Vec<&Library>, Vec<&Library>) =
-        libraries.iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
+    let libraries: Vec<&Library> = libraries.iter().collect();
     let apis: Vec<(String, Vec<u8>)> =
         libraries.iter().map(|l| (l.model.api.clone(), settings::flags(options, &l.model))).collect();
     let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
@@ -141,7 +146,7 @@ pub fn run(options: &RunOptions, libraries: &[Library]) -> Result<Outcome, RunEr
     let program = find_program(&options.command);
     let injection = inject::plan(&libraries, folder.path(), options.way, program.as_deref());
     manifest.interposition = injection.ways.clone();
-    let left_out = |l: &&Library| Interposition { api: l.model.api.clone(), way: "absent".to_owned() };
+    let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let told = injection.notes.clone();
     let mut remarks = Vec::new();

@@ -12,6 +12,7 @@ use super::compound::{Tags, append, write_typed};
 use super::info::{write_info, write_pairs};
 use super::names::{quoted, write_bytes, write_named};
 use super::plan::{EventPlan, How, Plan, Plans, Role};
+use crate::text::digits;
 
 /// A number that is more than its text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,9 +162,9 @@ impl<'t> Writer<'_, 't> {
     }
 
     /// A value by its class, or by the names of a set of bits.
-    fn write(&mut self, class: &FieldClass, value: Scalar<'_>) -> Option<Typed> {
-        let bits = match self.plan().map(|p| p.how) {
-            Some(How::Bits(group) | How::Pointee(Some(group))) => Some(group),
+    fn write(&mut self, how: How<'t>, class: &FieldClass, value: Scalar<'_>) -> Option<Typed> {
+        let bits = match how {
+            How::Bits(group) | How::Pointee(Some(group)) => Some(group),
             _ => None,
         };
         let out = &mut self.args.text;
@@ -176,25 +177,42 @@ impl<'t> Writer<'_, 't> {
             write_named(out, group, value);
             return None;
         }
-        let (_, typed) = match value {
-            Scalar::Unsigned(v) if hex => (write!(out, "{v:#x}"), Some(Typed::Pointer(v))),
-            Scalar::Unsigned(v) => (write!(out, "{v}"), Some(Typed::Unsigned(v))),
-            Scalar::Signed(v) if hex => (write!(out, "{v:#x}"), Some(Typed::Pointer(v as u64))),
-            Scalar::Signed(v) => (write!(out, "{v}"), Some(Typed::Signed(v))),
-            Scalar::Float(v) => (write!(out, "{v}"), Some(Typed::Float(v))),
-            Scalar::Enum { label: Some(label), .. } => (out.write_str(label), None),
-            Scalar::Enum { value, label: None } if hex => (write!(out, "{value:#x}"), None),
-            Scalar::Enum { value, label: None } => (write!(out, "{value}"), None),
+        let hexadecimal = |out: &mut String, v| {
+            digits::hexadecimal(out, v);
+            Some(Typed::Pointer(v))
+        };
+        match value {
+            Scalar::Unsigned(v) if hex => hexadecimal(out, v),
+            Scalar::Unsigned(v) => {
+                digits::unsigned(out, v);
+                Some(Typed::Unsigned(v))
+            }
+            Scalar::Signed(v) if hex => hexadecimal(out, v as u64),
+            Scalar::Signed(v) => {
+                digits::signed(out, v);
+                Some(Typed::Signed(v))
+            }
+            Scalar::Float(v) => {
+                let _ = write!(out, "{v}");
+                Some(Typed::Float(v))
+            }
+            Scalar::Enum { label: Some(label), .. } => {
+                out.push_str(label);
+                None
+            }
+            Scalar::Enum { value, label: None } => {
+                let _ = if hex { write!(out, "{value:#x}") } else { write!(out, "{value}") };
+                None
+            }
             Scalar::Str(text) => {
                 quoted(out, text);
-                (Ok(()), None)
+                None
             }
             Scalar::Bytes(bytes) => {
                 quoted(out, &String::from_utf8_lossy(bytes));
-                (Ok(()), None)
+                None
             }
-        };
-        typed
+        }
     }
 
     /// An array that was collected.
@@ -239,25 +257,21 @@ fn integer(value: Scalar<'_>) -> Option<i64> {
 
 impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
     fn scalar(&mut self, field: FieldRef<'v>, value: Scalar<'v>) {
-        if self.depth > 0 && self.is_typed() {
-            append(&mut self.bytes, field.class, value);
-            return;
-        }
-        if self.collects() {
-            self.numbers.extend(integer(value));
-            return;
-        }
-        let hidden = matches!(self.plan(), Some(Plan { how: How::Hidden, .. }));
-        if self.depth > 0 || !hidden {
-            self.separate(field);
-            let start = self.args.text.len();
-            let typed = self.write(field.class, value);
-            if self.depth == 0 {
-                self.done(start, typed);
-            }
-        }
         if self.depth == 0 {
+            let plan = self.plan();
             self.top += 1;
+            let Some(plan) = plan.filter(|plan| !matches!(plan.how, How::Hidden)) else { return };
+            let start = self.args.text.len();
+            let typed = self.write(plan.how, field.class, value);
+            let range = start..self.args.text.len();
+            self.args.pieces.push(Piece { role: plan.role, name: plan.name, range, typed });
+        } else if self.is_typed() {
+            append(&mut self.bytes, field.class, value);
+        } else if self.collects() {
+            self.numbers.extend(integer(value));
+        } else {
+            self.separate(field);
+            self.write(self.plan().map_or(How::Plain, |plan| plan.how), field.class, value);
         }
     }
 

@@ -36,12 +36,13 @@ mod walk;
 
 use std::ops::ControlFlow;
 
-pub use report::{Evidence, Finding, Occurrence, Report, SCHEMA};
+pub use report::{Evidence, Finding, Missing, Occurrence, Report, SCHEMA};
 pub use rules::{Group, RULES, Rule, Severity, rule_of};
 pub use text::{TextOptions, rules_text};
 
 use crate::spans::Summary;
 use crate::trace::Trace;
+use crate::watch::{Pace, Stopped, Watch};
 
 /// What to look for.
 #[derive(Clone, Debug, Default)]
@@ -56,15 +57,27 @@ pub struct Options {
 
 /// Looks for misuse in a trace.
 pub fn lint(trace: &Trace, options: &Options) -> Report {
+    // Nobody is there to stop it.
+    lint_watched(trace, options, None).unwrap_or_default()
+}
+
+/// The same, for long traces: events are read twice where calls are shown.
+///
+/// # Errors
+/// When the watch says so.
+pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -> Result<Report, Stopped> {
     let any = |list: &[String], id: &str| list.iter().any(|one| one == id);
     let selected =
         |id: &str| (options.only.is_empty() || any(&options.only, id)) && !any(&options.except, id);
-    let mut linter = walk::Linter::new(trace, findings::Findings::new(selected));
-    let ControlFlow::Continue(summary) = crate::spans::walk(trace, &mut linter);
+    let mut linter = walk::Linter::new(trace, findings::Findings::new(selected), Pace::new(watch));
+    let summary = match crate::spans::walk(trace, &mut linter) {
+        ControlFlow::Break(stopped) => return Err(stopped),
+        ControlFlow::Continue(summary) => summary,
+    };
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
-    let calls = show::calls(trace, &linter.findings);
-    report::report(trace, &linter, &calls, &summary, doubt)
+    let calls = show::calls(trace, &linter.findings, Pace::new(watch))?;
+    Ok(report::report(trace, &linter, &calls, &summary, doubt))
 }
 
 /// Why calls may be missing.

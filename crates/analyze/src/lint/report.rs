@@ -14,7 +14,7 @@ use crate::trace::Trace;
 pub const SCHEMA: u32 = 1;
 
 /// All findings, the gravest and most expensive first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -30,6 +30,27 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What was not looked at, and why findings may be wrong.
     pub notes: Vec<String>,
+    /// What is missing from the trace.
+    pub missing: Missing,
+}
+
+/// What is missing from a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Events lost while recording.
+    pub lost_events: u64,
+    /// Calls that the losses concern, wholly or in part, as the manifest has it.
+    pub lost_calls: u64,
+    /// Device commands lost while recording.
+    pub lost_commands: u64,
+    /// Packets missing from the streams.
+    pub lost_packets: u64,
+    /// Places where a stream is cut or damaged.
+    pub damaged: u64,
+    /// Calls without an end.
+    pub unfinished_calls: u64,
+    /// Ends of calls without a beginning.
+    pub orphaned_ends: u64,
 }
 
 /// A fault, however often it was found.
@@ -125,6 +146,9 @@ pub(super) fn report(
     });
     let of = |severity| findings.iter().filter(|f| f.severity == severity).count() as u64;
     let mut notes = linter.notes.clone();
+    if !summary.is_complete() {
+        notes.push(format!("Incomplete: {}.", summary.what_is_missing()));
+    }
     if let Some(doubt) = doubt {
         notes
             .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
@@ -140,5 +164,14 @@ pub(super) fn report(
         hints: of(Severity::Hint),
         findings,
         notes,
+        missing: Missing {
+            lost_events: summary.lost_events,
+            lost_calls: summary.lost_calls,
+            lost_commands: summary.lost_commands,
+            lost_packets: summary.lost_packets,
+            damaged: summary.damaged,
+            unfinished_calls: summary.unfinished,
+            orphaned_ends: summary.orphans,
+        },
     }
 }

@@ -1,7 +1,6 @@
 //! The calls that findings name, as text: a second walk writes those and no others.
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
@@ -12,6 +11,7 @@ use crate::args::{Args, Plans, Role};
 use crate::spans::{At, Call, Fold, Open, Unfinished, Visitor};
 use crate::text::duration;
 use crate::trace::{FunctionId, Trace};
+use crate::watch::{Pace, Stopped};
 
 /// Longest text of one argument, in characters.
 const LONGEST: usize = 80;
@@ -19,20 +19,27 @@ const LONGEST: usize = 80;
 type Key = (i64, i64, u64);
 
 /// The text of every call that a finding names.
-pub(super) fn calls(trace: &Trace, findings: &Findings) -> HashMap<Key, String> {
+pub(super) fn calls<'t>(
+    trace: &'t Trace,
+    findings: &Findings,
+    pace: Pace<'t>,
+) -> Result<HashMap<Key, String>, Stopped> {
     let occurrences = findings.all.iter().flat_map(|folded| &folded.occurrences);
     let refs = occurrences.flatten().map(|(_, call)| (call.pid, call.tid, call.start));
     let wanted: HashSet<Key> = refs.collect();
     if wanted.is_empty() {
-        return HashMap::new();
+        return Ok(HashMap::new());
     }
     let plans = Plans::new(trace);
-    let mut shower = Shower { trace, plans, wanted, open: HashMap::new(), texts: HashMap::new() };
-    let ControlFlow::Continue(_) = crate::spans::walk(trace, &mut shower);
-    shower.texts
+    let mut shower = Shower { pace, trace, plans, wanted, open: HashMap::new(), texts: HashMap::new() };
+    match crate::spans::walk(trace, &mut shower) {
+        ControlFlow::Break(stopped) => Err(stopped),
+        ControlFlow::Continue(_) => Ok(shower.texts),
+    }
 }
 
 struct Shower<'t> {
+    pace: Pace<'t>,
     trace: &'t Trace,
     plans: Plans<'t>,
     wanted: HashSet<Key>,
@@ -77,10 +84,16 @@ fn cut(text: &str) -> String {
     }
 }
 
-impl Visitor for Shower<'_> {
-    type Break = Infallible;
+type Step = ControlFlow<Stopped>;
 
-    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Infallible> {
+impl Visitor for Shower<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.pace.step()
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let who = at.who();
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
@@ -91,7 +104,7 @@ impl Visitor for Shower<'_> {
         ControlFlow::Continue(())
     }
 
-    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let who = at.who();
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
@@ -102,7 +115,7 @@ impl Visitor for Shower<'_> {
         ControlFlow::Continue(())
     }
 
-    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Infallible> {
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let who = at.who();
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
@@ -111,7 +124,7 @@ impl Visitor for Shower<'_> {
         ControlFlow::Continue(())
     }
 
-    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
         let who = at.who();
         let key = (who.pid, who.tid, fold.first);
         if self.wanted.contains(&key) && !self.texts.contains_key(&key) {

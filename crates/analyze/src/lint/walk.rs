@@ -1,6 +1,5 @@
 //! The walk that looks for faults.
 
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
@@ -18,9 +17,11 @@ use super::values::Values;
 use crate::demangle;
 use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use crate::trace::{Exit, FunctionId, Trace};
+use crate::watch::{Pace, Stopped};
 
 /// All that is followed.
 pub(super) struct Linter<'t> {
+    pace: Pace<'t>,
     trace: &'t Trace,
     knowledge: Knowledge<'t>,
     pub findings: Findings,
@@ -37,12 +38,13 @@ pub(super) struct Linter<'t> {
 }
 
 impl<'t> Linter<'t> {
-    pub fn new(trace: &'t Trace, findings: Findings) -> Self {
+    pub fn new(trace: &'t Trace, findings: Findings, pace: Pace<'t>) -> Self {
         let errors =
             trace.manifest().device_clocks.iter().filter_map(|clock| Some(clock.error_ns?.max(0.0) as u64));
         let mut copies = Copies::default();
         copies.error_ns = errors.max().unwrap_or(0);
         Self {
+            pace,
             trace,
             knowledge: Knowledge::new(trace),
             findings,
@@ -136,10 +138,16 @@ impl<'t> Linter<'t> {
     }
 }
 
-impl Visitor for Linter<'_> {
-    type Break = Infallible;
+type Step = ControlFlow<Stopped>;
 
-    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Infallible> {
+impl Visitor for Linter<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.pace.step()
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let Some(facts) = self.knowledge.of(call.function) else { return ControlFlow::Continue(()) };
         let who = at.who();
         let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
@@ -155,7 +163,7 @@ impl Visitor for Linter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let passed = self.take(call.thread.index(), call.depth);
         let Some((mut passed, facts)) = passed.zip(self.knowledge.of(call.function)) else {
             return ControlFlow::Continue(());
@@ -186,7 +194,7 @@ impl Visitor for Linter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Infallible> {
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         self.take(call.thread.index(), call.depth);
         if call.depth == 0 {
             let who = at.who();
@@ -197,7 +205,7 @@ impl Visitor for Linter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
         let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.polls);
         if polls && fold.depth == 0 {
             let who = at.who();
@@ -208,13 +216,13 @@ impl Visitor for Linter<'_> {
         ControlFlow::Continue(())
     }
 
-    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         self.copies.command(command, &self.knowledge, &mut self.findings);
         self.flow.command(command);
         ControlFlow::Continue(())
     }
 
-    fn unknown(&mut self, _: At<'_>, _: &str, _: &str, _: &Event<'_, '_>) -> ControlFlow<Infallible> {
+    fn unknown(&mut self, _: At<'_>, _: &str, _: &str, _: &Event<'_, '_>) -> Step {
         self.unknown += 1;
         ControlFlow::Continue(())
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::text::digits;
+
 const NS: i64 = 1_000_000_000;
 
 /// What times count from.
@@ -47,7 +49,7 @@ impl Face {
     /// Appends a time and a space.
     pub fn write(&mut self, out: &mut String, time: u64) {
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        let _ = match self.clock {
+        match self.clock {
             Clock::Relative => {
                 let first = self.first.unwrap_or(time);
                 write_seconds(out, "", signed(time).saturating_sub(signed(first)))
@@ -59,13 +61,13 @@ impl Face {
                     .saturating_add(i64::from(utc_offset).saturating_mul(NS));
                 let (of_day, ns) = (local.div_euclid(NS).rem_euclid(86_400), local.rem_euclid(NS));
                 let (h, m, s) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-                write!(out, "{h:02}:{m:02}:{s:02}.{ns:09}")
+                let _ = write!(out, "{h:02}:{m:02}:{s:02}.{ns:09}");
             }
-        };
+        }
         if self.deltas {
             let delta = signed(time).saturating_sub(signed(self.last.unwrap_or(time)));
             out.push_str(" (");
-            let _ = write_seconds(out, "+", delta);
+            write_seconds(out, "+", delta);
             out.push(')');
             self.last = Some(time);
         }
@@ -73,8 +75,10 @@ impl Face {
     }
 }
 
-fn write_seconds(out: &mut String, plus: &str, ns: i64) -> std::fmt::Result {
-    let sign = if ns < 0 { "-" } else { plus };
+fn write_seconds(out: &mut String, plus: &str, ns: i64) {
+    out.push_str(if ns < 0 { "-" } else { plus });
     let ns = ns.unsigned_abs();
-    write!(out, "{sign}{}.{:09}", ns / NS as u64, ns % NS as u64)
+    digits::unsigned(out, ns / NS as u64);
+    out.push('.');
+    digits::nine(out, ns % NS as u64);
 }

@@ -13,6 +13,8 @@ pub struct Filter {
     /// Globs; one of them matches the function, the kernel, the kind of command,
     /// or the event.
     pub names: Vec<String>,
+    /// Calls of these APIs, and commands on their queues.
+    pub apis: Vec<String>,
     /// Processes.
     pub pids: Vec<i64>,
     /// Threads; of commands, those that enqueued them.
@@ -33,6 +35,8 @@ pub struct Filter {
 /// What a line is of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Line<'a> {
+    /// Empty if it is of none.
+    pub api: &'a str,
     pub name: &'a str,
     /// ns after the first event
     pub begin: u64,
@@ -58,7 +62,8 @@ impl Filter {
 
     /// All but names, threads and arguments.
     fn has_rest(&self, line: &Line<'_>) -> bool {
-        self.from.is_none_or(|from| line.begin >= from)
+        (self.apis.is_empty() || self.apis.iter().any(|api| api == line.api))
+            && self.from.is_none_or(|from| line.begin >= from)
             && self.to.is_none_or(|to| line.begin < to)
             && (!self.errors || line.failed)
             && self.min_duration.is_none_or(|least| line.duration.is_some_and(|ns| ns >= least))

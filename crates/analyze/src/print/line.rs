@@ -3,8 +3,34 @@
 use std::fmt::Write;
 
 use crate::args::{Args, Role};
-use crate::spans::Command;
+use crate::spans::{At, Command};
 use crate::text::Style;
+
+/// Processes and threads as lines begin with them, by the thread's number.
+#[derive(Debug, Default)]
+pub(super) struct Who(Vec<String>);
+
+impl Who {
+    /// Appends `PID:TID `.
+    #[inline]
+    pub fn write(&mut self, out: &mut String, at: At<'_>) {
+        match self.0.get(at.thread.index()).filter(|known| !known.is_empty()) {
+            Some(known) => out.push_str(known),
+            None => self.meet(out, at),
+        }
+    }
+
+    #[cold]
+    fn meet(&mut self, out: &mut String, at: At<'_>) {
+        let index = at.thread.index();
+        if self.0.len() <= index {
+            self.0.resize(index + 1, String::new());
+        }
+        let who = at.who();
+        self.0[index] = format!("{}:{} ", who.pid, who.tid);
+        out.push_str(&self.0[index]);
+    }
+}
 
 /// Appends the arguments of a call: what was passed and what came back, in the
 /// order of the parameters.
@@ -25,16 +51,19 @@ pub(super) fn write_call(
     };
     for (param, index) in params.iter().zip(0u16..) {
         let role = Role::Param(index);
-        let comma = if index > 0 { ", " } else { "" };
-        let _ = write!(out, "{comma}{}=", param.name);
+        out.push_str(if index > 0 { ", " } else { "" });
+        out.push_str(&param.name);
+        out.push('=');
         let passed = entry.and_then(|args| args.find(role));
         let returned = exit.and_then(|args| args.find(role));
-        let _ = match (passed, returned) {
-            (Some(before), Some(after)) if before != after => write!(out, "{before} → {after}"),
-            (Some(text), _) | (None, Some(text)) => write!(out, "{text}"),
+        match (passed, returned) {
+            (Some(before), Some(after)) if before != after => {
+                [before, " → ", after].iter().for_each(|text| out.push_str(text));
+            }
+            (Some(text), _) | (None, Some(text)) => out.push_str(text),
             // Its event is missing, or has not come.
-            (None, None) => write!(out, "?"),
-        };
+            (None, None) => out.push('?'),
+        }
         // What members of the struct point at.
         let sides = [(entry, passed), (exit, returned)];
         let there = sides.into_iter().filter(|(_, param)| *param != Some("NULL"));
@@ -53,7 +82,9 @@ pub(super) fn write_call(
 pub(super) fn write_fields(out: &mut String, args: &Args<'_>, first: &mut bool) {
     for piece in args.pieces.iter().filter(|p| p.role != Role::Return) {
         out.push_str(if std::mem::take(first) { "" } else { ", " });
-        let _ = write!(out, "{}={}", piece.name, args.of(piece));
+        out.push_str(piece.name);
+        out.push('=');
+        out.push_str(args.of(piece));
     }
 }
 
@@ -101,7 +132,7 @@ pub(super) fn write_command(out: &mut String, command: &Command<'_>) {
 /// Appends what a call answered.
 pub(super) fn write_result(out: &mut String, style: Style, exit: &Args<'_>, failed: bool) {
     if let Some(result) = exit.find(Role::Return) {
-        let shown = if failed { style.red(result) } else { result.to_owned() };
-        let _ = write!(out, " = {shown}");
+        out.push_str(" = ");
+        if failed { out.push_str(&style.red(result)) } else { out.push_str(result) }
     }
 }

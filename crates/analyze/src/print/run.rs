@@ -7,60 +7,19 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::{Event, StreamError};
 
-use super::clock::{Clock, Face};
+use super::clock::Face;
 use super::filter::{Filter, Line};
-use super::line::{write_call, write_command, write_fields, write_result};
+use super::line::{Who, write_call, write_command, write_fields, write_result};
 use super::tree::Tree;
+use super::{Form, Options};
 use crate::args::{Args, Plans, Role};
 use crate::demangle;
 use crate::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why, walk,
 };
-use crate::text::{Style, duration};
+use crate::text::{Style, digits, duration};
 use crate::trace::{FunctionId, Trace};
-
-/// What is a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// A call, when it ends: calls inside of it stand before it, deeper to the
-    /// right. Its time is when it began.
-    #[default]
-    Calls,
-    /// An event.
-    Events,
-    /// An outermost call, when it ends: calls inside of it stand behind it in the
-    /// order in which they began, deeper to the right.
-    Tree,
-}
-
-/// How lines look.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// What is a line.
-    pub form: Form,
-    /// What times count from.
-    pub clock: Clock,
-    /// Also the time since the line before.
-    pub deltas: bool,
-    /// ANSI colours.
-    pub colour: bool,
-    /// Names of kernels with all that templates and parameters add.
-    pub full_names: bool,
-}
-
-/// What is called now and then, with how many events have been read since the
-/// last time; [`ControlFlow::Break`] stops the printing.
-pub type Watch<'w> = &'w dyn Fn(u64) -> ControlFlow<()>;
-
-/// Prints a trace. It ends with the first error of `out`, so that a pipe which
-/// nobody reads any more ends it.
-///
-/// # Errors
-/// Those of `out`.
-pub fn print(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
-    let go_on = |_| ControlFlow::Continue(());
-    print_some(trace, options, &Filter::default(), &go_on, out).map(Option::unwrap_or_default)
-}
+use crate::watch::Watch;
 
 /// Prints what of a trace is asked for; none if `watch` has stopped it, with
 /// whole lines.
@@ -83,7 +42,8 @@ pub fn print_some(
         plans: Plans::new(trace),
         open: Vec::new(),
         exit: Args::default(),
-        line: String::new(),
+        line: String::with_capacity(2 * FULL),
+        start: 0,
         full_names: options.full_names,
         kernels: HashMap::new(),
         texts: HashMap::new(),
@@ -93,17 +53,25 @@ pub fn print_some(
         whole: String::new(),
         watch,
         left: WATCHED,
+        who: Who::default(),
         first: None,
     };
     match walk(trace, &mut printer) {
-        ControlFlow::Continue(summary) => Ok(Some(summary)),
+        ControlFlow::Continue(summary) => {
+            printer.out.write_all(printer.line.as_bytes())?;
+            printer.out.flush()?;
+            Ok(Some(summary))
+        }
         ControlFlow::Break(Some(error)) => Err(error),
+        // What is left would perhaps wait for a reader who does not come.
         ControlFlow::Break(None) => Ok(None),
     }
 }
 
-/// Events between two questions whether to go on.
+/// Events between two questions whether to go on; lines do not wait longer, either.
 const WATCHED: u32 = 1 << 12;
+/// Bytes that are written at a time, or somewhat more.
+const FULL: usize = 1 << 16;
 
 struct Printer<'t, 'o> {
     trace: &'t Trace,
@@ -111,11 +79,15 @@ struct Printer<'t, 'o> {
     form: Form,
     style: Style,
     face: Face,
+    who: Who,
     plans: Plans<'t>,
     /// What was passed to open calls, by thread and depth.
     open: Vec<Vec<Args<'t>>>,
     exit: Args<'t>,
+    /// Lines that are not written yet.
     line: String,
+    /// Where the last of them starts.
+    start: usize,
     full_names: bool,
     /// Names as they are shown, by the function's number.
     kernels: HashMap<u32, String>,
@@ -140,10 +112,27 @@ type Step = ControlFlow<Option<io::Error>>;
 impl<'t> Printer<'t, '_> {
     /// Begins a line.
     fn begin(&mut self, at: At<'_>, time: u64) {
-        self.line.clear();
+        self.start = self.line.len();
         self.face.write(&mut self.line, time);
-        let who = at.who();
-        let _ = write!(self.line, "{}:{} ", who.pid, who.tid);
+        self.who.write(&mut self.line, at);
+    }
+
+    /// Begins the line of a call: what was passed, if that is known, and what came back, if it did.
+    fn begin_call(
+        &mut self,
+        at: At<'_>,
+        time: u64,
+        function: FunctionId,
+        place: Option<(usize, u32)>,
+        returned: bool,
+    ) {
+        self.begin(at, time);
+        self.indent(place.map_or(0, |(_, depth)| depth));
+        self.line.push_str(self.name(function));
+        let entry = place.and_then(|(thread, depth)| self.open.get(thread)?.get(depth as usize));
+        let exit = returned.then_some(&self.exit);
+        let params = self.trace.described(function).map(|f| f.params.as_slice());
+        write_call(&mut self.line, params, entry, exit);
     }
 
     fn indent(&mut self, depth: u32) {
@@ -155,10 +144,14 @@ impl<'t> Printer<'t, '_> {
 
     fn end(&mut self) -> Step {
         self.line.push('\n');
-        match self.out.write_all(self.line.as_bytes()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(Some(error)),
-        }
+        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
+    }
+
+    #[cold]
+    fn write(&mut self) -> Step {
+        let written = self.out.write_all(self.line.as_bytes());
+        self.line.clear();
+        written.map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
     }
 
     /// Ends the line of a call: in a tree it waits for the outermost one.
@@ -168,11 +161,11 @@ impl<'t> Printer<'t, '_> {
         }
         self.line.push('\n');
         self.whole.clear();
-        self.tree.call(at.0, call.begin, at.1, &self.line, wanted, &mut self.whole);
-        match self.out.write_all(self.whole.as_bytes()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(Some(error)),
-        }
+        let line = self.line.get(self.start..).unwrap_or("");
+        self.tree.call(at.0, call.begin, at.1, line, wanted, &mut self.whole);
+        self.line.truncate(self.start);
+        self.line.push_str(&self.whole);
+        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
     }
 
     /// A call that is not wanted has ended.
@@ -199,8 +192,8 @@ impl<'t> Printer<'t, '_> {
     }
 
     /// Whether an event is wanted that is neither call nor command.
-    fn wants_event(&self, at: At<'_>, name: &str) -> bool {
-        let line = Line { name, begin: self.since_first(at.time), ..Line::default() };
+    fn wants_event(&self, at: At<'_>, api: &str, name: &str) -> bool {
+        let line = Line { name, api, begin: self.since_first(at.time), ..Line::default() };
         self.all || self.filter.has_event(at.who(), &line)
     }
 
@@ -208,8 +201,10 @@ impl<'t> Printer<'t, '_> {
         &self.trace.functions().get(function).name
     }
 
-    fn params(&self, function: FunctionId) -> Option<&'t [hetrace_model::Param]> {
-        self.trace.described(function).map(|f| f.params.as_slice())
+    fn line_of(&self, function: FunctionId) -> Line<'t> {
+        let function = self.trace.functions().get(function);
+        let api = self.trace.functions().apis().get(function.api).map_or("", String::as_str);
+        Line { name: &function.name, api, ..Line::default() }
     }
 
     /// What was passed to an open call.
@@ -234,11 +229,12 @@ impl<'t> Printer<'t, '_> {
     /// A line for an event.
     fn event_line(&mut self, at: At<'_>, event: &Event<'_, '_>, args: &Args<'_>) -> Step {
         self.begin(at, at.time);
-        let name = &event.class().name;
-        let _ = write!(self.line, "{name}: ");
+        self.line.push_str(&event.class().name);
+        self.line.push_str(": ");
         let mut first = true;
         if let Some(result) = args.find(Role::Return) {
-            let _ = write!(self.line, "result={result}");
+            self.line.push_str("result=");
+            self.line.push_str(result);
             first = false;
         }
         write_fields(&mut self.line, args, &mut first);
@@ -268,6 +264,7 @@ impl Visitor for Printer<'_, '_> {
             if (self.watch)(u64::from(WATCHED)).is_break() {
                 return ControlFlow::Break(None);
             }
+            return self.write();
         }
         ControlFlow::Continue(())
     }
@@ -276,8 +273,7 @@ impl Visitor for Printer<'_, '_> {
         let place = (call.thread.index(), call.depth);
         let mut args = std::mem::take(self.args(place));
         args.read(&self.plans, event, None);
-        let line =
-            Line { name: self.name(call.function), begin: self.since_first(call.start), ..Line::default() };
+        let line = Line { begin: self.since_first(call.start), ..self.line_of(call.function) };
         let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
         let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
         *self.args(place) = args;
@@ -288,10 +284,10 @@ impl Visitor for Printer<'_, '_> {
         let place = (call.thread.index(), call.depth);
         self.read_exit(Some(place), event);
         let line = Line {
-            name: self.name(call.function),
             begin: self.since_first(call.start),
             duration: Some(call.duration()),
             failed: call.error.is_some(),
+            ..self.line_of(call.function)
         };
         let wanted = self.wants(at, &line, [self.passed(place), Some(&self.exit)]);
         if !wanted && (self.form != Form::Tree || call.depth == 0) {
@@ -303,12 +299,7 @@ impl Visitor for Printer<'_, '_> {
             self.exit = args;
             return step;
         }
-        self.begin(at, call.start);
-        self.indent(call.depth);
-        self.line.push_str(self.name(call.function));
-        let params = self.params(call.function);
-        let entry = self.open.get(place.0).and_then(|open| open.get(place.1 as usize));
-        write_call(&mut self.line, params, entry, Some(&self.exit));
+        self.begin_call(at, call.start, call.function, Some(place), true);
         write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
         if let Some(code) = call.error {
             let api = self.trace.functions().get(call.function).api;
@@ -317,7 +308,9 @@ impl Visitor for Printer<'_, '_> {
                 let _ = write!(self.line, " \"{text}\"");
             }
         }
-        let _ = write!(self.line, "  ({})", duration(call.duration()));
+        self.line.push_str("  (");
+        digits::duration(&mut self.line, call.duration());
+        self.line.push(')');
         self.end_call(&line, place, wanted)
     }
 
@@ -330,39 +323,30 @@ impl Visitor for Printer<'_, '_> {
         };
         let why = self.style.red(&format!("<{why}>"));
         let line = Line {
-            name: self.name(call.function),
             begin: self.since_first(call.start),
             duration: Some(call.until.saturating_sub(call.start)),
-            failed: false,
+            ..self.line_of(call.function)
         };
         let wanted = self.wants(at, &line, [self.passed(place), None]);
         if !wanted && (self.form != Form::Tree || call.depth == 0) {
             return self.skip(&line, place);
         }
-        self.begin(at, call.start);
-        self.indent(call.depth);
-        self.line.push_str(self.name(call.function));
-        let params = self.params(call.function);
-        let entry = self.open.get(place.0).and_then(|open| open.get(place.1 as usize));
-        write_call(&mut self.line, params, entry, None);
+        self.begin_call(at, call.start, call.function, Some(place), false);
         let _ = write!(self.line, " {why}");
         self.end_call(&line, place, wanted)
     }
 
     fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> Step {
         self.read_exit(None, event);
-        let name = self.name(call.function);
         let (begin, failed) = (self.since_first(call.end), call.error.is_some());
-        if !self.wants(at, &Line { name, begin, duration: None, failed }, [None, Some(&self.exit)]) {
+        let line = Line { begin, failed, ..self.line_of(call.function) };
+        if !self.wants(at, &line, [None, Some(&self.exit)]) {
             return ControlFlow::Continue(());
         }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
-        self.begin(at, call.end);
-        self.line.push_str(self.name(call.function));
-        let params = self.params(call.function);
-        write_call(&mut self.line, params, None, Some(&self.exit));
+        self.begin_call(at, call.end, call.function, None, true);
         write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
         let _ = write!(self.line, "  {}", self.style.red("<no beginning: it was lost>"));
         self.end()
@@ -370,10 +354,10 @@ impl Visitor for Printer<'_, '_> {
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> Step {
         let line = Line {
-            name: self.name(fold.function),
             begin: self.since_first(fold.first),
             duration: Some(fold.total),
             failed: fold.error.is_some(),
+            ..self.line_of(fold.function)
         };
         let place = (fold.thread.index(), fold.depth);
         let wanted = self.wants(at, &line, [None, None]);
@@ -399,6 +383,7 @@ impl Visitor for Printer<'_, '_> {
     fn command(&mut self, at: At<'_>, command: &Command<'_>, event: &Event<'_, '_>) -> Step {
         let line = Line {
             name: "",
+            api: command.on_queue.map_or("", |queue| &queue.api),
             begin: self.since_first(at.time),
             duration: command.times.map(|t| t.duration()),
             failed: command.failed(),
@@ -410,7 +395,10 @@ impl Visitor for Printer<'_, '_> {
             return self.plain(at, event);
         }
         self.begin(at, at.time);
-        let _ = write!(self.line, "queue {:#x}: {}", command.queue, command.kind);
+        self.line.push_str("queue ");
+        digits::hexadecimal(&mut self.line, command.queue);
+        self.line.push_str(": ");
+        self.line.push_str(command.kind);
         if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
             let full = self.full_names;
             let name = self.kernels.entry(function.id).or_insert_with(|| {
@@ -418,7 +406,8 @@ impl Visitor for Printer<'_, '_> {
                     if full { demangle::full(&function.name) } else { demangle::short(&function.name) };
                 shown.into_owned()
             });
-            let _ = write!(self.line, " {name}");
+            self.line.push(' ');
+            self.line.push_str(name);
         }
         self.line.push('(');
         write_command(&mut self.line, command);
@@ -429,11 +418,13 @@ impl Visitor for Printer<'_, '_> {
         }
         match command.times {
             Some(times) => {
-                let _ = write!(self.line, "  ({}", duration(times.duration()));
+                self.line.push_str("  (");
+                digits::duration(&mut self.line, times.duration());
                 // What was not told is the start.
                 if times.queued != times.start {
-                    let waited = duration(times.start.saturating_sub(times.queued));
-                    let _ = write!(self.line, ", queued {waited} before");
+                    self.line.push_str(", queued ");
+                    digits::duration(&mut self.line, times.start.saturating_sub(times.queued));
+                    self.line.push_str(" before");
                 }
                 self.line.push(')');
             }
@@ -445,7 +436,7 @@ impl Visitor for Printer<'_, '_> {
     }
 
     fn queue(&mut self, at: At<'_>, queue: &NewQueue<'_>, event: &Event<'_, '_>) -> Step {
-        if !self.wants_event(at, &event.class().name) {
+        if !self.wants_event(at, "", &event.class().name) {
             return ControlFlow::Continue(());
         }
         if self.form == Form::Events {
@@ -460,8 +451,8 @@ impl Visitor for Printer<'_, '_> {
         self.end()
     }
 
-    fn unknown(&mut self, at: At<'_>, _: &str, function: &str, event: &Event<'_, '_>) -> Step {
-        if !self.wants_event(at, function) {
+    fn unknown(&mut self, at: At<'_>, api: &str, function: &str, event: &Event<'_, '_>) -> Step {
+        if !self.wants_event(at, api, function) {
             return ControlFlow::Continue(());
         }
         if self.form == Form::Events {
@@ -486,14 +477,14 @@ impl Visitor for Printer<'_, '_> {
             self.texts.entry(api.to_owned()).or_default().insert(code, text);
             return ControlFlow::Continue(());
         }
-        if !self.wants_event(at, &event.class().name) {
+        if !self.wants_event(at, "", &event.class().name) {
             return ControlFlow::Continue(());
         }
         self.plain(at, event)
     }
 
     fn damage(&mut self, damage: &StreamError) -> Step {
-        self.line.clear();
+        self.start = self.line.len();
         self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
         self.end()
     }

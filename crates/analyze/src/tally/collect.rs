@@ -25,6 +25,7 @@ use crate::spans::{
 };
 use crate::telemetry::Telemetry;
 use crate::trace::{Exit, FunctionId, Thread, ThreadId, Trace};
+use crate::watch::Stopped;
 
 /// What to count apart.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,11 +33,6 @@ pub struct Options {
     /// Commands by device and queue, too.
     pub extended: bool,
 }
-
-/// The reading was stopped by [`Query::watch`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stopped")]
-pub struct Stopped;
 
 /// Makes the tables of a trace.
 pub fn tally(trace: &Trace, options: &Options) -> Tally {

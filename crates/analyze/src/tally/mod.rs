@@ -31,9 +31,10 @@ mod rows;
 mod sketch;
 mod times;
 
+pub use crate::watch::Stopped;
 pub use aggregate::{Aggregate, Unlike};
 pub use by::{By, Group};
-pub use collect::{Options, Stopped, aggregate, tally};
+pub use collect::{Options, aggregate, tally};
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use order::Sort;

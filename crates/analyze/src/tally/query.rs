@@ -1,18 +1,12 @@
 //! What of a trace is counted, and how rows are told apart.
 
-use std::ops::ControlFlow;
-
 use super::By;
 use hetrace_model::glob_matches;
 
 use crate::demangle;
 use crate::spans::Command;
 use crate::trace::{FunctionId, Item, Thread, Trace};
-
-/// What is called now and then while a trace is read, with how many events have
-/// been read since the last time; [`ControlFlow::Break`] stops the reading. It is
-/// called from several threads.
-pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
+pub use crate::watch::Watch;
 
 /// How a trace is read for a tally. The result is always the same; the time is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Words and tables that reports share.
 
+pub(crate) mod digits;
 mod style;
 mod table;
 mod units;

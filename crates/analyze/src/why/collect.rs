@@ -1,7 +1,6 @@
 //! The walk that looks for causes.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
@@ -17,20 +16,35 @@ use super::waits::{Recent, Wait, Waits};
 use super::{Options, Window};
 use crate::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why, walk};
 use crate::trace::{FunctionId, Trace};
+use crate::watch::{Pace, Stopped, Watch};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
 const MAX_SLACK: f64 = 10_000.0;
 
 /// Tells where the time of a trace's devices went.
 pub fn why(trace: &Trace, options: &Options) -> Report {
-    let mut collector = Collector::new(trace, options);
-    let ControlFlow::Continue(summary) = walk(trace, &mut collector);
-    collector.finish(summary.last.unwrap_or(0));
-    super::report::report(&collector, &summary)
+    // Nobody is there to stop it.
+    why_watched(trace, options, None).unwrap_or_default()
+}
+
+/// The same, for long traces.
+///
+/// # Errors
+/// When the watch says so.
+pub fn why_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -> Result<Report, Stopped> {
+    let mut collector = Collector::new(trace, options, Pace::new(watch));
+    match walk(trace, &mut collector) {
+        ControlFlow::Break(stopped) => Err(stopped),
+        ControlFlow::Continue(summary) => {
+            collector.finish(summary.last.unwrap_or(0));
+            Ok(super::report::report(&collector, &summary))
+        }
+    }
 }
 
 /// All that is found out.
 pub(super) struct Collector<'t> {
+    pace: Pace<'t>,
     pub trace: &'t Trace,
     pub options: &'t Options,
     pub facts: Vec<Facts<'t>>,
@@ -59,13 +73,14 @@ pub(super) struct Collector<'t> {
 }
 
 impl<'t> Collector<'t> {
-    fn new(trace: &'t Trace, options: &'t Options) -> Self {
+    fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
         let errors = trace.manifest().device_clocks.iter().filter_map(|c| c.error_ns);
         let slack = errors.fold(0.0, f64::max).min(MAX_SLACK) as u64;
         let names = trace.names();
         let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
         let losses = &trace.manifest().losses;
         Self {
+            pace,
             trace,
             options,
             facts: facts(trace),
@@ -377,10 +392,10 @@ impl<'t> Collector<'t> {
     }
 }
 
-type Flow = ControlFlow<Infallible>;
+type Flow = ControlFlow<Stopped>;
 
 impl Visitor for Collector<'_> {
-    type Break = Infallible;
+    type Break = Stopped;
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Flow {
         if self.first.is_none() {
@@ -389,7 +404,7 @@ impl Visitor for Collector<'_> {
             self.window.from = after(self.options.from).unwrap_or(0);
             self.window.to = after(self.options.to).unwrap_or(u64::MAX).max(self.window.from);
         }
-        ControlFlow::Continue(())
+        self.pace.step()
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Flow {

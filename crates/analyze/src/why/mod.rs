@@ -29,7 +29,7 @@ mod sweep;
 mod threads;
 mod waits;
 
-pub use collect::why;
+pub use collect::{why, why_watched};
 pub use render::TextOptions;
 pub use rows::{
     BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare, Report,

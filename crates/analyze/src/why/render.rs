@@ -110,6 +110,13 @@ impl Renderer<'_> {
             let events = plural(m.lost_events, "event");
             lines.push(format!("LOST: {events}{by}: what seems host work there may have been calls"));
         }
+        if m.lost_calls > m.lost_events {
+            let calls = plural(m.lost_calls, "call");
+            lines.push(format!("LOST: {calls}, wholly or in part: what seems host work may have been calls"));
+        }
+        if m.unfinished_calls > 0 {
+            lines.push(format!("UNFINISHED: {}", plural(m.unfinished_calls, "call")));
+        }
         if m.untimed_commands > 0 {
             let commands = plural(m.untimed_commands, "device command");
             lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));

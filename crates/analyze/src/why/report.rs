@@ -60,6 +60,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         missing: MissingRow {
             lost_events: summary.lost_events,
             lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
+            lost_calls: summary.lost_calls,
             lost_commands: summary.lost_commands,
             commands_under_way: manifest.losses.commands_under_way,
             untimed_commands: summary.untimed,

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub(super) const SCHEMA: u32 = 1;
 
 /// Where the time of all devices went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Version of this form.
     pub schema: u32,
@@ -264,6 +264,8 @@ pub struct MissingRow {
     pub lost_events: u64,
     /// Threads that lost some: process, thread, records.
     pub lost_by: Vec<(i64, i64, u64)>,
+    /// Calls that the losses concern, wholly or in part, as the manifest has it.
+    pub lost_calls: u64,
     /// Commands lost.
     pub lost_commands: u64,
     /// Commands under way at the end.

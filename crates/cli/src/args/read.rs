@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use hetrace_analyze::tally::{By, Sort, Table};
 
+use super::time::time;
+
 /// Options of `tally`.
 #[derive(Debug, Args)]
 pub struct Tally {
@@ -28,16 +30,17 @@ pub struct Tally {
     #[arg(long, value_name = "API", value_delimiter = ',')]
     pub api: Vec<String>,
     /// Count only what this process did (may be repeated)
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<i64>,
     /// Count only what this thread did (may be repeated)
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub tid: Vec<i64>,
-    /// Count only what begins at this time after the first event or later, as 1.5s, 20ms or 300us
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Count only what begins at this time after the first event or later, as 1.5s, 20ms or 300us;
+    /// seconds without a unit
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
     /// Count only what begins before this time after the first event
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
     /// Show median, 99th percentile and standard deviation, too
     #[arg(long)]
@@ -96,46 +99,34 @@ pub struct Print {
     #[arg(long)]
     pub full_names: bool,
     /// Print only functions, kernels, kinds of commands and events that match this glob (may be repeated)
-    #[arg(long, value_name = "GLOB")]
-    pub name: Vec<String>,
+    #[arg(long, alias = "name", value_name = "GLOB")]
+    pub filter: Vec<String>,
+    /// Print only calls of this API, and commands on its queues (may be repeated)
+    #[arg(long, value_name = "API", value_delimiter = ',')]
+    pub api: Vec<String>,
     /// Print only what this process did (may be repeated)
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<i64>,
     /// Print only what this thread did (may be repeated)
-    #[arg(long, value_name = "TID", value_delimiter = ',')]
-    pub thread: Vec<i64>,
+    #[arg(long, alias = "thread", value_name = "TID", value_delimiter = ',')]
+    pub tid: Vec<i64>,
     /// Print only calls and commands that failed
     #[arg(long)]
     pub errors: bool,
-    /// Print only calls and commands that took so long or longer, as 20ms or 300us
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Print only calls and commands that took so long or longer
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub min_duration: Option<u64>,
-    /// Print only what begins at this time after the first event or later
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Print only what begins at this time after the first event or later, as 1.5s, 20ms or 300us;
+    /// seconds without a unit
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
     /// Print only what begins before this time after the first event
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
     /// Print only calls with such an argument, as it is printed; the value may be a glob (may be
     /// repeated: all must be there)
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     pub arg: Vec<(String, String)>,
-}
-
-/// A time in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
-fn moment(text: &str) -> Result<u64, String> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[number.len()..] {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" | "" => 1e9,
-        _ => return Err("the unit is ns, us, ms or s".to_owned()),
-    };
-    let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let ns = number.parse::<f64>().ok().filter(|_| plain).map(|n| (n * unit).round());
-    let fits = ns.filter(|ns| *ns < u64::MAX as f64);
-    fits.map(|ns| ns as u64).ok_or_else(|| "a time, as 1.5s, 20ms, 300us or 4000ns".to_owned())
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {
@@ -147,17 +138,6 @@ fn argument(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn moments_have_units() {
-        assert_eq!(moment("1.5s"), Ok(1_500_000_000));
-        assert_eq!(moment("2"), Ok(2_000_000_000));
-        assert_eq!(moment("20ms"), Ok(20_000_000));
-        assert_eq!(moment("0us"), Ok(0));
-        for wrong in ["", "s", "-1s", "1h", "1e3s", "inf", "99999999999999s", "1.2.3s"] {
-            assert!(moment(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn arguments_have_a_name() {

@@ -1,14 +1,14 @@
 //! `hetrace lint`.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_analyze::lint::{Options, Severity, TextOptions, lint, rules_text};
+use hetrace_analyze::lint::{Options, Severity, TextOptions, lint_watched, rules_text};
 use hetrace_analyze::trace::Trace;
 
-use super::{newest, terminal};
+use super::watch::Watch;
+use super::{newest, output, terminal};
 use crate::args::{self, FailOn};
 
 /// Exit status when something was found.
@@ -16,23 +16,26 @@ const FOUND: u8 = 1;
 
 /// Prints what is wrong.
 pub fn run(args: &args::Lint) -> Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
-    let options = TextOptions { colour: terminal::colour(&out) };
+    let options = TextOptions { colour: terminal::colour(&std::io::stdout()) };
     if args.rules {
-        out.write_all(rules_text(&options).as_bytes())?;
+        output::write(&rules_text(&options))?;
         return Ok(ExitCode::SUCCESS);
     }
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
     super::tell_problems(&trace);
     let (only, except) = (args.rule.clone(), args.except.clone());
-    let report = lint(&trace, &Options { only, except, partial: partial(&path) });
+    let looked = Options { only, except, partial: partial(&path) };
+    let watch = Watch::new(false);
+    let seen = |events| watch.seen(events);
+    let Ok(report) = lint_watched(&trace, &looked, Some(&seen)) else { return Ok(watch.stopped()) };
+    watch.end();
     let text = match (args.json, args.sarif) {
         (true, _) => serde_json::to_string_pretty(&report)? + "\n",
         (_, true) => serde_json::to_string_pretty(&report.sarif())? + "\n",
         _ => report.render(&options),
     };
-    out.write_all(text.as_bytes())?;
+    output::write(&text)?;
     let worst = report.worst();
     let failed = match args.fail_on {
         FailOn::Never => false,

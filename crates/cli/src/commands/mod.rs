@@ -5,12 +5,13 @@ mod lint;
 mod man;
 mod model;
 mod newest;
+mod output;
 mod print;
 mod run;
 mod tally;
 mod terminal;
 mod timeline;
-mod watch;
+pub mod watch;
 pub mod why;
 
 use std::process::ExitCode;
@@ -39,8 +40,14 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
 
 /// Whether an error is only that nobody reads our output any more.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let io = error.chain().find_map(|e| e.downcast_ref::<std::io::Error>());
-    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
+    io.any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Whether an error is only that Ctrl-C came while output waited for its reader.
+pub fn is_stopped(error: &anyhow::Error) -> bool {
+    let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
+    io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_analyze::Stopped>()))
 }
 
 /// Says what of a trace could not be read.

@@ -12,7 +12,7 @@ use crate::args;
 
 /// Prints the models, or a part.
 pub fn run(args: &args::Model) -> Result<ExitCode> {
-    let libraries = apis::find()?;
+    let libraries = apis::load(apis::find()?)?;
     let mut out = std::io::stdout().lock();
     let Some(api) = &args.api else {
         if args.json {

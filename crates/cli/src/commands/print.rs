@@ -1,12 +1,13 @@
 //! `hetrace print`.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use hetrace_analyze::print::{Clock, Filter, Form, Options, print_some};
 use hetrace_analyze::trace::Trace;
 
+use super::output::Output;
 use super::watch::Watch;
 use super::{newest, terminal};
 use crate::args;
@@ -16,7 +17,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
     super::tell_problems(&trace);
-    let stdout = std::io::stdout().lock();
+    let stdout = std::io::stdout();
     let clock = match (args.wall, args.monotonic) {
         (true, _) => Clock::Wall { utc_offset: utc_offset() },
         (_, true) => Clock::Machine,
@@ -34,9 +35,10 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         full_names: args.full_names,
     };
     let filter = Filter {
-        names: args.name.clone(),
+        names: args.filter.clone(),
+        apis: args.api.clone(),
         pids: args.pid.clone(),
-        tids: args.thread.clone(),
+        tids: args.tid.clone(),
         errors: args.errors,
         min_duration: args.min_duration,
         from: args.from,
@@ -45,11 +47,10 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     };
     // Lines that come to a terminal tell by themselves how far it is.
     let watch = Watch::new(stdout.is_terminal());
-    let mut out = BufWriter::new(stdout);
+    let mut out = Output::new()?;
     let printed = print_some(&trace, &options, &filter, &|events| watch.seen(events), &mut out);
     watch.end();
     let summary = printed?;
-    out.flush()?;
     let Some(summary) = summary else { return Ok(watch.stopped()) };
     if !summary.is_complete() {
         eprintln!("hetrace: {}", summary.what_is_missing());

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use hetrace_analyze::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::{Exit, Manifest};
-use hetrace_session::{Library, RunError, RunOptions, Selection, Way, apis, run as session_run, telemetry};
+use hetrace_session::{Found, RunError, RunOptions, Selection, Way, apis, run as session_run, telemetry};
 
 use super::terminal;
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run};
@@ -68,7 +68,7 @@ pub fn run(args: Run) -> Result<ExitCode> {
         sample: args.sample.map(|period| telemetry::Options { period, nvml: args.nvml.clone() }),
         shown: std::env::args().skip(1).collect(),
     };
-    let outcome = match session_run(&options, &libraries) {
+    let outcome = match session_run(&options, libraries) {
         Ok(outcome) => outcome,
         Err(RunError::Start { program, error }) => {
             eprintln!("hetrace: {program}: {error}");
@@ -83,7 +83,7 @@ pub fn run(args: Run) -> Result<ExitCode> {
     Ok(status(outcome.manifest.exit))
 }
 
-fn chosen(wanted: &[String]) -> Result<Vec<Library>> {
+fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
     let all = apis::find()?;
     if all.is_empty() {
         bail!(
@@ -95,12 +95,12 @@ fn chosen(wanted: &[String]) -> Result<Vec<Library>> {
         return Ok(all);
     }
     for name in wanted {
-        if !all.iter().any(|l| l.model.api == *name) {
-            let names: Vec<&str> = all.iter().map(|l| &*l.model.api).collect();
+        if !all.iter().any(|l| l.api == *name) {
+            let names: Vec<&str> = all.iter().map(|l| &*l.api).collect();
             bail!("no API `{name}`; there is: {}", names.join(", "));
         }
     }
-    Ok(all.into_iter().filter(|l| wanted.contains(&l.model.api)).collect())
+    Ok(all.into_iter().filter(|l| wanted.contains(&l.api)).collect())
 }
 
 /// `hetrace-<program>-<n>` with the first free number.

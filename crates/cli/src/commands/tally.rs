@@ -1,16 +1,19 @@
 //! `hetrace tally`.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hetrace_analyze::tally::{Aggregate, By, Form, Options, Query, Reading, TextOptions, aggregate, is_aggregate};
+use hetrace_analyze::spans::Summary;
+use hetrace_analyze::tally::{
+    Aggregate, By, Form, Options, Query, Reading, Tally, TextOptions, aggregate, is_aggregate,
+};
 use hetrace_analyze::trace::Trace;
 
 use super::watch::Watch;
-use super::{newest, terminal};
+use super::{newest, output, terminal};
 use crate::args;
 
 /// Prints the tables, or saves what they are made of.
@@ -102,19 +105,38 @@ fn save(all: &Aggregate, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Says what is missing beside a table that has no room for it.
+fn tell_missing(tables: &Tally) {
+    let missing = Summary {
+        lost_events: tables.lost_events,
+        lost_calls: tables.lost_calls,
+        lost_commands: tables.lost_device_commands,
+        lost_packets: tables.lost_packets,
+        damaged: tables.damaged,
+        unfinished: tables.unfinished_calls,
+        orphans: tables.orphaned_exits,
+        ..Summary::default()
+    };
+    if !missing.is_complete() {
+        eprintln!("hetrace: {}", missing.what_is_missing());
+    }
+}
+
 fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
     let mut tables = all.tally();
     tables.sort(args.sort);
-    let mut out = std::io::stdout().lock();
+    let out = std::io::stdout();
     if args.json || args.csv.is_some() {
         tables.keep(args.top.unwrap_or(usize::MAX));
     }
     if let Some(table) = args.csv {
-        tables.write_csv(table, &mut out)?;
+        let mut text = Vec::new();
+        tables.write_csv(table, &mut text)?;
+        output::write(&String::from_utf8_lossy(&text))?;
+        tell_missing(&tables);
+        Ok(())
     } else if args.json {
-        // Whole, so that a pipe nobody reads is told as such.
-        let json = serde_json::to_string_pretty(&tables)? + "\n";
-        out.write_all(json.as_bytes())?;
+        output::write(&(serde_json::to_string_pretty(&tables)? + "\n"))
     } else {
         let options = TextOptions {
             colour: !args.markdown && terminal::colour(&out),
@@ -126,7 +148,6 @@ fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
             top: args.top,
             form: if args.markdown { Form::Markdown } else { Form::Plain },
         };
-        out.write_all(tables.render(&options).as_bytes())?;
+        output::write(&tables.render(&options))
     }
-    Ok(())
 }

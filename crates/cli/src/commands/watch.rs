@@ -77,7 +77,17 @@ impl Watch {
     /// The status of a command that was stopped.
     pub fn stopped(&self) -> ExitCode {
         self.end();
-        eprintln!("hetrace: stopped");
-        ExitCode::from(INTERRUPTED)
+        interrupted()
     }
+}
+
+/// Says that work was stopped by Ctrl-C; the status to exit with.
+pub fn interrupted() -> ExitCode {
+    eprintln!("hetrace: stopped");
+    ExitCode::from(INTERRUPTED)
+}
+
+/// Whether Ctrl-C was pressed since a [`Watch`] was made.
+pub fn asked_to_stop() -> bool {
+    STOP.load(Ordering::Relaxed)
 }

@@ -111,24 +111,24 @@ fn libraries() -> Vec<Finding> {
         Ok(found) => found
             .iter()
             .map(|library| {
-                let required = library.model.interpose.requires.as_deref();
+                let required = library.interpose.requires.as_deref();
                 if let Some(name) = required.filter(|name| hetrace_session::find_library(name).is_none()) {
                     let says =
                         format!("{name} is not here: no program can use this API, so it is not loaded");
-                    return finding(&library.model.api, true, says, None);
+                    return finding(&library.api, true, says, None);
                 }
-                if let Some(variable) = &library.model.interpose.injection_variable {
+                if let Some(variable) = &library.interpose.injection_variable {
                     let says = format!("programs are told of it by {variable}");
-                    return finding(&library.model.api, true, says, None);
+                    return finding(&library.api, true, says, None);
                 }
-                let loader = hetrace_session::loader(library);
+                let loader = hetrace_session::loader(&library.interpose);
                 let says = match &loader {
                     Some((path, true)) => format!("{} takes layers", path.display()),
                     Some((path, false)) => format!("{} knows no layers: it is preloaded", path.display()),
                     None => "its loader is not installed: only programs that bring their own can use it"
                         .to_owned(),
                 };
-                finding(&library.model.api, true, says, None)
+                finding(&library.api, true, says, None)
             })
             .collect(),
     }
