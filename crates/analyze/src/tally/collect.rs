@@ -15,6 +15,7 @@ use super::host::{Host, Slice};
 use super::labels::Labels;
 use super::makers::Makers;
 use super::marked::Marked;
+use super::memory::{self, Memory, Table};
 use super::monitor;
 use super::query::{Choice, Query};
 use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
@@ -59,17 +60,22 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let meters = Meters::new(&telemetry, trace.names());
     let labels = Labels::new(trace, &query.by, options.extended);
     let choice = Choice::new(trace, query);
-    let new = || Collector::new(trace, &meters, &labels, &choice, query);
+    let table = Table::new(trace);
+    let new = |whole| {
+        let memory = table.active.then(|| Memory::new(trace, &table, whole));
+        Collector { memory, ..Collector::new(trace, &meters, &labels, &choice, query) }
+    };
     // What a command belongs to may stand in another stream.
     let alone = {
-        let collector = new();
+        let collector = new(true);
         !collector.in_ranges && !collector.in_collectives
     };
     let walked = match alone && trace.streams_are_independent() {
-        true => by_stream(trace, &new),
-        false => part(new(), trace.cursor()),
+        true => by_stream(trace, &|| new(false)),
+        false => part(new(true), trace.cursor()),
     };
     let (mut collector, mut summary) = walked.ok_or(Stopped)?;
+    let memory = collector.memory.take().map(|m| memory::ledger(trace, &table, m, query.watch)).transpose()?;
     summary.add_manifest(trace);
     collector.marked.finish();
     collector.collectives.finish();
@@ -79,7 +85,12 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
             labels.rank(known.pid, rank);
         }
     }
-    Ok(collector.sums(trace, &telemetry, &labels, query, &summary))
+    let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
+    if let Some(memory) = memory {
+        sums.rest.memory = memory.rows(summary.first.unwrap_or(0), &labels.host);
+        sums.rest.memory_releases = memory.releases();
+    }
+    Ok(sums)
 }
 
 fn part<'t>(mut collector: Collector<'t>, cursor: Cursor<'_>) -> Option<(Collector<'t>, Summary)> {
@@ -141,6 +152,9 @@ impl<'t> Sums<'t> {
         self.collector.devices.merge(&collector.devices);
         self.collector.energy.merge(&collector.energy);
         self.collector.makers.merge(collector.makers);
+        if let Some((memory, other)) = self.collector.memory.as_mut().zip(collector.memory) {
+            memory.merge(other);
+        }
         for (function, calls) in collector.unknown {
             *self.collector.unknown.entry(function).or_default() += calls;
         }
@@ -157,6 +171,8 @@ struct Collector<'t> {
     marked: Marked<'t>,
     collectives: Collectives,
     makers: Makers<'t>,
+    /// If any function of the trace's models makes memory.
+    memory: Option<Memory<'t>>,
     in_ranges: bool,
     in_collectives: bool,
     by_thread: bool,
@@ -193,6 +209,7 @@ impl<'t> Collector<'t> {
             in_collectives: collectives.is_active(),
             collectives,
             makers: Makers::new(trace),
+            memory: None,
             by_thread: labels.by_thread,
             by_range: labels.by_range && labels.calls.contains(&By::Range),
             choice,
@@ -256,6 +273,9 @@ impl Visitor for Collector<'_> {
             self.collectives.entry(at, call, event);
             self.makers.entry(call, event);
         }
+        if let Some(memory) = &mut self.memory {
+            memory.entry(call, event);
+        }
         ControlFlow::Continue(())
     }
 
@@ -271,6 +291,9 @@ impl Visitor for Collector<'_> {
         }
         if self.in_collectives {
             self.collectives.exit(at, call, event);
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.exit(at, call, event);
         }
         ControlFlow::Continue(())
     }

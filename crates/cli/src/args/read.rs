@@ -48,7 +48,7 @@ pub struct Tally {
     /// Print one JSON object
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Print one table as comma-separated values: host, apis, errors, device, traffic or ranges
+    /// Print one table as comma-separated values: host, apis, errors, device, traffic, memory or ranges
     #[arg(
         long,
         group = "form",
