@@ -45,6 +45,8 @@ pub(in crate::tally) struct Memory<'t> {
     steps: Vec<Step>,
     /// The part of the steps that is done with.
     ledger: Option<Box<Ledger<'t>>>,
+    /// How many steps may be kept.
+    room: usize,
     /// Some steps are missing.
     overflow: bool,
 }
@@ -60,8 +62,15 @@ impl<'t> Memory<'t> {
             last: HashMap::new(),
             steps: Vec::new(),
             ledger: None,
+            room: KEPT,
             overflow: false,
         }
+    }
+
+    /// The same with room for so many steps.
+    #[cfg(test)]
+    pub(super) fn with_room(self, room: usize) -> Self {
+        Self { room, ..self }
     }
 
     /// A call begins.
@@ -163,18 +172,18 @@ impl<'t> Memory<'t> {
         }
     }
 
-    fn add(&mut self, step: Step) {
+    pub(super) fn add(&mut self, step: Step) {
         if self.overflow {
             return;
         }
         self.steps.push(step);
-        if self.steps.len() < KEPT {
+        if self.steps.len() < self.room {
             return;
         }
         if self.ordered {
             // Those of calls that are still open may come before some of the later half.
             self.steps.sort_by_key(|step| step.time);
-            let early = self.steps.drain(..KEPT / 2);
+            let early = self.steps.drain(..self.room / 2);
             let ledger = self.ledger.get_or_insert_with(|| Box::new(Ledger::new(self.trace)));
             early.for_each(|step| ledger.step(&step));
         } else {
@@ -189,7 +198,7 @@ impl<'t> Memory<'t> {
 
     /// Adds what another part of the trace has.
     pub fn merge(&mut self, other: Self) {
-        if self.overflow || other.overflow || self.steps.len() + other.steps.len() > KEPT {
+        if self.overflow || other.overflow || self.steps.len() + other.steps.len() > self.room {
             return self.give_up();
         }
         self.steps.extend(other.steps);

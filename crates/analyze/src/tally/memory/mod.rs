@@ -17,6 +17,8 @@ mod calls;
 mod ledger;
 mod sites;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 

@@ -1,0 +1,118 @@
+//! The ledger against sums made the slow way, and steps in parts against steps in one.
+
+use hetrace_ctf::class::{ByteOrder, TraceClass};
+use hetrace_model::Place;
+use proptest::prelude::*;
+
+use super::calls::Memory;
+use super::ledger::{Holder, Step, What};
+use super::table::Table;
+use crate::trace::{Manifest, Trace};
+
+fn nothing() -> Trace {
+    let ctf = hetrace_ctf::read::Trace::from_class(TraceClass::new(ByteOrder::Little), Vec::new()).expect("a trace");
+    Trace::new(ctf, Vec::new(), Manifest::default())
+}
+
+/// What one thread of one process does, at any time.
+fn steps() -> impl Strategy<Value = Vec<(u64, bool, u64, u64)>> {
+    prop::collection::vec((0..1000u64, any::<bool>(), 1..12u64, 0..100u64), 0..120)
+}
+
+fn to_steps(all: &[(u64, bool, u64, u64)]) -> Vec<Step> {
+    // Each at a time of its own, so that there is one order.
+    let step = |(index, &(time, made, address, bytes)): (usize, &(u64, bool, u64, u64))| Step {
+        time: time * 1000 + index as u64,
+        pid: 1,
+        tid: 1,
+        what: match made {
+            true => {
+                let holder = Some(Holder::Device(0));
+                What::Made { address, bytes: Some(bytes), place: Place::Device, holder }
+            }
+            false => What::Released { address, at_once: true },
+        },
+    };
+    all.iter().enumerate().map(step).collect()
+}
+
+/// Most that is held, when that is so first, and what is left, from a list that is gone through
+/// anew after each step.
+fn slowly(mut steps: Vec<Step>) -> (u64, Option<u64>, u64, u64) {
+    steps.sort_by_key(|step| step.time);
+    let (mut held, mut most, mut at, mut unknown): (Vec<(u64, u64)>, u64, Option<u64>, u64) =
+        (Vec::new(), 0, None, 0);
+    for step in steps {
+        match step.what {
+            What::Made { address, bytes, .. } => {
+                held.retain(|(known, _)| *known != address);
+                held.push((address, bytes.unwrap_or(0)));
+            }
+            What::Released { address, .. } => {
+                let before = held.len();
+                held.retain(|(known, _)| *known != address);
+                unknown += u64::from(held.len() == before);
+            }
+            _ => {}
+        }
+        let now = held.iter().map(|(_, bytes)| bytes).sum();
+        if now > most {
+            (most, at) = (now, Some(step.time));
+        }
+    }
+    (most, at, held.iter().map(|(_, bytes)| bytes).sum(), unknown)
+}
+
+fn told(memory: Memory<'_>) -> (u64, Option<u64>, u64, u64) {
+    let ledger = memory.finish();
+    let (rows, releases) = (ledger.rows(0, "-"), ledger.releases());
+    match rows.first() {
+        Some(row) => (row.peak_bytes, row.peak_ns, row.left_bytes, releases.unknown),
+        None => (0, None, 0, releases.unknown),
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_is_what_a_list_says(all in steps()) {
+        let (trace, table) = (nothing(), Table::default());
+        let mut memory = Memory::new(&trace, &table, false);
+        to_steps(&all).into_iter().for_each(|step| memory.add(step));
+        prop_assert_eq!(told(memory), slowly(to_steps(&all)));
+    }
+
+    #[test]
+    fn parts_are_as_good_as_the_whole(all in steps(), cut in 0..120usize) {
+        let (trace, table) = (nothing(), Table::default());
+        let steps = to_steps(&all);
+        let (first, second) = steps.split_at(cut.min(steps.len()));
+        let part = |steps: &[Step]| {
+            let mut memory = Memory::new(&trace, &table, false);
+            steps.iter().for_each(|step| memory.add(step.clone()));
+            memory
+        };
+        let mut both = part(second);
+        both.merge(part(first));
+        prop_assert_eq!(told(both), slowly(steps.clone()));
+    }
+
+    #[test]
+    fn in_order_it_needs_no_room(all in steps()) {
+        let (trace, table) = (nothing(), Table::default());
+        let mut steps = to_steps(&all);
+        steps.sort_by_key(|step| step.time);
+        let mut memory = Memory::new(&trace, &table, true).with_room(8);
+        steps.iter().for_each(|step| memory.add(step.clone()));
+        prop_assert!(!memory.overflows());
+        prop_assert_eq!(told(memory), slowly(steps));
+    }
+}
+
+#[test]
+fn without_order_it_says_that_there_is_no_room() {
+    let (trace, table) = (nothing(), Table::default());
+    let mut memory = Memory::new(&trace, &table, false).with_room(8);
+    let steps = to_steps(&[(1, true, 1, 1); 9]);
+    steps.into_iter().for_each(|step| memory.add(step));
+    assert!(memory.overflows());
+}
