@@ -4,9 +4,11 @@ mod clock;
 mod filter;
 mod line;
 mod lost;
+mod options;
 mod run;
 mod tree;
 
 pub use clock::Clock;
 pub use filter::Filter;
-pub use run::{Form, Options, Watch, print, print_some};
+pub use options::{Form, Options};
+pub use run::{Watch, print, print_some};

@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::{Event, StreamError};
 
-use super::clock::{Clock, Face};
+use super::clock::Face;
 use super::filter::{Filter, Line};
 use super::line::{write_call, write_command, write_fields, write_result};
+use super::options::{Form, Options};
 use super::tree::Tree;
 use crate::args::{Args, Plans, Role};
 use crate::demangle;
@@ -18,35 +19,6 @@ use crate::spans::{
 };
 use crate::text::{Style, duration};
 use crate::trace::{FunctionId, Trace};
-
-/// What is a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// A call, when it ends: calls inside of it stand before it, deeper to the
-    /// right. Its time is when it began.
-    #[default]
-    Calls,
-    /// An event.
-    Events,
-    /// An outermost call, when it ends: calls inside of it stand behind it in the
-    /// order in which they began, deeper to the right.
-    Tree,
-}
-
-/// How lines look.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// What is a line.
-    pub form: Form,
-    /// What times count from.
-    pub clock: Clock,
-    /// Also the time since the line before.
-    pub deltas: bool,
-    /// ANSI colours.
-    pub colour: bool,
-    /// Names of kernels with all that templates and parameters add.
-    pub full_names: bool,
-}
 
 /// What is called now and then, with how many events have been read since the
 /// last time; [`ControlFlow::Break`] stops the printing.
@@ -183,12 +155,17 @@ impl<'t> Printer<'t, '_> {
         ControlFlow::Continue(())
     }
 
+    /// Whether a call that is not wanted may be shown for the sake of one that is.
+    fn is_around(&self, (thread, depth): (usize, u32)) -> bool {
+        self.form == Form::Tree && (depth > 0 || self.tree.has_wanted(thread))
+    }
+
     /// After the first event, ns.
     fn since_first(&self, time: u64) -> u64 {
         time.saturating_sub(self.first.unwrap_or(time))
     }
 
-    /// Whether a call is wanted. In a tree, those inside of others are not asked.
+    /// Whether a call is wanted.
     fn wants(&self, at: At<'_>, line: &Line<'_>, args: [Option<&Args<'_>>; 2]) -> bool {
         self.all || self.filter.has_call(at.who(), line, args)
     }
@@ -294,7 +271,7 @@ impl Visitor for Printer<'_, '_> {
             failed: call.error.is_some(),
         };
         let wanted = self.wants(at, &line, [self.passed(place), Some(&self.exit)]);
-        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         if self.form == Form::Events {
@@ -336,7 +313,7 @@ impl Visitor for Printer<'_, '_> {
             failed: false,
         };
         let wanted = self.wants(at, &line, [self.passed(place), None]);
-        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         self.begin(at, call.start);
@@ -377,7 +354,7 @@ impl Visitor for Printer<'_, '_> {
         };
         let place = (fold.thread.index(), fold.depth);
         let wanted = self.wants(at, &line, [None, None]);
-        if !wanted && (self.form != Form::Tree || fold.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         if self.form == Form::Events {

@@ -80,7 +80,8 @@ pub struct Print {
     /// Print entry and exit of each call as events of their own
     #[arg(long)]
     pub events: bool,
-    /// Print each outermost call, with the calls inside of it below; filters choose outermost calls
+    /// Print each outermost call, with the calls inside of it below; of what filters choose, all
+    /// calls inside and around are shown
     #[arg(short = 'c', long, conflicts_with_all = ["events", "deltas"])]
     pub tree: bool,
     /// Print the time of day instead of the time since the start
