@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
-use super::rows::{DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow};
+use super::rows::{
+    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow,
+};
 use super::times::average;
 use crate::demangle;
 use crate::trace::Exit;

@@ -75,7 +75,8 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         false => part(new(true), trace.cursor()),
     };
     let (mut collector, mut summary) = walked.ok_or(Stopped)?;
-    let memory = collector.memory.take().map(|m| memory::ledger(trace, &table, m, query.watch)).transpose()?;
+    let memory =
+        collector.memory.take().map(|m| memory::ledger(trace, &table, m, query.watch)).transpose()?;
     summary.add_manifest(trace);
     collector.marked.finish();
     collector.collectives.finish();

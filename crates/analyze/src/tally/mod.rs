@@ -42,7 +42,8 @@ pub use query::{Query, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,
-    LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA, Tally, TelemetryRow, ThrottleRow, TraceRow,
-    TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA,
+    Tally, TelemetryRow, ThrottleRow, TraceRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow,
+    UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;

@@ -147,8 +147,7 @@ impl Tally {
         sort_rows(&mut self.traffic, sort, |_, _| Ordering::Equal);
         sort_rows(&mut self.ranges, sort, |_, _| Ordering::Equal);
         let place = |r: &MemoryRow| (r.device.clone(), r.kind.clone(), r.uuid.clone(), r.host.clone());
-        self.memory
-            .sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| place(a).cmp(&place(b))));
+        self.memory.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| place(a).cmp(&place(b))));
         self.collectives.sort_by(|a, b| {
             let name =
                 |r: &CollectiveRow| (r.communicator.clone(), r.operation.clone(), r.element.clone(), r.size);

@@ -27,17 +27,37 @@ pub(super) enum Holder {
 /// What a call did.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Made { address: u64, bytes: Option<u64>, place: Place, holder: Option<Holder> },
+    Made {
+        address: u64,
+        bytes: Option<u64>,
+        place: Place,
+        holder: Option<Holder>,
+    },
     /// A part of other memory was made, or memory that somebody else counts.
-    Part { address: u64 },
+    Part {
+        address: u64,
+    },
     /// Nothing was made, because of an error.
-    Failed { place: Place, holder: Option<Holder> },
-    Retained { address: u64 },
-    Released { address: u64, at_once: bool },
+    Failed {
+        place: Place,
+        holder: Option<Holder>,
+    },
+    Retained {
+        address: u64,
+    },
+    Released {
+        address: u64,
+        at_once: bool,
+    },
     /// All that belongs to this has ended; none for what is current.
-    Reset { holder: Option<Holder> },
+    Reset {
+        holder: Option<Holder>,
+    },
     /// The context is on these devices.
-    Context { context: u64, devices: Box<[u64]> },
+    Context {
+        context: u64,
+        devices: Box<[u64]>,
+    },
     /// This is what the thread's later calls belong to.
     Set(Option<Holder>),
     Pushed(Option<Holder>),
@@ -302,16 +322,21 @@ impl<'t> Ledger<'t> {
 
     fn row(&self, account: &Account, first: u64, host: &str) -> MemoryRow {
         let since = |level: &Level| (level.peak > 0).then(|| level.peak_time.saturating_sub(first));
-        let mut processes: Vec<MemoryProcessRow> = account.shares.iter().map(|(pid, share)| MemoryProcessRow {
-            pid: *pid,
-            peak_bytes: share.level.peak,
-            peak_ns: since(&share.level),
-            allocations: share.allocations,
-            left_bytes: share.level.now,
-            left: share.live,
-        }).collect();
+        let mut processes: Vec<MemoryProcessRow> = account
+            .shares
+            .iter()
+            .map(|(pid, share)| MemoryProcessRow {
+                pid: *pid,
+                peak_bytes: share.level.peak,
+                peak_ns: since(&share.level),
+                allocations: share.allocations,
+                left_bytes: share.level.now,
+                left: share.live,
+            })
+            .collect();
         let sum = |of: fn(&MemoryProcessRow) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
-        let (allocations, left_bytes, left) = (sum(|p| p.allocations), sum(|p| p.left_bytes), sum(|p| p.left));
+        let (allocations, left_bytes, left) =
+            (sum(|p| p.allocations), sum(|p| p.left_bytes), sum(|p| p.left));
         let all = processes.len() as u64;
         processes.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then(a.pid.cmp(&b.pid)));
         processes.truncate(PROCESSES);

@@ -120,11 +120,9 @@ fn row<'t>(model: &'t Model, f: &'t Function, types: &[&str]) -> Option<Row<'t>>
     }
     if let Some(holders) = &model.holders {
         let is = |p: &Param, name: &str| !name.is_empty() && p.base == name;
-        row.context =
-            position(f, |p| is(p, &holders.context) && p.pointers == 0).filter(|_| row.changes());
-        let made = position(f, |p| {
-            is(p, &holders.context) && p.pointers == 1 && p.direction == Direction::Out
-        });
+        row.context = position(f, |p| is(p, &holders.context) && p.pointers == 0).filter(|_| row.changes());
+        let made =
+            position(f, |p| is(p, &holders.context) && p.pointers == 1 && p.direction == Direction::Out);
         let returned = !holders.context.is_empty() && f.returns.trim() == holders.context;
         row.makes_context = made.map(Where::Param).or(returned.then_some(Where::Result));
         row.device = position(f, |p| is(p, &holders.device) && p.direction != Direction::Out);

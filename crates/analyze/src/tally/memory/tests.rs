@@ -10,7 +10,8 @@ use super::table::Table;
 use crate::trace::{Manifest, Trace};
 
 fn nothing() -> Trace {
-    let ctf = hetrace_ctf::read::Trace::from_class(TraceClass::new(ByteOrder::Little), Vec::new()).expect("a trace");
+    let ctf = hetrace_ctf::read::Trace::from_class(TraceClass::new(ByteOrder::Little), Vec::new())
+        .expect("a trace");
     Trace::new(ctf, Vec::new(), Manifest::default())
 }
 

@@ -15,7 +15,9 @@ impl Renderer<'_> {
         }
         self.heading(&["Memory".to_owned(), "high-water marks".to_owned()])?;
         let mut columns = vec![Column::left("Device"), Column::left("Kind")];
-        columns.extend(["Most", "At", "Allocations", "In all", "Left", "Not freed", "Failed"].map(Column::right));
+        columns.extend(
+            ["Most", "At", "Allocations", "In all", "Left", "Not freed", "Failed"].map(Column::right),
+        );
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -70,7 +72,9 @@ impl Renderer<'_> {
         let unknown = sum(|row| row.unsized_allocations);
         if unknown > 0 {
             let allocations = plural(unknown, "allocation");
-            lines.push(format!("Memory: {allocations} of a size that the call does not tell, counted as 0 B."));
+            lines.push(format!(
+                "Memory: {allocations} of a size that the call does not tell, counted as 0 B."
+            ));
         }
         if told.passed_over > 0 {
             let allocations = plural(told.passed_over, "allocation");
