@@ -56,6 +56,8 @@ impl Row<'_> {
 /// All functions that have to do with memory.
 #[derive(Debug, Default)]
 pub(in crate::tally) struct Table<'t> {
+    /// By function; small, as it is asked for each call.
+    needed: Vec<bool>,
     /// By function.
     rows: Vec<Option<(&'t Function, Row<'t>)>>,
     /// Whether there is any.
@@ -74,13 +76,13 @@ impl<'t> Table<'t> {
             rows.push(row);
         }
         let active = rows.iter().flatten().any(|(_, row)| row.makes.is_some());
-        Self { rows, active }
+        Self { needed: rows.iter().map(Option::is_some).collect(), rows, active }
     }
 
     /// Whether anything of a function's calls is wanted.
     #[inline]
     pub fn needs(&self, function: FunctionId) -> bool {
-        matches!(self.rows.get(function.index()), Some(Some(_)))
+        self.needed.get(function.index()) == Some(&true)
     }
 
     pub(super) fn of(&self, function: FunctionId) -> Option<(&'t Function, &Row<'t>)> {
