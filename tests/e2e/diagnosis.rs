@@ -211,3 +211,18 @@ fn sums(report: &Value) {
     let path = &report["path"];
     assert_eq!(sum(rows(path, "shares")), number(path, "ns"), "{path}");
 }
+
+#[test]
+fn tally_knows_how_much_memory_was_held() {
+    for (mode, most, left) in [("clean", 4096, 0), ("leak", 4096 + 3 * 1000, 3 * 1000)] {
+        let traced = faults(mode);
+        let tables = json(&hetrace_on(&traced, &["tally", "--json"]));
+        let [row] = rows(&tables, "memory") else { panic!("{mode}: one kind on one device: {tables}") };
+        assert_eq!(text(row, "kind"), "device", "{row}");
+        assert_eq!(row["device"], rows(&tables, "clock_errors")[0]["device"], "{row}");
+        assert_eq!((number(row, "peak_bytes"), number(row, "left_bytes")), (most, left), "{mode}: {row}");
+        assert_eq!(number(row, "left"), left / 1000, "{mode}: {row}");
+        let releases = &tables["memory_releases"];
+        assert_eq!((number(releases, "releases"), number(releases, "unknown")), (1, 0), "{mode}");
+    }
+}

@@ -117,3 +117,26 @@ fn without_order_it_says_that_there_is_no_room() {
     steps.into_iter().for_each(|step| memory.add(step));
     assert!(memory.overflows());
 }
+
+#[test]
+fn of_several_traces_the_largest_mark_stays() {
+    use crate::tally::rows::MemoryRow;
+    let row = |host: &str, uuid: &str, peak_bytes, peak_ns, left_bytes| MemoryRow {
+        device: "GPU".to_owned(),
+        kind: "device".to_owned(),
+        host: host.to_owned(),
+        uuid: uuid.to_owned(),
+        peak_bytes,
+        peak_ns: Some(peak_ns),
+        allocations: 2,
+        left_bytes,
+        ..MemoryRow::default()
+    };
+    let mut one = row("a", "GPU-1", 100, 7, 1);
+    one.add(row("a", "GPU-1", 300, 9, 2));
+    one.add(row("a", "GPU-1", 200, 8, 4));
+    assert_eq!((one.peak_bytes, one.peak_ns, one.allocations, one.left_bytes), (300, Some(9), 6, 7));
+    assert!(one.is_like(&row("b", "GPU-1", 1, 1, 1)), "the UUID says it");
+    assert!(!one.is_like(&row("a", "GPU-2", 1, 1, 1)));
+    assert!(!row("a", "", 1, 1, 1).is_like(&row("b", "", 1, 1, 1)), "of another machine");
+}
