@@ -61,6 +61,7 @@ fn model_json(model: &Model) -> Result<String, String> {
         ("element_sizes", json(&model.element_sizes)?, model.element_sizes.is_empty()),
         ("timing", json(&model.timing)?, model.timing == hetrace_model::Timing::Event),
         ("context", json(&model.context)?, model.context.is_none()),
+        ("holders", json(&model.holders)?, model.holders.is_none()),
     ] {
         if !empty {
             extra.push_str(&format!("\"{name}\":{text},\n"));

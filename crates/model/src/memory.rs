@@ -29,6 +29,35 @@ pub enum Place {
     Device,
     /// The host's: its addresses may come back from anywhere.
     Host,
+    /// Both have it under one address, and it moves between them.
+    Managed,
+    /// A device's, in an order of its own: images, arrays, textures.
+    Image,
+}
+
+/// Which types say where memory is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Holders {
+    /// That of what belongs to devices and has memory on them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// That of devices.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub device: String,
+}
+
+/// What a success makes the place of the thread's later calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Current {
+    /// The parameter with it: a context, or the number of a device; none where the one
+    /// before comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
+    /// The one before comes back when this one is taken off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pushed: bool,
 }
 
 /// Bytes that a call moves or sets. What is a parameter of a handle type is an object,

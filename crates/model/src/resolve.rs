@@ -43,6 +43,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
     let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
     let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
+    let tables = tables.chain(semantics.current.keys());
     let in_tables = tables.filter(|n| !all.contains(n.as_str()));
     let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
     for name in unknown.chain(hooked).chain(in_tables) {
@@ -56,6 +57,11 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         semantics.context.as_ref().filter(|c| !extracted.types.iter().any(|t| t.name == **c))
     {
         report("context", format!("no type `{context}`"));
+    }
+    for name in semantics.holders.iter().flat_map(|h| [&h.context, &h.device]) {
+        if !name.is_empty() && !extracted.types.iter().any(|t| t.name == *name) {
+            report("holders", format!("no type `{name}`"));
+        }
     }
     let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
@@ -86,6 +92,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         element_sizes: semantics.element_sizes.clone(),
         timing: semantics.timing,
         context: semantics.context.clone(),
+        holders: semantics.holders.clone(),
         functions,
     })
 }
@@ -114,8 +121,10 @@ fn function(
     }
     let memory = semantics.in_table(&semantics.memory, &f.name);
     let transfer = semantics.in_table(&semantics.transfer, &f.name);
+    let current = semantics.in_table(&semantics.current, &f.name);
     let moved = transfer.iter().flat_map(|t| t.names());
-    for name in memory.iter().flat_map(|m| m.names()).chain(moved) {
+    let made = current.iter().filter_map(|c| c.is.as_deref());
+    for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
         if !exists(name) {
             report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
         }
@@ -177,6 +186,7 @@ fn function(
         memory: memory.cloned(),
         transfer: transfer.cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
+        current: current.cloned(),
         queue: bare_queue,
         own_queue: Semantics::has_own_queue(&f.name),
     }

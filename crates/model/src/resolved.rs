@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Registry, Type};
-use crate::memory::{Memory, Transfer};
+use crate::memory::{Current, Holders, Memory, Transfer};
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct Model {
     /// The handle type of what all other objects belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
+    /// Which types say where memory is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holders: Option<Holders>,
     /// All functions; a function's index is its number.
     pub functions: Vec<Function>,
 }
@@ -169,6 +172,9 @@ pub struct Function {
     /// A success ends objects and memory that it does not name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resets: bool,
+    /// What it makes the place of the thread's later calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<Current>,
     /// The parameter with the queue, of a function that enqueues and names no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,

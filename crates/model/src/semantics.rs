@@ -60,6 +60,11 @@ pub struct Semantics {
     /// The handle type of what all other objects belong to: those of one may not be
     /// used with those of another.
     pub context: Option<String>,
+    /// Which types say where memory is.
+    pub holders: Option<crate::Holders>,
+    /// What functions make the place of the thread's later calls, by the function's name.
+    #[serde(default)]
+    pub current: BTreeMap<String, crate::Current>,
     /// Memory that functions make, by the function's name.
     #[serde(default)]
     pub memory: BTreeMap<String, crate::Memory>,

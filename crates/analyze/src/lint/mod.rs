@@ -31,7 +31,7 @@ mod rules;
 mod sarif;
 mod show;
 mod text;
-mod values;
+pub(crate) mod values;
 mod walk;
 
 use std::ops::ControlFlow;

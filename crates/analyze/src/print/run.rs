@@ -176,12 +176,17 @@ impl<'t> Printer<'t, '_> {
         ControlFlow::Continue(())
     }
 
+    /// Whether a call that is not wanted may be shown for the sake of one that is.
+    fn is_around(&self, (thread, depth): (usize, u32)) -> bool {
+        self.form == Form::Tree && (depth > 0 || self.tree.has_wanted(thread))
+    }
+
     /// After the first event, ns.
     fn since_first(&self, time: u64) -> u64 {
         time.saturating_sub(self.first.unwrap_or(time))
     }
 
-    /// Whether a call is wanted. In a tree, those inside of others are not asked.
+    /// Whether a call is wanted.
     fn wants(&self, at: At<'_>, line: &Line<'_>, args: [Option<&Args<'_>>; 2]) -> bool {
         self.all || self.filter.has_call(at.who(), line, args)
     }
@@ -290,7 +295,7 @@ impl Visitor for Printer<'_, '_> {
             ..self.line_of(call.function)
         };
         let wanted = self.wants(at, &line, [self.passed(place), Some(&self.exit)]);
-        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         if self.form == Form::Events {
@@ -328,7 +333,7 @@ impl Visitor for Printer<'_, '_> {
             ..self.line_of(call.function)
         };
         let wanted = self.wants(at, &line, [self.passed(place), None]);
-        if !wanted && (self.form != Form::Tree || call.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         self.begin_call(at, call.start, call.function, Some(place), false);
@@ -361,7 +366,7 @@ impl Visitor for Printer<'_, '_> {
         };
         let place = (fold.thread.index(), fold.depth);
         let wanted = self.wants(at, &line, [None, None]);
-        if !wanted && (self.form != Form::Tree || fold.depth == 0) {
+        if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
         if self.form == Form::Events {

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
-use super::rows::{DeviceRow, HostRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow};
+use super::rows::{
+    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow,
+};
 use super::times::average;
 use crate::demangle;
 use crate::trace::Exit;
@@ -279,6 +281,8 @@ fn merge_rest(to: &mut Tally, from: Tally) {
         |a, b| (&a.name, &a.api) == (&b.name, &b.api),
         |a, b| a.calls = a.calls.saturating_add(b.calls),
     );
+    add(&mut to.memory, from.memory, |a, b| a.is_like(b), MemoryRow::add);
+    to.memory_releases.add(&from.memory_releases);
     add(&mut to.collectives, from.collectives, |a, b| a.is_like(b), |a, b| a.add(&b));
 }
 

@@ -14,6 +14,7 @@ use super::host::{Host, Slice};
 use super::labels::Labels;
 use super::makers::Makers;
 use super::marked::Marked;
+use super::memory::{self, Ledger, Table};
 use super::monitor;
 use super::query::{Choice, Query, Reading};
 use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
@@ -55,22 +56,27 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let meters = Meters::new(&telemetry, trace.names());
     let labels = Labels::new(trace, &query.by, options.extended);
     let choice = Choice::new(trace, query);
+    let table = Table::new(trace);
     let new = || Collector::new(trace, &meters, &labels, &choice, query);
     // What a command belongs to may stand in another stream.
     let alone = {
         let collector = new();
         !collector.in_ranges && !collector.in_collectives
     };
-    let walked = match query.reading {
-        Reading::Fastest if alone => brief(trace, None, &new),
-        Reading::Slices(number) if alone => brief(trace, Some(number), &new),
-        _ => Err(Ended::Unfit),
+    let sum = || {
+        let walked = match query.reading {
+            Reading::Fastest if alone => brief(trace, None, &new),
+            Reading::Slices(number) if alone => brief(trace, Some(number), &new),
+            _ => Err(Ended::Unfit),
+        };
+        match walked {
+            Ok(walked) => Ok(walked),
+            Err(Ended::Stopped) => Err(Stopped),
+            Err(Ended::Unfit) => walk_all(trace, new()),
+        }
     };
-    let (mut collector, mut summary) = match walked {
-        Ok(walked) => walked,
-        Err(Ended::Stopped) => return Err(Stopped),
-        Err(Ended::Unfit) => walk_all(trace, new())?,
-    };
+    let (walked, memory) = beside(sum, || ledger(trace, &table, query));
+    let ((mut collector, mut summary), memory) = (walked?, memory?);
     // Who was faster must not show.
     summary.damages.sort_by_key(ToString::to_string);
     summary.add_manifest(trace);
@@ -82,7 +88,39 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
             labels.rank(known.pid, rank);
         }
     }
-    Ok(collector.sums(trace, &telemetry, &labels, query, &summary))
+    let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
+    if let Some(memory) = memory {
+        sums.rest.memory = memory.rows(summary.first.unwrap_or(0), &labels.host);
+        sums.rest.memory_releases = memory.releases();
+    }
+    Ok(sums)
+}
+
+/// What is held in memory, if any function of the trace's models makes memory.
+fn ledger<'t>(
+    trace: &'t Trace,
+    table: &'t Table<'t>,
+    query: &Query<'_>,
+) -> Result<Option<Ledger<'t>>, Stopped> {
+    if !table.active {
+        return Ok(None);
+    }
+    memory::ledger(trace, table, query.watch).map(Some)
+}
+
+/// Both results, made at the same time where there are processors for both.
+fn beside<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        match other.join() {
+            Ok(other) => (one, other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// Of calls with all that they were called with, in the order of time.

@@ -22,6 +22,8 @@ pub enum Table {
     Device,
     /// Bytes moved and set.
     Traffic,
+    /// Memory that programs asked for.
+    Memory,
     /// Ranges of the program.
     Ranges,
 }
@@ -31,12 +33,13 @@ const GROUP: [&str; 8] = ["host", "process", "thread", "rank", "device", "queue"
 
 impl Table {
     /// All of them, by their names.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 7] = [
         ("host", Self::Host),
         ("apis", Self::Apis),
         ("errors", Self::Errors),
         ("device", Self::Device),
         ("traffic", Self::Traffic),
+        ("memory", Self::Memory),
         ("ranges", Self::Ranges),
     ];
 
@@ -84,6 +87,21 @@ impl Table {
                 "dev_ns",
                 "bytes_per_second",
             ],
+            Self::Memory => &[
+                "device",
+                "uuid",
+                "host",
+                "kind",
+                "peak_bytes",
+                "peak_ns",
+                "allocations",
+                "allocated_bytes",
+                "unsized_allocations",
+                "failed",
+                "left_bytes",
+                "left",
+                "process_count",
+            ],
             Self::Ranges => &[
                 "domain",
                 "name",
@@ -126,6 +144,7 @@ impl Tally {
             Table::Errors => csv(table, &self.errors, out),
             Table::Device => csv(table, &self.device, out),
             Table::Traffic => csv(table, &self.traffic, out),
+            Table::Memory => csv(table, &self.memory, out),
             Table::Ranges => csv(table, &self.ranges, out),
         }
     }

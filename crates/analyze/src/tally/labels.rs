@@ -99,7 +99,7 @@ impl<'t> Labels<'t> {
             By::Thread if who.tid == 0 => format!("{}:{NONE}", who.pid),
             By::Thread => and(format!("{}:{}", who.pid, who.tid), who.thread),
             By::Rank => self.ranks.get(&who.pid).map_or_else(|| NONE.to_owned(), ToString::to_string),
-            By::Device => who.device.map_or_else(|| NONE.to_owned(), device),
+            By::Device => who.device.map_or_else(|| NONE.to_owned(), device_label),
             By::Queue => format!("{}:{:#x}", who.pid, who.queue),
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),
@@ -125,7 +125,7 @@ fn host(trace: &Trace) -> String {
 }
 
 /// A device's name; if it has an identity, with the beginning of that.
-fn device(device: &Device) -> String {
+pub(super) fn device_label(device: &Device) -> String {
     let name = if device.name.is_empty() { format!("{:#x}", device.handle) } else { device.name.clone() };
     // What all have in common says nothing.
     let identity = device.uuid.strip_prefix("GPU-").unwrap_or(&device.uuid);

@@ -23,6 +23,7 @@ mod host;
 mod labels;
 mod makers;
 mod marked;
+mod memory;
 mod monitor;
 mod order;
 mod query;
@@ -42,7 +43,8 @@ pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,
-    LaunchRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA, Tally, TelemetryRow, ThrottleRow, TraceRow,
-    TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA,
+    Tally, TelemetryRow, ThrottleRow, TraceRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow,
+    UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;

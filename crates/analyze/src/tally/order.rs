@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use super::rows::{CollectiveRow, DeviceRow, ErrorRow, HostRow, RangeRow, Tally, TrafficRow};
+use super::rows::{CollectiveRow, DeviceRow, ErrorRow, HostRow, MemoryRow, RangeRow, Tally, TrafficRow};
 
 /// What rows are sorted by: most first, but names from A to Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,6 +146,8 @@ impl Tally {
         sort_rows(&mut self.device, sort, |_, _| Ordering::Equal);
         sort_rows(&mut self.traffic, sort, |_, _| Ordering::Equal);
         sort_rows(&mut self.ranges, sort, |_, _| Ordering::Equal);
+        let place = |r: &MemoryRow| (r.device.clone(), r.kind.clone(), r.uuid.clone(), r.host.clone());
+        self.memory.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| place(a).cmp(&place(b))));
         self.collectives.sort_by(|a, b| {
             let name =
                 |r: &CollectiveRow| (r.communicator.clone(), r.operation.clone(), r.element.clone(), r.size);

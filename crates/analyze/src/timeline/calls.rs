@@ -27,9 +27,18 @@ pub(super) struct Thread<'t> {
     /// Arrows of collectives that have returned and not started anything: grouped
     /// ones start with the call that ends the group.
     waiting: Vec<u64>,
+    /// The time of the last mark.
+    last: u64,
 }
 
 impl<'t> Thread<'t> {
+    /// The time of the next mark: slices of a row nest only if none goes back, so where a clock
+    /// does, time stands still.
+    pub fn forward(&mut self, time: u64) -> u64 {
+        self.last = self.last.max(time);
+        self.last
+    }
+
     /// A call begins at a depth.
     pub fn enter(&mut self, depth: u32) -> &mut Slot<'t> {
         let depth = depth as usize;

@@ -151,6 +151,7 @@ impl<'t> Drawer<'t, '_> {
         let own = self.arrows.first().copied();
         let mut arrows = std::mem::take(&mut self.arrows);
         let thread = self.open_calls(at);
+        let start = thread.forward(call.start);
         if function.enqueues && thread.goes_on(call.depth) {
             thread.take_onward(call.depth, &mut arrows);
         }
@@ -177,7 +178,7 @@ impl<'t> Drawer<'t, '_> {
                 slot.queue = e.get(queue).and_then(Scalar::as_u64);
             }
         }
-        let mark = Mark::begin(call.start, row, self.api(function), &function.name);
+        let mark = Mark::begin(start, row, self.api(function), &function.name);
         self.sheet.mark(mark.flows(&self.arrows))
     }
 
@@ -195,9 +196,9 @@ impl<'t> Drawer<'t, '_> {
         let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
         let (collective, queue) = (slot.collective, slot.queue);
         slot.drawn = false;
-        let inside = thread.close_inside(call.depth);
+        let (inside, end) = (thread.close_inside(call.depth), thread.forward(call.end));
         for _ in 0..inside {
-            self.sheet.mark(Mark::end(call.end, row))?;
+            self.sheet.mark(Mark::end(end, row))?;
         }
         if collective {
             thread.wait_for_group(call.depth);
@@ -210,7 +211,7 @@ impl<'t> Drawer<'t, '_> {
                 // Perfetto points arrows from the slice that begins first to the other, and
                 // waits mostly begin before what they wait for: the end needs its own mark.
                 let mark =
-                    Mark::instant(call.end, row, self.api(self.trace.functions().get(call.function)), WAITED);
+                    Mark::instant(end, row, self.api(self.trace.functions().get(call.function)), WAITED);
                 self.sheet.mark(Mark { ends: &self.arrows, ..mark })?;
             }
         }
@@ -223,7 +224,7 @@ impl<'t> Drawer<'t, '_> {
             let name = self.trace.error_name(call.function, code);
             self.sheet.notes.text("error", &name);
         }
-        self.sheet.mark(Mark::end(call.end, row))
+        self.sheet.mark(Mark::end(end, row))
     }
 
     fn give_up(&mut self, at: At<'_>, call: &Unfinished) -> io::Result<()> {
@@ -234,9 +235,9 @@ impl<'t> Drawer<'t, '_> {
         let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
         let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
         slot.drawn = false;
-        let inside = thread.close_inside(call.depth);
+        let (inside, until) = (thread.close_inside(call.depth), thread.forward(call.until));
         for _ in 0..inside {
-            self.sheet.mark(Mark::end(call.until, row))?;
+            self.sheet.mark(Mark::end(until, row))?;
         }
         let why = match call.why {
             Why::TraceEnds => "still running when the trace ends",
@@ -244,21 +245,24 @@ impl<'t> Drawer<'t, '_> {
             Why::ThreadEnded => "its thread ended",
         };
         self.sheet.notes.text("unfinished", why);
-        self.sheet.mark(Mark::end(call.until, row))
+        self.sheet.mark(Mark::end(until, row))
     }
 
     fn run(&mut self, at: At<'_>, fold: &Fold) -> io::Result<()> {
         let function = self.trace.functions().get(fold.function);
         let mut row = self.row(at)?;
+        let (mut first, mut last) = (fold.first, fold.last.max(fold.first));
         // Calls of other APIs may begin and end within the run.
         if self.several_apis {
             row = self.tracks.runs(&mut self.sheet, at.who(), row)?;
+        } else {
+            let thread = self.open_calls(at);
+            (first, last) = (thread.forward(first), thread.forward(last));
         }
         self.sheet.notes.number("calls", fold.count);
         self.sheet.notes.number("ns inside them", fold.total);
         let name = format!("{} (folded)", function.name);
-        let last = fold.last.max(fold.first);
-        self.sheet.mark(Mark::begin(fold.first, row, self.api(function), &name))?;
+        self.sheet.mark(Mark::begin(first, row, self.api(function), &name))?;
         self.sheet.mark(Mark::end(last, row))
     }
 

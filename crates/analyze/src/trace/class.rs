@@ -163,6 +163,12 @@ impl Classes {
         Self { by_stream: classes.collect() }
     }
 
+    /// The same with other kinds in their places.
+    pub(super) fn map(&self, to: impl Fn(&Class) -> Class) -> Self {
+        let by_stream = self.by_stream.iter().map(|classes| classes.iter().map(&to).collect());
+        Self { by_stream: by_stream.collect() }
+    }
+
     /// The kinds of the events of a stream class, by its position.
     pub fn of_stream(&self, stream: usize) -> &[Class] {
         self.by_stream.get(stream).map_or(&[], Vec::as_slice)

@@ -8,6 +8,7 @@ use hetrace_ctf::read::{Event, Losses, StreamError, StreamReader};
 use super::Trace;
 use super::class::Class;
 use super::names::Names;
+use super::only::Only;
 use super::source::Source;
 use super::threads::{ThreadId, Threads};
 
@@ -71,8 +72,12 @@ pub struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(trace: &'t Trace, readers: impl Iterator<Item = StreamReader<'t>>) -> Self {
-        let sources: Vec<_> = readers.map(Source::new).collect();
+    pub(super) fn new(
+        trace: &'t Trace,
+        only: Option<&'t Only<'t>>,
+        readers: impl Iterator<Item = StreamReader<'t>>,
+    ) -> Self {
+        let sources: Vec<_> = readers.map(|reader| Source::new(reader, only)).collect();
         let count = u32::try_from(sources.len()).unwrap_or(u32::MAX);
         Self {
             trace,

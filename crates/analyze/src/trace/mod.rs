@@ -5,6 +5,7 @@ mod cursor;
 mod functions;
 mod manifest;
 mod names;
+mod only;
 mod open;
 mod source;
 mod threads;
@@ -17,6 +18,7 @@ pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
 pub use names::{Device, Kernel, Names, Queue};
+pub use only::Only;
 pub use open::OpenError;
 pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
@@ -115,12 +117,17 @@ impl Trace {
 
     /// A walk over all events in the order of time.
     pub fn cursor(&self) -> Cursor<'_> {
-        Cursor::new(self, self.ctf.streams())
+        Cursor::new(self, None, self.ctf.streams())
     }
 
     /// The same for one stream.
     pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
-        Cursor::new(self, self.ctf.stream(stream).into_iter())
+        Cursor::new(self, None, self.ctf.stream(stream).into_iter())
+    }
+
+    /// A walk over some calls only.
+    pub fn cursor_of_only<'t>(&'t self, only: &'t Only<'t>) -> Cursor<'t> {
+        Cursor::new(self, Some(only), self.ctf.streams())
     }
 
     /// Whether each call is in one stream, with all that is inside of it: if

@@ -2,16 +2,19 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{Scope, StreamClass};
-use hetrace_ctf::read::{StreamError, StreamReader};
+use hetrace_ctf::read::{Next, StreamError, StreamReader};
 
 use super::Trace;
 use super::class::Class;
+use super::only::Only;
 use super::threads::{ThreadId, Threads};
 
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Source<'t> {
     pub reader: StreamReader<'t>,
+    /// If not all events are looked for.
+    only: Option<&'t Only<'t>>,
     /// Where the packet of the last event starts.
     pub packet: Option<u64>,
     pub packets: u32,
@@ -60,9 +63,10 @@ impl Identity {
 }
 
 impl<'t> Source<'t> {
-    pub fn new(reader: StreamReader<'t>) -> Self {
+    pub fn new(reader: StreamReader<'t>, only: Option<&'t Only<'t>>) -> Self {
         Self {
             reader,
+            only,
             packet: None,
             packets: 0,
             classes: &[],
@@ -87,6 +91,9 @@ impl<'t> Source<'t> {
     /// Goes to the next event; gives its time.
     #[inline]
     pub fn advance(&mut self) -> Option<Result<u64, StreamError>> {
+        if let Some(scanner) = self.only.and_then(|only| only.scanner(self.position)) {
+            self.reader.scan(scanner, u64::MAX, |_| Next::Go);
+        }
         match self.reader.next_event()? {
             Ok(event) => {
                 let ticks = event.timestamp().unwrap_or(0);
@@ -156,7 +163,7 @@ impl<'t> Source<'t> {
         let streams = &trace.ctf.class().streams;
         let position = streams.iter().position(|s| std::ptr::eq(s, class));
         self.position = position.unwrap_or(usize::MAX);
-        self.classes = trace.classes.of_stream(self.position);
+        self.classes = self.only.map_or(&trace.classes, Only::classes).of_stream(self.position);
         self.identity = Identity::of(class);
         if matches!(self.identity, Identity::Packet) {
             let get = |name| event.get_in(Scope::PacketContext, name);

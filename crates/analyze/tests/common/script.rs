@@ -175,7 +175,8 @@ impl Script {
         if stream.ids != ids || stream.last > time {
             stream.finish_packet();
         }
-        if stream.ids != ids {
+        // A writer goes forward only; a clock that steps back is another writer's.
+        if stream.ids != ids || stream.last > time {
             stream.writer = PacketWriter::new(identity);
             stream.ids = ids;
         }

@@ -51,7 +51,7 @@ pub struct Tally {
     /// Print one JSON object
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Print one table as comma-separated values: host, apis, errors, device, traffic or ranges
+    /// Print one table as comma-separated values: host, apis, errors, device, traffic, memory or ranges
     #[arg(
         long,
         group = "form",
@@ -83,7 +83,8 @@ pub struct Print {
     /// Print entry and exit of each call as events of their own
     #[arg(long)]
     pub events: bool,
-    /// Print each outermost call, with the calls inside of it below; filters choose outermost calls
+    /// Print each outermost call, with the calls inside of it below; of what filters choose, all
+    /// calls inside and around are shown
     #[arg(short = 'c', long, conflicts_with_all = ["events", "deltas"])]
     pub tree: bool,
     /// Print the time of day instead of the time since the start

@@ -60,7 +60,7 @@ impl<'t> Feed<'t> {
     /// `from`: what is before that is somebody else's.
     pub fn new(reader: StreamReader<'t>, from: Option<u64>) -> Self {
         Self {
-            source: Source::new(reader),
+            source: Source::new(reader, None),
             digests: Vec::new(),
             head: 0,
             runs: VecDeque::new(),

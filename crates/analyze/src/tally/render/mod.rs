@@ -2,6 +2,7 @@
 
 mod device;
 mod host;
+mod memory;
 mod program;
 mod truth;
 
@@ -65,6 +66,7 @@ impl Tally {
         renderer.device()?;
         renderer.kernels()?;
         renderer.traffic()?;
+        renderer.memory()?;
         renderer.ranges()?;
         renderer.collectives()?;
         renderer.unfinished_collectives()?;

@@ -183,6 +183,7 @@ impl Renderer<'_> {
             let whose = if started { "; of started ranges, by the thread that began them" } else { "" };
             lines.push(format!("Ranges: \"On devices\" is the time of what was launched inside{whose}."));
         }
+        self.memory_remarks(lines);
         let mut became: Vec<String> = Vec::new();
         for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
             let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();

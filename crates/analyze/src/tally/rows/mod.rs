@@ -2,6 +2,7 @@
 
 mod device;
 mod host;
+mod memory;
 mod program;
 mod ranks;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, UnfinishedRow};
+pub use memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use program::{OpenRangeRow, RangeRow, TelemetryRow, ThrottleRow};
 pub use ranks::{CollectiveRow, CommunicatorRow, UnfinishedCollectiveRow};
 
@@ -97,6 +99,10 @@ pub struct Tally {
     pub device: Vec<DeviceRow>,
     /// Commands that move or set memory, by kind.
     pub traffic: Vec<TrafficRow>,
+    /// Memory that programs asked for, by device and kind.
+    pub memory: Vec<MemoryRow>,
+    /// How well the end of that memory is known.
+    pub memory_releases: MemoryReleases,
     /// Ranges of the program by domain and name.
     pub ranges: Vec<RangeRow>,
     /// Ranges that nobody ended.
