@@ -34,6 +34,7 @@ mod times;
 pub use aggregate::{Aggregate, Unlike};
 pub use by::{By, Group};
 pub use collect::{Options, Stopped, aggregate, tally};
+pub(crate) use device::TRAFFIC;
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use order::Sort;
