@@ -29,7 +29,7 @@ pub use render::{Form, TextOptions};
 pub use report::diff;
 pub use rows::{Report, Row, SCHEMA, Step, Table, WholeRow};
 pub use stats::{CONFIDENCE, RESAMPLES};
-pub use verdict::{FailOn, Failure, Metric, NotKnown, Verdict};
+pub use verdict::{FailOn, Failure, Metric, NotJudged, Verdict};
 
 use serde::Serialize;
 

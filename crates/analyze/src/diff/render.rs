@@ -116,7 +116,7 @@ impl Renderer<'_> {
             }
         }
         if self.report.is_lossy() {
-            self.line("What is missing is in no row: sums of these runs are lower bounds.")?;
+            self.line("Sums of these runs are lower bounds.")?;
             writeln!(self.out)?;
         }
         Ok(())
@@ -251,12 +251,17 @@ impl Renderer<'_> {
         if intervals > 0 {
             let marked = rows().filter(|row| row.change.significant).count();
             let chance = intervals as f64 * (1.0 - self.report.confidence);
+            // By itself, Markdown takes it for a list or a stress.
+            let (alone, of_all) = match self.options.form {
+                Form::Plain => (format!("{ALONE} "), OF_ALL.to_owned()),
+                Form::Markdown => (format!("`{ALONE}`"), format!("`{OF_ALL}`")),
+            };
             self.line(&format!(
-                "{ALONE}  0 is outside of the row's {:.0}% interval: so in {marked} rows of {intervals}; about \
-                 {chance:.1} are by chance alone",
+                "{alone} 0 is outside of the row's {:.0}% interval: in {marked} of {intervals} rows, of which chance \
+                 alone makes about {chance:.1}",
                 self.report.confidence * 100.0,
             ))?;
-            self.line(&format!("{OF_ALL} 0 is outside even if no row of the table may be wrong"))?;
+            self.line(&format!("{of_all} 0 is outside even if no row of the table may be wrong"))?;
         }
         for note in &self.report.notes {
             self.line(&format!("Note: {note}."))?;

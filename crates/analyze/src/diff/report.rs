@@ -4,7 +4,7 @@ use super::align::{Aligned, Runs};
 use super::profile::{Cell, Profile};
 use super::rows::{Change, Report, Row, SCHEMA, Table, WholeRow};
 use super::stats::{Bootstrap, CONFIDENCE, RESAMPLES, mean};
-use super::verdict::{NotKnown, verdict};
+use super::verdict::{NotJudged, verdict};
 use super::{By, Metric, MinChange, Options, Time};
 
 /// Tables when none is named.
@@ -13,8 +13,8 @@ const USUAL: [By; 3] = [By::Kernel, By::Copy, By::Path];
 /// Tells what differs between the runs of A and those of B.
 ///
 /// # Errors
-/// When something must not get worse that is not known of all runs.
-pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, NotKnown> {
+/// When something must not get worse, and nobody can say whether it did.
+pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, NotJudged> {
     let mut maker = Maker {
         runs: Runs::new(a, b, options),
         split: a.len(),

@@ -237,18 +237,21 @@ mod tests {
         }
     }
 
-    /// Of how many of 1000 pairs of sides of equal truth the interval has 0 in it.
-    fn held(runs: (usize, usize), skewed: bool) -> u32 {
+    /// Pairs of sides for which an interval is made.
+    const PAIRS: u32 = 300;
+
+    /// Of how many pairs of sides of equal truth the interval has 0 in it, in percent.
+    fn held(runs: (usize, usize), skewed: bool) -> f64 {
         let mut values = Values(Random(runs.0 as u64 * 100 + runs.1 as u64));
         let mut bootstrap = Bootstrap::default();
         let mut held = 0;
-        for _ in 0..1000 {
+        for _ in 0..PAIRS {
             let a: Vec<f64> = (0..runs.0).map(|_| values.run(skewed)).collect();
             let b: Vec<f64> = (0..runs.1).map(|_| values.run(skewed)).collect();
             let interval = bootstrap.interval(&a, &b).expect("several runs");
             held += u32::from(!interval.excludes_zero());
         }
-        held
+        f64::from(held) * 100.0 / f64::from(PAIRS)
     }
 
     #[test]
@@ -264,13 +267,13 @@ mod tests {
         ] {
             all.push((runs, skewed, held(runs, skewed)));
         }
-        assert!(all.iter().all(|(.., held)| (930..=985).contains(held)), "{all:?}");
+        assert!(all.iter().all(|(.., held)| (91.5..=98.5).contains(held)), "{all:?}");
     }
 
     #[test]
     fn two_runs_of_each_promise_no_more_than_they_can() {
         let held = held((2, 2), false);
-        assert!(held >= 930, "{held}");
+        assert!(held >= 92.0, "{held}");
     }
 
     #[test]
@@ -278,13 +281,13 @@ mod tests {
         let mut values = Values(Random(5));
         let mut bootstrap = Bootstrap::default();
         let mut found = 0;
-        for _ in 0..200 {
+        for _ in 0..60 {
             let a: Vec<f64> = (0..5).map(|_| values.run(false)).collect();
             let b: Vec<f64> = (0..5).map(|_| values.run(false) + 3.0).collect();
             found += u32::from(bootstrap.interval(&a, &b).expect("five runs").low > 0.0);
         }
         // Three standard deviations: Welch's test finds 99 of 100.
-        assert!(found >= 185, "{found} of 200");
+        assert!(found >= 54, "{found} of 60");
     }
 
     #[test]

@@ -88,8 +88,8 @@ pub struct Failure {
     /// Mean of B.
     pub b_ns: f64,
     /// By how much it is slower; of what appeared, in percent of all time of A that the
-    /// table is about.
-    pub change_percent: f64,
+    /// table is about; none if A has nothing of it.
+    pub change_percent: Option<f64>,
     /// The interval of that.
     pub low_percent: Option<f64>,
     /// Its other end.
@@ -100,7 +100,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.by.map_or(String::new(), |by| format!("{} ", by.name()));
         let (a, b) = (duration_f(self.a_ns.round()), duration_f(self.b_ns.round()));
-        write!(f, "{table}{}: {:+.1}%", self.what, self.change_percent)?;
+        write!(f, "{table}{}: ", self.what)?;
+        match self.change_percent {
+            Some(percent) => write!(f, "{percent:+.1}%")?,
+            None => f.write_str("new")?,
+        }
         if let (Some(low), Some(high)) = (self.low_percent, self.high_percent) {
             write!(f, " ({low:+.1}% to {high:+.1}%)")?;
         }
@@ -108,26 +112,35 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What was to be looked at is not known of all runs.
+/// Why nobody can say whether B is worse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` cannot be compared: a file of sums does not tell it; name traces", .0.name())]
-pub struct NotKnown(pub Metric);
+pub enum NotJudged {
+    /// What was to be looked at is not known of all runs.
+    #[error("`{}` cannot be compared: a file of sums does not tell it; name traces", .0.name())]
+    NotKnown(Metric),
+    /// A run in which nothing was recorded would seem fast.
+    #[error("{0}: nothing was recorded, so it cannot be judged")]
+    Empty(String),
+}
 
 /// Looks whether a report's B is worse than is allowed.
-pub(super) fn verdict(report: &Report, fail_on: &FailOn) -> Result<Verdict, NotKnown> {
-    let known =
-        |metric: Metric| metric == Metric::Rows || report.whole.iter().any(|row| row.metric == metric.name());
+pub(super) fn verdict(report: &Report, fail_on: &FailOn) -> Result<Verdict, NotJudged> {
+    let runs = || report.a.iter().chain(&report.b);
+    if let Some(empty) = runs().find(|run| run.calls == 0 && run.commands == 0) {
+        return Err(NotJudged::Empty(empty.run.clone()));
+    }
+    let known = |metric: Metric| metric != Metric::Device || runs().all(|run| run.busy_ns.is_some());
     let metrics = match fail_on.metrics.as_slice() {
         [] => [Metric::Wall, Metric::Device].into_iter().filter(|m| known(*m)).collect(),
         named => named.to_vec(),
     };
     if let Some(missing) = metrics.iter().find(|metric| !known(**metric)) {
-        return Err(NotKnown(*missing));
+        return Err(NotJudged::NotKnown(*missing));
     }
     let mut failures = Vec::new();
     for &metric in &metrics {
         for row in report.whole.iter().filter(|row| row.metric == metric.name()) {
-            let percent = row.change.change_percent.unwrap_or(0.0);
+            let percent = row.change.change_percent;
             if is_worse(&row.change, percent, row.change.significant, fail_on.percent) {
                 failures.push(failure(metric, None, metric.title().to_owned(), &row.change, percent));
             }
@@ -137,7 +150,7 @@ pub(super) fn verdict(report: &Report, fail_on: &FailOn) -> Result<Verdict, NotK
         }
         for table in &report.tables {
             for row in table.rows.iter().chain(&table.appeared) {
-                let percent = row.change.change_percent.or(row.of_whole_percent).unwrap_or(0.0);
+                let percent = row.change.change_percent.or(row.of_whole_percent);
                 // One of many is likely to be beyond its interval by chance.
                 if is_worse(&row.change, percent, row.change.significant_of_all, fail_on.percent) {
                     failures.push(failure(metric, Some(table.by), title(row), &row.change, percent));
@@ -149,12 +162,14 @@ pub(super) fn verdict(report: &Report, fail_on: &FailOn) -> Result<Verdict, NotK
     Ok(Verdict { limit_percent: fail_on.percent, metrics, tested, failures })
 }
 
-/// Without an interval the difference itself decides.
-fn is_worse(change: &Change, percent: f64, significant: bool, limit: f64) -> bool {
-    percent > limit && change.change_ns > 0.0 && (significant || change.low_ns.is_none())
+/// Without an interval the difference itself decides. What is new is worse than any limit.
+fn is_worse(change: &Change, percent: Option<f64>, significant: bool, limit: f64) -> bool {
+    percent.is_none_or(|percent| percent > limit)
+        && change.change_ns > 0.0
+        && (significant || change.low_ns.is_none())
 }
 
-fn failure(metric: Metric, by: Option<By>, what: String, change: &Change, percent: f64) -> Failure {
+fn failure(metric: Metric, by: Option<By>, what: String, change: &Change, percent: Option<f64>) -> Failure {
     Failure {
         metric,
         by,

@@ -229,6 +229,9 @@ fn judge(report: &Report) -> ExitCode {
     if !verdict.tested {
         eprintln!("hetrace: one run on a side: the difference itself is compared, and may be chance");
     }
+    if report.is_lossy() {
+        eprintln!("hetrace: some traces are incomplete: what they lack makes a side seem faster than it was");
+    }
     for failure in &verdict.failures {
         eprintln!("hetrace: slower by more than {}%: {failure}", verdict.limit_percent);
     }
