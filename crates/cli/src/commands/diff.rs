@@ -135,6 +135,9 @@ fn sides(args: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         (_, []) => bail!("no runs of B; put `--` between those of A and those of B"),
         (a, b) => (a.to_vec(), b.to_vec()),
     };
+    if let Some(option) = b.iter().find(|path| path.to_string_lossy().starts_with('-') && !path.exists()) {
+        bail!("{}: behind `--` there are runs only; options go before", option.display());
+    }
     Ok((each_once(a, "A"), each_once(b, "B")))
 }
 
@@ -294,6 +297,7 @@ mod tests {
         assert_eq!(of(&["--fail-on", "2%", "x", "--", "y", "z", "z"]), Some(Some((1, 2))));
         assert_eq!(of(&["x"]), Some(None));
         assert_eq!(of(&["x", "y", "z"]), Some(None));
+        assert_eq!(of(&["x", "--", "y", "--fail-on", "2%"]), Some(None));
         assert_eq!(of(&["--", "z"]), None);
         assert_eq!(of(&[]), None);
     }
