@@ -27,7 +27,7 @@ pub use gather::Watch;
 pub use profile::{DeviceCount, Missing, Profile, RunRow, SumsError};
 pub use render::{Form, TextOptions};
 pub use report::diff;
-pub use rows::{Report, Row, SCHEMA, Step, Table, WholeRow};
+pub use rows::{Change, Report, Row, SCHEMA, Step, Table, What, WholeRow};
 pub use stats::{CONFIDENCE, RESAMPLES};
 pub use verdict::{FailOn, Failure, Metric, NotJudged, Verdict};
 
