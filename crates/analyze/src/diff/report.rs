@@ -106,15 +106,17 @@ impl Maker<'_> {
         let (a, b) = (mean(a_runs), mean(b_runs));
         let interval = self.bootstrap.interval(a_runs, b_runs);
         let percent = |ns: f64| (a > 0.0).then(|| ns * 100.0 / a);
+        // Digits beyond these are noise of the draws, and of the machine's arithmetic.
+        let ends = interval.map(|i| [i.low, i.high].map(|ns| (ns * 1e3).round() / 1e3));
         Change {
             a_ns: a,
             b_ns: b,
             change_ns: b - a,
             change_percent: percent(b - a),
-            low_ns: interval.map(|i| i.low),
-            high_ns: interval.map(|i| i.high),
-            low_percent: interval.and_then(|i| percent(i.low)),
-            high_percent: interval.and_then(|i| percent(i.high)),
+            low_ns: ends.map(|[low, _]| low),
+            high_ns: ends.map(|[_, high]| high),
+            low_percent: ends.and_then(|[low, _]| percent(low)),
+            high_percent: ends.and_then(|[_, high]| percent(high)),
             significant: interval.is_some_and(|i| i.excludes_zero()),
             significant_of_all: false,
             a_runs_ns: a_runs.to_vec(),

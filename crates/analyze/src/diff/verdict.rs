@@ -102,8 +102,9 @@ impl fmt::Display for Failure {
         let (a, b) = (duration_f(self.a_ns.round()), duration_f(self.b_ns.round()));
         write!(f, "{table}{}: ", self.what)?;
         match self.change_percent {
-            Some(percent) => write!(f, "{percent:+.1}%")?,
             None => f.write_str("new")?,
+            Some(percent) if self.a_ns == 0.0 => write!(f, "new, {percent:.1}% of the whole of A")?,
+            Some(percent) => write!(f, "{percent:+.1}%")?,
         }
         if let (Some(low), Some(high)) = (self.low_percent, self.high_percent) {
             write!(f, " ({low:+.1}% to {high:+.1}%)")?;

@@ -118,6 +118,9 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
     let (Some(a), Some(b)) = (profiles(&a, &watch)?, profiles(&b, &watch)?) else {
         return Ok(watch.stopped());
     };
+    if watch.seen(0).is_break() {
+        return Ok(watch.stopped());
+    }
     watch.end();
     let mut report = diff(&a, &b, &options(args))?;
     // The verdict holds whether or not somebody reads the tables.
