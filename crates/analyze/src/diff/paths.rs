@@ -33,6 +33,9 @@ pub(super) struct Node {
 pub(super) struct Paths {
     nodes: Vec<(Node, Cell)>,
     children: HashMap<(u32, u32), u32>,
+    /// By function: the path of its outermost calls, which are most of all; [`ROOT`] if
+    /// there is none.
+    outermost: Vec<u32>,
     /// Calls that are in nodes of [`REST`].
     pub cut: u64,
 }
@@ -44,7 +47,11 @@ impl Paths {
         match self.nodes.get(parent as usize) {
             Some((node, _)) if node.last.0 == function && node.last.1 != ROOT => node.last.1,
             Some((node, _)) if node.function == REST => parent,
-            _ => self.find(parent, function),
+            Some(_) => self.find(parent, function),
+            None => match self.outermost.get(function as usize) {
+                Some(path) if *path != ROOT => *path,
+                _ => self.find(parent, function),
+            },
         }
     }
 
@@ -59,10 +66,17 @@ impl Paths {
                 None => self.make(ROOT, REST, 0),
             },
         });
-        if function != REST
-            && let Some((node, _)) = self.nodes.get_mut(parent as usize)
-        {
+        if function == REST {
+            return child;
+        }
+        if let Some((node, _)) = self.nodes.get_mut(parent as usize) {
             node.last = (function, child);
+        } else {
+            let place = function as usize;
+            if self.outermost.len() <= place {
+                self.outermost.resize(place + 1, ROOT);
+            }
+            self.outermost[place] = child;
         }
         child
     }
@@ -118,6 +132,7 @@ mod tests {
         let outer = paths.child(ROOT, 1);
         let inner = paths.child(outer, 2);
         assert_ne!(inner, paths.child(ROOT, 2));
+        assert_eq!(outer, paths.child(ROOT, 1));
         assert_eq!(inner, paths.child(outer, 2));
         assert_eq!(paths.functions(inner), [1, 2]);
     }
