@@ -38,6 +38,7 @@
 mod args;
 pub mod collectives;
 pub mod demangle;
+pub mod diff;
 mod history;
 pub mod lint;
 pub mod occupancy;

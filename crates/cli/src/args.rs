@@ -39,6 +39,8 @@ pub enum Command {
     Why(super::commands::why::Why),
     /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
     Lint(Lint),
+    /// Compare several runs with several others: what became slower, and whether that is chance
+    Diff(super::commands::diff::Diff),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it

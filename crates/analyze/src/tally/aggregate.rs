@@ -50,6 +50,11 @@ impl Aggregate {
         self.rest.chosen.as_deref()
     }
 
+    /// What each trace is of.
+    pub fn traces(&self) -> &[TraceRow] {
+        &self.rest.traces
+    }
+
     /// Tells rows apart by the machine or the rank, too: as far as all of them
     /// are of one, which the file knows. Whether that could be done.
     pub fn tell_apart(&mut self, by: &[By]) -> bool {

@@ -14,7 +14,7 @@ use crate::spans::{Command, Sizes};
 use crate::trace::{Names, Queue};
 
 /// Kinds that move or set memory.
-const TRAFFIC: [&str; 7] = ["read", "write", "copy", "fill", "map", "unmap", "migrate"];
+pub(crate) const TRAFFIC: [&str; 7] = ["read", "write", "copy", "fill", "map", "unmap", "migrate"];
 /// Shapes that are told apart of one function on one queue.
 const SHAPES: usize = 32;
 

@@ -36,6 +36,7 @@ pub use crate::watch::Stopped;
 pub use aggregate::{Aggregate, Unlike};
 pub use by::{By, Group};
 pub use collect::{Options, aggregate, tally};
+pub(crate) use device::TRAFFIC;
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use order::Sort;

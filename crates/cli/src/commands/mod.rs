@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod diff;
 mod doctor;
 mod lint;
 mod man;
@@ -35,6 +36,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Diff(args) => diff::run(&args),
     }
 }
 
