@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod doctor;
+pub mod export;
 mod lint;
 mod man;
 mod model;
@@ -34,6 +35,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Export(args) => export::run(&args),
     }
 }
 
