@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Reads an exported folder with DuckDB and with pyarrow, and compares what they find.
+
+    check_parquet.py FOLDER [--tally FILE] [--show | --write]
+
+Runs all queries of docs/export-parquet.md on FOLDER. --tally: the output of
+`hetrace tally --json` of the one trace in the folder must have the same sums. --show
+prints what the queries answer; --write puts it into the document.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+import duckdb
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "export-parquet.md"
+# A block of the document, and the answer that may follow.
+BLOCK = re.compile(r"```(sql|python)\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
+
+
+def check(true, what):
+    if not true:
+        sys.exit(f"check_parquet: {what}")
+
+
+def tables(folder):
+    """Each table as both see it."""
+    for table in sorted(p for p in folder.iterdir() if p.is_dir()):
+        arrow = ds.dataset(table, partitioning="hive")
+        duck = duckdb.sql(f"FROM read_parquet('{table}/**/*.parquet', hive_partitioning = true)")
+        yield table.name, arrow, duck
+
+
+def compare(folder):
+    rows = {}
+    for name, arrow, duck in tables(folder):
+        rows[name] = arrow.count_rows()
+        check(rows[name] == duck.count("*").fetchone()[0], f"{name}: the numbers of rows differ")
+        check(arrow.schema.names[:len(duck.columns)] == duck.columns, f"{name}: the columns differ")
+        check(pq.read_table(folder / name).num_rows == rows[name], f"{name}: not read as one table")
+        # Sums of all numbers, modulo what fits.
+        table = arrow.to_table()
+        for column, kind in zip(duck.columns, duck.types):
+            if str(kind) not in ("INTEGER", "BIGINT", "UBIGINT") or column in ("host", "rank"):
+                continue
+            own = sum(v for v in table[column].to_pylist() if v is not None)
+            other = duck.aggregate(f"coalesce(sum({column}), 0)").fetchone()[0]
+            check(own == int(other), f"{name}.{column}: {own} and {other}")
+    check(rows.get("trace", 0) > 0, "there is no trace")
+    return rows
+
+
+def compare_tally(folder, path):
+    """The sums of hetrace's own tables."""
+    tally = json.loads(pathlib.Path(path).read_text())
+    expected = {}
+    for api in tally["apis"]:
+        for row in api["functions"]:
+            expected[api["name"], row["name"]] = (row["calls"], row["time_ns"])
+    found = {}
+    query = f"""SELECT api, name, sum(count), sum(duration_ns)
+                FROM read_parquet('{folder}/calls/**/*.parquet')
+                WHERE state IN ('finished', 'folded') GROUP BY ALL"""
+    for api, name, calls, time in duckdb.sql(query).fetchall():
+        found[api, name] = (int(calls), int(time))
+    check(found == expected, f"calls differ from the tally: {set(found.items()) ^ set(expected.items())}")
+    print(f"{len(found)} functions have the calls and times of the tally")
+
+
+def run_document(folder, show, write):
+    """Runs every block where `run.parquet` is the folder."""
+    text = DOCUMENT.read_text()
+    with tempfile.TemporaryDirectory() as here:
+        os.symlink(folder.resolve(), pathlib.Path(here) / "run.parquet")
+        os.chdir(here)
+        database = duckdb.connect()
+        python = {}
+        count = 0
+
+        def answer(block):
+            nonlocal count
+            language, code, before = block.groups()
+            try:
+                if language == "sql":
+                    out = "".join(f"{found}" for found in answers(database, code))
+                else:
+                    with contextlib.redirect_stdout(io.StringIO()) as printed:
+                        exec(code, python)
+                    out = printed.getvalue()
+            except Exception as error:
+                sys.exit(f"check_parquet: {error}\nin\n{code}")
+            count += 1
+            out = out.rstrip() + "\n"
+            if show:
+                print(f"-- {language}\n{code}{out}")
+            if before is None or not write:
+                return block.group(0)
+            return f"```{language}\n{code}```\n\n```text\n{out}```\n"
+
+        made = BLOCK.sub(answer, text)
+    if write:
+        DOCUMENT.write_text(made)
+    check(count >= 12, "the document has few queries")
+    print(f"{count} queries of {DOCUMENT.name} work")
+
+
+def answers(database, code):
+    """What DuckDB shows for each statement that answers."""
+    for statement in duckdb.extract_statements(code):
+        found = database.sql(statement.query)
+        if found is not None:
+            yield found
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("folder", type=pathlib.Path)
+    arguments.add_argument("--tally")
+    arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--write", action="store_true")
+    given = arguments.parse_args()
+    rows = compare(given.folder)
+    print(f"DuckDB and pyarrow agree: {rows}")
+    if given.tally:
+        compare_tally(given.folder, given.tally)
+    run_document(given.folder, given.show, given.write)
+
+
+main()
