@@ -98,11 +98,8 @@ fn broken(path: &Path, error: ParquetError) -> Error {
 }
 
 /// A value of a partition as a name of a folder: as Hive escapes it, which
-/// readers undo. Without a value it is null for them.
+/// readers undo.
 fn escaped(value: &str) -> String {
-    if value.is_empty() {
-        return "__HIVE_DEFAULT_PARTITION__".to_owned();
-    }
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let one = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
     value.bytes().map(one).collect()
@@ -165,7 +162,6 @@ mod tests {
     fn names_of_folders_are_safe() {
         assert_eq!(escaped("node-12.cluster_a"), "node-12.cluster_a");
         assert_eq!(escaped("../a b=c%é"), "..%2Fa%20b%3Dc%25%C3%A9");
-        assert_eq!(escaped(""), "__HIVE_DEFAULT_PARTITION__");
     }
 
     #[test]

@@ -73,11 +73,12 @@ pub fn export(trace: &Trace, options: &Options, watch: Watch<'_>, folder: &Path)
     })
 }
 
-/// The machine's name, as the trace tells it; empty if it does not.
+/// The machine's name, as the trace tells it.
 fn host(trace: &Trace) -> &str {
     match trace.ctf().class().env("hostname") {
-        Some(EnvValue::Str(name)) => name,
-        _ => "",
+        Some(EnvValue::Str(name)) if !name.is_empty() => name,
+        // Hive has a name for null, but not every reader takes a column of nothing else.
+        _ => "unknown",
     }
 }
 

@@ -330,8 +330,6 @@ pub static TRACE: Table = Table {
     columns: &[
         always("schema", Int32, "version of these tables"),
         always("hetrace", Text, "version of hetrace that wrote them"),
-        unless("host", Name, UNTOLD, "machine that the trace is of, as it calls itself"),
-        always("rank", Int32, "as `hetrace export --rank` was told; else 0"),
         unless("recorder", Text, "not by hetrace", "version of hetrace that recorded it"),
         unless("trace_uuid", Text, "without one", "identity of the trace"),
         unless("command", Text, UNTOLD, "the program and its arguments"),

@@ -11,7 +11,7 @@ pub type Row = BTreeMap<String, Field>;
 
 /// The file of a table.
 pub fn path(folder: &Path, table: &str, rank: u32) -> PathBuf {
-    let host = "host=__HIVE_DEFAULT_PARTITION__";
+    let host = "host=unknown";
     folder.join(table).join(host).join(format!("rank={rank}")).join(format!("{table}.parquet"))
 }
 

@@ -75,7 +75,6 @@ impl Sheets {
 /// Makes rows of what a walk finds.
 pub(super) struct Rows<'t, 'w> {
     trace: &'t Trace,
-    options: Options,
     watch: Watch<'w>,
     left: u32,
     sheets: Sheets,
@@ -116,7 +115,6 @@ impl<'t, 'w> Rows<'t, 'w> {
     pub fn new(trace: &'t Trace, options: Options, watch: Watch<'w>, send: SyncSender<Job>) -> Self {
         Self {
             trace,
-            options,
             watch,
             left: WATCHED,
             sheets: Sheets { batches: TABLES.iter().map(|table| Batch::new(table)).collect(), send },

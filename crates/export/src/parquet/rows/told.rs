@@ -9,7 +9,7 @@ use hetrace_ctf::read::Event;
 
 use super::super::batch::Cell;
 use super::super::tables::{SCHEMA, TRACE};
-use super::super::{host, json, uuid};
+use super::super::{json, uuid};
 use super::{Rows, Step};
 
 /// Events that no table has.
@@ -72,8 +72,6 @@ impl Rows<'_, '_> {
         let cells: [Cell<'_>; TRACE.columns.len()] = [
             SCHEMA.into(),
             env!("CARGO_PKG_VERSION").into(),
-            Cell::text(host(trace)),
-            self.options.rank.into(),
             Cell::text(&manifest.version),
             Cell::text(&uuid),
             Cell::text(&command),
