@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Reads an exported folder with DuckDB and with pyarrow, and compares what they find.
 
-    check_parquet.py FOLDER [--tally FILE] [--show | --write]
+    check_parquet.py FOLDER [--ranks FOLDER] [--tally FILE] [--show | --write]
 
-Runs all queries of docs/export-parquet.md on FOLDER. --tally: the output of
-`hetrace tally --json` of the one trace in the folder must have the same sums. --show
-prints what the queries answer; --write puts it into the document.
+Runs all queries of docs/export-parquet.md on FOLDER; those on several ranks on the
+other one, if it is given. --tally: the output of `hetrace tally --json` of the one trace
+in FOLDER must have the same sums. --show prints what the queries answer; --write puts it
+into the document.
 """
 
 import argparse
@@ -77,11 +78,12 @@ def compare_tally(folder, path):
     print(f"{len(found)} functions have the calls and times of the tally")
 
 
-def run_document(folder, show, write):
-    """Runs every block where `run.parquet` is the folder."""
+def run_document(folders, show, write):
+    """Runs every block where `run.parquet` and `ranks.parquet` are the folders."""
     text = DOCUMENT.read_text()
     with tempfile.TemporaryDirectory() as here:
-        os.symlink(folder.resolve(), pathlib.Path(here) / "run.parquet")
+        for name, folder in folders.items():
+            os.symlink(folder.resolve(), pathlib.Path(here) / name)
         os.chdir(here)
         database = duckdb.connect()
         python = {}
@@ -117,14 +119,16 @@ def run_document(folder, show, write):
 def answers(database, code):
     """What DuckDB shows for each statement that answers."""
     for statement in duckdb.extract_statements(code):
-        found = database.sql(statement.query)
-        if found is not None:
-            yield found
+        if statement.type == duckdb.StatementType.SELECT:
+            yield database.sql(statement.query)
+        else:
+            database.execute(statement.query)
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("folder", type=pathlib.Path)
+    arguments.add_argument("--ranks", type=pathlib.Path)
     arguments.add_argument("--tally")
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--write", action="store_true")
@@ -133,7 +137,8 @@ def main():
     print(f"DuckDB and pyarrow agree: {rows}")
     if given.tally:
         compare_tally(given.folder, given.tally)
-    run_document(given.folder, given.show, given.write)
+    folders = {"run.parquet": given.folder, "ranks.parquet": given.ranks or given.folder}
+    run_document(folders, given.show, given.write)
 
 
 main()

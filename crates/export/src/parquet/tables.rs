@@ -8,9 +8,9 @@ use super::schema::{Table, always, unless};
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 11] = [
-    &CALLS, &COMMANDS, &RANGES, &TELEMETRY, &FUNCTIONS, &DEVICES, &QUEUES, &KERNELS, &THREADS, &PROCESSES,
-    &TRACE,
+pub static TABLES: [&Table; 12] = [
+    &CALLS, &COMMANDS, &RANGES, &TELEMETRY, &FUNCTIONS, &DEVICES, &QUEUES, &KERNELS, &ERRORS, &THREADS,
+    &PROCESSES, &TRACE,
 ];
 
 const UNTOLD: &str = "not told";
@@ -292,6 +292,18 @@ pub static KERNELS: Table = Table {
         unless("max_threads", Int32, UNTOLD, "most work-items of a work-group"),
         unless("launches", Int64, "all were timed", "how often it was launched"),
         unless("timed", Int64, "all were timed", "how many of these were timed"),
+    ],
+};
+
+/// What APIs say of error codes.
+pub static ERRORS: Table = Table {
+    name: "errors",
+    row: "what an API says of one of its error codes, as it told while recording; `error_name` of `calls` needs no such row",
+    sorted: None,
+    columns: &[
+        always("api", Name, "the API"),
+        always("error", Int64, "the code"),
+        unless("text", Text, "the API has none", "what it says"),
     ],
 };
 

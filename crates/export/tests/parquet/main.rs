@@ -131,7 +131,7 @@ fn calls_that_cause_commands_are_known() {
 }
 
 #[test]
-fn telemetry_and_ranges_are_there() {
+fn telemetry_ranges_and_texts_are_there() {
     let (_, telemetry) = tables(&script("telemetry"));
     let samples = hetrace_analyze::telemetry::Telemetry::read(&script("telemetry"));
     let values: usize = samples
@@ -145,6 +145,8 @@ fn telemetry_and_ranges_are_there() {
     let (_, ranged) = tables(&script("ranges"));
     assert!(!ranged["ranges"].is_empty());
     assert!(ranged["calls"].iter().any(|c| !text(c, "range").is_empty()));
+    let (_, layers) = tables(&script("layers"));
+    assert!(layers["errors"].iter().any(|e| !text(e, "text").is_empty()));
     for range in &ranged["ranges"] {
         let (start, end) = (read::long(&range["start_ns"]), range.get("end_ns").and_then(read::long));
         let between = start.zip(end).map(|(start, end)| end - start);

@@ -11,13 +11,16 @@ use hetrace_ctf::read::Event;
 
 use super::read::{Row, number, text};
 
+/// An open call: its depth, who and when, and numbers that were passed.
+type Begun = (u32, String, Vec<(String, String)>);
+
 /// Sorted lines.
 pub struct Seen<'t> {
     trace: &'t Trace,
     pub calls: Vec<String>,
     pub commands: Vec<String>,
-    /// By thread: depth, line of who and when, and numbers that were passed.
-    open: HashMap<usize, Vec<(u32, String, Vec<(String, String)>)>>,
+    /// By thread.
+    open: HashMap<usize, Vec<Begun>>,
 }
 
 type Step = ControlFlow<Infallible>;

@@ -6,12 +6,15 @@ mod marks;
 mod names;
 mod told;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::SyncSender;
 
 use hetrace_analyze::args::{Args, Plans};
 use hetrace_analyze::ranges::Ranges;
-use hetrace_analyze::spans::{At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor};
+use hetrace_analyze::spans::{
+    At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor,
+};
 use hetrace_analyze::trace::Trace;
 use hetrace_ctf::read::Event;
 
@@ -88,6 +91,8 @@ pub(super) struct Rows<'t, 'w> {
     causes: Causes,
     kernels: Kernels,
     left_out: LeftOut,
+    /// What APIs say of their error codes, of which there are few.
+    error_texts: BTreeMap<(String, i64), Option<String>>,
     unknown_calls: u64,
     commands: i64,
     without_call: u64,
@@ -127,6 +132,7 @@ impl<'t, 'w> Rows<'t, 'w> {
             causes: Causes::default(),
             kernels: Kernels::default(),
             left_out: LeftOut::default(),
+            error_texts: BTreeMap::new(),
             unknown_calls: 0,
             commands: 0,
             without_call: 0,
@@ -191,7 +197,12 @@ impl Visitor for Rows<'_, '_> {
     }
 
     fn other(&mut self, _: At<'_>, event: &Event<'_, '_>) -> Step {
-        self.left_out.see(self.trace, event);
+        match ErrorText::of(event) {
+            Some(ErrorText { api, code, text }) => {
+                self.error_texts.entry((api.to_owned(), code)).or_insert_with(|| text.map(str::to_owned));
+            }
+            None => self.left_out.see(self.trace, event),
+        }
         ControlFlow::Continue(())
     }
 }

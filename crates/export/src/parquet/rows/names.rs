@@ -10,7 +10,7 @@ use hetrace_analyze::trace::{Device, FunctionId};
 
 use super::super::batch::Cell;
 use super::super::json;
-use super::super::tables::{DEVICES, FUNCTIONS, KERNELS, PROCESSES, QUEUES, TELEMETRY, THREADS};
+use super::super::tables::{DEVICES, ERRORS, FUNCTIONS, KERNELS, PROCESSES, QUEUES, TELEMETRY, THREADS};
 use super::{Rows, Step};
 
 impl Rows<'_, '_> {
@@ -19,6 +19,7 @@ impl Rows<'_, '_> {
         self.devices()?;
         self.queues()?;
         self.kernels()?;
+        self.errors()?;
         self.people(summary)?;
         let telemetry = Telemetry::read(self.trace);
         for device in telemetry.devices() {
@@ -129,6 +130,15 @@ impl Rows<'_, '_> {
                 launches.map(|(_, timed)| timed).into(),
             ];
             self.sheets.push(&KERNELS, &cells)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn errors(&mut self) -> Step {
+        for ((api, code), text) in std::mem::take(&mut self.error_texts) {
+            let cells: [Cell<'_>; ERRORS.columns.len()] =
+                [api.as_str().into(), code.into(), text.as_deref().into()];
+            self.sheets.push(&ERRORS, &cells)?;
         }
         ControlFlow::Continue(())
     }
