@@ -64,18 +64,35 @@ def compare(folder):
 def compare_tally(folder, path):
     """The sums of hetrace's own tables."""
     tally = json.loads(pathlib.Path(path).read_text())
-    expected = {}
-    for api in tally["apis"]:
-        for row in api["functions"]:
-            expected[api["name"], row["name"]] = (row["calls"], row["time_ns"])
-    found = {}
-    query = f"""SELECT api, name, sum(count), sum(duration_ns)
-                FROM read_parquet('{folder}/calls/**/*.parquet')
-                WHERE state IN ('finished', 'folded') GROUP BY ALL"""
-    for api, name, calls, time in duckdb.sql(query).fetchall():
-        found[api, name] = (int(calls), int(time))
-    check(found == expected, f"calls differ from the tally: {set(found.items()) ^ set(expected.items())}")
-    print(f"{len(found)} functions have the calls and times of the tally")
+
+    def same(what, expected, query):
+        found = {tuple(row[:2]): tuple(int(v or 0) for v in row[2:]) for row in duckdb.sql(query).fetchall()}
+        check(found == expected, f"{what} differ from the tally: {set(found.items()) ^ set(expected.items())}")
+        print(f"{len(found)} {what} have the sums of the tally")
+
+    def table(name):
+        return f"read_parquet('{folder}/{name}/**/*.parquet')"
+
+    # The times of the tally are without calls that failed.
+    same(
+        "functions",
+        {(r["api"], r["name"]): (r["calls"], r["total_ns"], r["self_ns"], r["errors"]) for r in tally["host"]},
+        f"""SELECT api, name, sum(count), sum(duration_ns) FILTER (error IS NULL), sum(self_ns) FILTER (error IS NULL),
+                   sum(count) FILTER (error IS NOT NULL)
+            FROM {table('calls')} WHERE state IN ('finished', 'folded') GROUP BY ALL""",
+    )
+    same(
+        "kinds of commands",
+        {(r["kind"], r.get("symbol", r["name"])): (r["calls"], r["total_ns"], r["bytes"]) for r in tally["device"]},
+        f"""SELECT kind, coalesce(kernel_symbol, kind), sum(weight), sum(duration_ns), sum(bytes)
+            FROM {table('commands')} GROUP BY ALL""",
+    )
+    same(
+        "ranges",
+        {(r["style"], r["name"]): (r["calls"], r["total_ns"]) for r in tally["ranges"]},
+        f"""SELECT style, coalesce(message, ''), count(*), sum(duration_ns)
+            FROM {table('ranges')} WHERE end_ns IS NOT NULL AND style <> 'mark' GROUP BY ALL""",
+    )
 
 
 def run_document(folders, show, write):

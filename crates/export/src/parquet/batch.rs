@@ -11,7 +11,7 @@ use super::schema::{Table, Type};
 
 /// Rows of a row group. Readers like some 100,000; more would take more memory.
 pub(super) const ROWS: usize = 1 << 17;
-/// Bytes of long texts after which a row group ends before it has all its rows.
+/// Bytes of texts after which a row group ends before it has all its rows.
 const TEXTS: usize = 16 << 20;
 
 /// A value of a row. What does not fit its column's form is null, or 0 where
@@ -146,7 +146,7 @@ impl Column {
         Self { form, values, levels: nullable.then(Vec::new) }
     }
 
-    /// Takes the value of one more row; answers how many bytes of text it has.
+    /// Takes the value of one more row; answers how many bytes of text it adds.
     fn push(&mut self, cell: Cell<'_>) -> usize {
         let there;
         let mut bytes = 0;
@@ -167,7 +167,9 @@ impl Column {
                 let text = if let Cell::Text(text) = cell { Some(text) } else { None };
                 // A column that cannot be null needs a name for what is no name.
                 let text = text.or(self.levels.is_none().then_some(""));
-                put!(to, text.map(|text| place_of(text, texts, places)))
+                let known = texts.len();
+                put!(to, text.map(|text| place_of(text, texts, places)));
+                bytes = texts.get(known).map_or(0, String::len);
             }
             Values::Text(ends, all) => {
                 there = matches!(cell, Cell::Text(_));
@@ -296,5 +298,55 @@ impl Batch {
         }
         to.close()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables::{PROCESSES, TABLES};
+    use super::*;
+
+    /// Every form takes what fits and turns the rest into null or 0.
+    #[test]
+    fn cells_fit_their_columns() {
+        let all = [
+            Cell::Null,
+            Cell::Bool(true),
+            Cell::Int(-1),
+            Cell::Uint(u64::MAX),
+            Cell::Float(0.5),
+            Cell::Text("text"),
+        ];
+        for table in TABLES {
+            for cell in all {
+                let mut batch = Batch::new(table);
+                batch.push(&vec![cell; table.columns.len()]);
+                for (column, about) in batch.columns.iter().zip(table.columns) {
+                    let there = column.levels.as_ref().is_none_or(|levels| levels == &[1]);
+                    let fits = match about.form {
+                        Type::Bool => matches!(cell, Cell::Bool(_)),
+                        Type::Int32 | Type::Int64 | Type::Uint64 => {
+                            matches!(cell, Cell::Int(_) | Cell::Uint(_))
+                        }
+                        Type::Double => matches!(cell, Cell::Float(_)),
+                        Type::Name | Type::Text => matches!(cell, Cell::Text(_)),
+                    };
+                    assert_eq!(there, fits || about.null.is_none(), "{}.{} {cell:?}", table.name, about.name);
+                }
+            }
+        }
+        assert_eq!(
+            (Cell::Uint(u64::MAX).long(), Cell::Int(-1 << 40).word()),
+            (Some(i64::MAX), Some(i32::MIN))
+        );
+    }
+
+    #[test]
+    fn long_texts_end_a_row_group() {
+        let mut batch = Batch::new(&PROCESSES);
+        let text = "x".repeat(TEXTS / 4);
+        let row = [Cell::Int(1), Cell::Null, Cell::Text(&text)];
+        assert!(!batch.push(&row) && !batch.push(&row) && !batch.push(&row));
+        assert!(batch.push(&row));
     }
 }

@@ -112,7 +112,7 @@ mod tests {
             ("\"", "\""),
             ("CL_TRUE", "CL_TRUE"),
             (r#"{name="x"}"#, r#"{name="x"}"#),
-            (r#""cut \u{zz} and \""#, "cut \u{fffd} and \""),
+            (r#""cut \u{zz} and \""#, "cut \u{fffd} and \\"),
             (r#""\""#, "\\"),
         ] {
             let mut out = String::new();
