@@ -71,7 +71,11 @@ impl Place {
         list(&self.partial, Path::new(""), &mut files).with_context(|| self.partial.display().to_string())?;
         // Before anything is moved: a folder with half of an export is worse than none.
         if let Some(file) = files.iter().find(|file| self.output.join(file).exists()) {
-            return Err(taken(&self.output.join(file)));
+            let file = self.output.join(file);
+            bail!(
+                "{}: it is there already; give this trace another --rank, or choose another folder with -o",
+                file.display()
+            );
         }
         let mut moved = Vec::new();
         for file in &files {
@@ -187,7 +191,8 @@ mod tests {
         };
         write(&["calls/0", "trace/0"]).unwrap();
         write(&["calls/1", "trace/1"]).unwrap();
-        assert!(write(&["calls/2", "trace/1"]).is_err());
+        let error = write(&["calls/2", "trace/1"]).unwrap_err().to_string();
+        assert!(error.contains("trace/1: it is there already; give this trace another --rank"), "{error}");
         let expected = ["calls/0", "calls/1", "trace/0", "trace/1"].map(PathBuf::from);
         assert_eq!(names(&output), expected);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing is left beside it");
