@@ -35,7 +35,7 @@
 //! - No trace makes it panic. What is lost, cut, unfinished or unmatched is
 //!   counted, and every report says so.
 
-mod args;
+pub mod args;
 pub mod collectives;
 pub mod demangle;
 pub mod diff;

@@ -35,6 +35,8 @@ pub enum Command {
     Print(Print),
     /// Write a time line for Perfetto (ui.perfetto.dev)
     Timeline(Timeline),
+    /// Write a trace in the format of other tools
+    Export(super::commands::export::Export),
     /// Tell where the time of each device went, and why it was idle
     Why(super::commands::why::Why),
     /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …

@@ -7,5 +7,5 @@ mod names;
 mod plan;
 mod writer;
 
-pub(crate) use plan::{Plans, Role};
-pub(crate) use writer::{Args, Typed};
+pub use plan::{Plans, Role};
+pub use writer::{Args, Piece, Typed};

@@ -33,7 +33,7 @@ pub(crate) enum How<'t> {
 
 /// What a field is of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Role {
+pub enum Role {
     /// This parameter.
     Param(u16),
     /// What a member of the struct behind this parameter points at.
@@ -61,13 +61,14 @@ pub(crate) struct EventPlan<'t> {
 
 /// The fields of all event classes.
 #[derive(Debug)]
-pub(crate) struct Plans<'t> {
+pub struct Plans<'t> {
     trace: &'t Trace,
     /// By position of the stream class and of the event class.
     streams: Vec<Vec<EventPlan<'t>>>,
 }
 
 impl<'t> Plans<'t> {
+    /// Of a trace, which takes a little while.
     pub fn new(trace: &'t Trace) -> Self {
         let streams = trace.ctf().class().streams.iter().enumerate();
         let plans = streams.map(|(i, stream)| {
@@ -79,7 +80,7 @@ impl<'t> Plans<'t> {
     }
 
     /// The plan of an event. Stream classes are few, so they are searched.
-    pub fn of(&self, event: &hetrace_ctf::read::Event<'_, '_>) -> Option<&EventPlan<'t>> {
+    pub(super) fn of(&self, event: &hetrace_ctf::read::Event<'_, '_>) -> Option<&EventPlan<'t>> {
         let class = event.stream_class();
         let streams = &self.trace.ctf().class().streams;
         let position = streams.iter().position(|s| std::ptr::eq(s, class))?;

@@ -16,18 +16,23 @@ use crate::text::digits;
 
 /// A number that is more than its text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Typed {
+pub enum Typed {
+    /// Without a sign.
     Unsigned(u64),
+    /// With one.
     Signed(i64),
     /// An address or a handle.
     Pointer(u64),
+    /// A floating-point number.
     Float(f64),
 }
 
 /// A field as text.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece<'t> {
+pub struct Piece<'t> {
+    /// What it is of its call.
     pub role: Role,
+    /// Its name in the trace.
     pub name: &'t str,
     /// Where its text is in [`Args::text`].
     pub range: Range<usize>,
@@ -37,12 +42,15 @@ pub(crate) struct Piece<'t> {
 
 /// The fields of one event as text. It is made to be used again and again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Args<'t> {
+pub struct Args<'t> {
+    /// The texts of all fields, one behind the other.
     pub text: String,
+    /// The fields, in the order of the trace.
     pub pieces: Vec<Piece<'t>>,
 }
 
 impl<'t> Args<'t> {
+    /// Forgets all fields.
     pub fn clear(&mut self) {
         self.text.clear();
         self.pieces.clear();

@@ -273,7 +273,7 @@ fn min_change(text: &str) -> Result<MinChange, String> {
     if text.ends_with('%') {
         return percent(text).map(MinChange::Percent);
     }
-    let time = super::why::time(text).map(|ns| MinChange::Ns(ns as f64));
+    let time = crate::args::time(text).map(|ns| MinChange::Ns(ns as f64));
     time.map_err(|_| "a time, as 10us, or a part, as 1%".to_owned())
 }
 

@@ -2,6 +2,7 @@
 
 pub mod diff;
 mod doctor;
+pub mod export;
 mod lint;
 mod man;
 mod model;
@@ -37,6 +38,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Export(args) => export::run(&args),
     }
 }
 

@@ -1,0 +1,157 @@
+//! `hetrace export`.
+//!
+//! A new format is a variant of [`Format`], an arm in [`Format::form`] and a
+//! function that calls `hetrace-export`; where its bytes go, and what becomes of
+//! them when the work is stopped, is done here for all.
+
+mod place;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use hetrace_analyze::spans::Summary;
+use hetrace_analyze::trace::Trace;
+use hetrace_export::{Error, Watch as Ask, parquet};
+
+use self::place::Place;
+use super::newest;
+use super::watch::Watch;
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// What to write
+    #[arg(short, long, value_enum)]
+    pub format: Format,
+    /// The file or folder to write; `-` for stdout if it is a file [default: the trace's name with an
+    /// ending of the format]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Leave the arguments of calls out
+    #[arg(long)]
+    pub no_arguments: bool,
+    /// Parquet: the rank that this trace is of, if several of one host go into the same folder
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub rank: u32,
+}
+
+/// What can be written.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Format {
+    /// A folder of tables for DuckDB, pyarrow and the like; several hosts and ranks may share it
+    Parquet,
+}
+
+/// Writes one file.
+type ToFile = fn(&Trace, &Export, Ask<'_>, &mut dyn Write) -> Result<Summary, Error>;
+/// Writes into an empty folder.
+type ToFolder = fn(&Trace, &Export, Ask<'_>, &Path) -> Result<Summary, Error>;
+
+/// What a format's function writes to.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "formats come one by one")]
+enum To {
+    /// One file.
+    File(ToFile),
+    /// A folder that must not be there.
+    Folder(ToFolder),
+    /// A folder that others may have written into before: only the same files must not be there.
+    Shared(ToFolder),
+}
+
+/// All that is to be known of a format.
+struct Form {
+    /// What the trace's name gets at its end.
+    ending: &'static str,
+    to: To,
+    /// What to do with it.
+    then: &'static str,
+}
+
+impl Format {
+    fn form(self) -> Form {
+        match self {
+            Self::Parquet => Form {
+                ending: ".parquet",
+                to: To::Shared(to_parquet),
+                then: "query it with DuckDB or pyarrow, as docs/export-parquet.md shows",
+            },
+        }
+    }
+}
+
+fn to_parquet(trace: &Trace, args: &Export, watch: Ask<'_>, folder: &Path) -> Result<Summary, Error> {
+    let options = parquet::Options { arguments: !args.no_arguments, rank: args.rank };
+    parquet::export(trace, &options, watch, folder)
+}
+
+/// Writes a trace in the format of another tool.
+pub fn run(args: &Export) -> Result<ExitCode> {
+    let path = newest::trace(args.trace.as_deref())?;
+    let form = args.format.form();
+    let output = args.output.clone().unwrap_or_else(|| {
+        // Of `.` and `a/..`, too, the name that it has.
+        let named = path.canonicalize().ok();
+        let mut name = named.as_deref().and_then(Path::file_name).unwrap_or_default().to_owned();
+        name.push(form.ending);
+        PathBuf::from(name)
+    });
+    if let To::File(write) = form.to
+        && output.as_os_str() == "-"
+    {
+        let trace = open(&path)?;
+        let watch = Watch::new(false);
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = write(&trace, args, &|events| watch.seen(events), &mut out);
+        return end(&watch, written, || Ok(out.flush()?));
+    }
+    let place = Place::new(&output, matches!(form.to, To::Shared(_)))?;
+    let trace = open(&path)?;
+    let watch = Watch::new(false);
+    let ask = |events| watch.seen(events);
+    let written = match form.to {
+        To::File(write) => place.file().and_then(|mut file| {
+            let summary = write(&trace, args, &ask, &mut file)?;
+            file.flush().map_err(|source| place.failed(source))?;
+            Ok(summary)
+        }),
+        To::Folder(write) | To::Shared(write) => {
+            place.folder().and_then(|folder| write(&trace, args, &ask, folder))
+        }
+    };
+    end(&watch, written, || {
+        place.keep()?;
+        writeln!(io::stdout().lock(), "{}: {}", output.display(), form.then)?;
+        Ok(())
+    })
+}
+
+fn open(path: &Path) -> Result<Trace> {
+    let trace = Trace::open(path)?;
+    super::tell_problems(&trace);
+    Ok(trace)
+}
+
+/// Does what is left to do if all was written, and says what the trace lacks.
+fn end(
+    watch: &Watch,
+    written: Result<Summary, Error>,
+    done: impl FnOnce() -> Result<()>,
+) -> Result<ExitCode> {
+    watch.end();
+    let summary = match written {
+        Ok(summary) => summary,
+        Err(Error::Stopped) => return Ok(watch.stopped()),
+        Err(error) => return Err(error.into()),
+    };
+    done()?;
+    if !summary.is_complete() {
+        eprintln!("hetrace: {}", summary.what_is_missing());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,109 @@
+//! Rows of ranges, and which one is the innermost.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use hetrace_analyze::ranges::{Payload, Range, Step as Marked, Style};
+use hetrace_analyze::spans::{At, Summary};
+use hetrace_analyze::trace::{Thread, ThreadId};
+
+use super::super::batch::Cell;
+use super::super::tables::RANGES;
+use super::{Rows, Step, ns};
+
+/// Pushed ranges that are open.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    /// Of each thread, the innermost last: key and message.
+    pushed: HashMap<ThreadId, Vec<(u64, Arc<str>)>>,
+}
+
+impl Marks {
+    pub fn innermost(&self, thread: ThreadId) -> Option<&Arc<str>> {
+        if self.pushed.is_empty() {
+            return None;
+        }
+        self.pushed.get(&thread)?.last().map(|(_, message)| message)
+    }
+}
+
+/// How a range was, as the table calls it, and who ended it when.
+struct How {
+    style: &'static str,
+    end: Option<u64>,
+    by: Option<i64>,
+}
+
+impl Rows<'_, '_> {
+    pub(super) fn marked(&mut self, at: At<'_>, step: Option<Marked>) -> Step {
+        match step {
+            None => ControlFlow::Continue(()),
+            Some(Marked::Begun(range)) => {
+                if range.style == Style::Pushed {
+                    let open = self.marks.pushed.entry(range.thread).or_default();
+                    open.push((range.key, Arc::clone(&range.message)));
+                }
+                ControlFlow::Continue(())
+            }
+            Some(Marked::Ended { range, end, by }) => {
+                if let Some(open) = self.marks.pushed.get_mut(&range.thread) {
+                    open.retain(|(key, _)| *key != range.key);
+                }
+                let by = at.threads.get(by).tid;
+                let how = How { style: style(&range), end: Some(end), by: Some(by) };
+                self.range(&range, at.threads.get(range.thread), &how)
+            }
+            Some(Marked::Mark(range)) => {
+                let how = How { style: "mark", end: Some(range.begin), by: None };
+                self.range(&range, at.threads.get(range.thread), &how)
+            }
+        }
+    }
+
+    /// Those that nobody has ended.
+    pub(super) fn open_ranges(&mut self, summary: &Summary) -> Step {
+        let open: Vec<Range> = self.ranges.open().into_iter().cloned().collect();
+        for range in open {
+            let how = How { style: style(&range), end: None, by: None };
+            let nobody = Thread::default();
+            let thread = summary.threads.get(range.thread.index()).unwrap_or(&nobody);
+            self.range(&range, thread, &how)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn range(&mut self, range: &Range, thread: &Thread, how: &How) -> Step {
+        let payload = range.payload.map(|payload| match payload {
+            Payload::Unsigned(v) => v.to_string(),
+            Payload::Signed(v) => v.to_string(),
+            Payload::Float(v) => v.to_string(),
+            Payload::Bits(v) => format!("{v:#x}"),
+        });
+        let clock = self.clock;
+        let cells: [Cell<'_>; RANGES.columns.len()] = [
+            range.key.into(),
+            thread.pid.into(),
+            thread.tid.into(),
+            Cell::text(&thread.name),
+            how.style.into(),
+            Cell::text(&range.domain),
+            Cell::text(&range.category),
+            Cell::text(&range.message),
+            Cell::number(range.color),
+            payload.as_deref().into(),
+            clock.of(range.begin).into(),
+            how.end.map(|end| clock.of(end)).into(),
+            how.end.map_or(Cell::Null, |end| ns(end.saturating_sub(range.begin))),
+            how.by.into(),
+        ];
+        self.sheets.push(&RANGES, &cells)
+    }
+}
+
+fn style(range: &Range) -> &'static str {
+    match range.style {
+        Style::Pushed => "pushed",
+        Style::Started => "started",
+    }
+}

@@ -1,0 +1,392 @@
+//! All tables. What stands here is the promise of `docs/export-parquet.md`, whose
+//! lists of columns are made from it.
+
+use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
+use super::schema::{Table, always, unless};
+
+/// Raised when a column goes, or means something else; not when one comes.
+pub const SCHEMA: i32 = 1;
+
+/// All tables.
+pub static TABLES: [&Table; 12] = [
+    &CALLS, &COMMANDS, &RANGES, &TELEMETRY, &FUNCTIONS, &DEVICES, &QUEUES, &KERNELS, &ERRORS, &THREADS,
+    &PROCESSES, &TRACE,
+];
+
+const UNTOLD: &str = "not told";
+const UNNAMED: &str = "without one";
+const NO_ARGUMENTS: &str = "there are none, or `--no-arguments`";
+
+/// Calls of the host.
+pub static CALLS: Table = Table {
+    name: "calls",
+    row: "a call of an API by a thread; or a run of equal calls, which the recorder folded into one record",
+    sorted: Some("start_ns"),
+    columns: &[
+        always("call_id", Int64, "number of the call in this file, from 1, as they began"),
+        unless(
+            "parent_id",
+            Int64,
+            "no recorded call is around",
+            "`call_id` of the innermost call around it, of any API",
+        ),
+        always("pid", Int64, "process"),
+        always("tid", Int64, "thread; unique within its process"),
+        unless("thread", Name, UNNAMED, "the thread's name"),
+        always(
+            "api",
+            Name,
+            "API of the function (`opencl`, `cuda`, …); empty in traces of others that name none",
+        ),
+        always("name", Name, "function"),
+        always(
+            "state",
+            Name,
+            "`finished`; `unfinished`: no end is in the trace; `orphan`: no beginning is; `folded`: a run of `count` calls; `unknown`: of a function that no model describes, of which only the beginning is recorded",
+        ),
+        unless(
+            "missing",
+            Name,
+            "`state` is not `unfinished`",
+            "why there is no end: `trace ends`, `exit lost`, `thread ended`",
+        ),
+        always("start_ns", Int64, "when it began; of a run, the first; of an orphan, when it ended"),
+        unless("end_ns", Int64, "unfinished, unknown", "when it ended; of a run, the last"),
+        unless(
+            "duration_ns",
+            Int64,
+            "unfinished, orphan, unknown",
+            "time in it; of a run, in all of its calls together, without what was between them",
+        ),
+        unless("self_ns", Int64, "unfinished, orphan, unknown", "the same without the calls inside of it"),
+        always("count", Int64, "calls that the row stands for: 1, more for a run"),
+        unless("depth", Int32, "orphan, unknown", "in how many recorded calls of the thread it is"),
+        unless("error", Int64, "it did not fail, or has no end", "the error code"),
+        unless("error_name", Name, "`error` is", "its name in the API, or the code as text"),
+        unless(
+            "result",
+            Text,
+            "it has none, no end, or `--no-arguments`",
+            "what it returned, as `hetrace print` shows it",
+        ),
+        unless(
+            "arguments",
+            Text,
+            NO_ARGUMENTS,
+            "what was passed: a JSON object by the names of parameters; numbers are numbers, addresses and handles hexadecimal text, all else text as `hetrace print` shows it",
+        ),
+        unless("returned", Text, NO_ARGUMENTS, "what came back through parameters, likewise"),
+        unless(
+            "range",
+            Name,
+            "none is open",
+            "message of the innermost range that the thread had pushed (NVTX) and not popped when the call began",
+        ),
+    ],
+};
+
+/// Commands of devices.
+pub static COMMANDS: Table = Table {
+    name: "commands",
+    row: "a command on a device: a kernel, a copy, …",
+    sorted: Some("start_ns"),
+    columns: &[
+        always("command_id", Int64, "number of the command in this file, from 1"),
+        always("pid", Int64, "process"),
+        unless("api", Name, UNTOLD, "API of its queue"),
+        unless("device", Int32, UNTOLD, "number of its device: `device` of `devices`"),
+        unless("device_name", Name, UNTOLD, "the device's name"),
+        unless("device_uuid", Name, UNTOLD, "the device's identity, the same in all processes and APIs"),
+        unless("queue", Int32, UNTOLD, "number of its queue: `queue` of `queues`"),
+        unless("queue_handle", Uint64, UNTOLD, "the queue's handle, which another queue may have later"),
+        always("kind", Name, "`kernel`, `read`, `write`, `copy`, … as the API's model calls it"),
+        unless("kernel", Int32, "no known function runs", "number of its function: `kernel` of `kernels`"),
+        unless(
+            "kernel_symbol",
+            Name,
+            "no known function runs",
+            "the function's name as the API tells it, mangled or not",
+        ),
+        unless("kernel_name", Name, "no known function runs", "the same demangled"),
+        always("start_ns", Int64, "when it began to run; if its times are not known, when it was recorded"),
+        unless("end_ns", Int64, "its times are not known", "when it had run"),
+        unless("duration_ns", Int64, "its times are not known", "how long it ran"),
+        unless(
+            "queued_ns",
+            Int64,
+            "its times are not known",
+            "when it came into the queue; `start_ns` if that was not told",
+        ),
+        unless(
+            "submitted_ns",
+            Int64,
+            "its times are not known",
+            "when it came to the device; `start_ns` if that was not told",
+        ),
+        unless("times_error", Int64, "its times are known", "why they are not, as the API says"),
+        always("weight", Int64, "launches that the row stands for: 1, more where only some were timed"),
+        always("bytes", Int64, "bytes moved; 0 of what moves none"),
+        unless("from_memory", Name, UNTOLD, "where they came from: `device`, `pageable`, `pinned`, …"),
+        unless("to_memory", Name, UNTOLD, "where they went"),
+        unless("peer", Int32, "not a copy between two devices", "number of the other device"),
+        unless("peer_name", Name, "not a copy between two devices", "its name"),
+        always("status", Int64, "negative if it failed, as the device says"),
+        unless("global_x", Int64, "not launched so", "work-items in the first dimension"),
+        unless("global_y", Int64, "fewer dimensions", "in the second"),
+        unless("global_z", Int64, "fewer dimensions", "in the third"),
+        unless("local_x", Int64, UNTOLD, "work-items of a work-group in the first dimension"),
+        unless("local_y", Int64, "fewer dimensions", "in the second"),
+        unless("local_z", Int64, "fewer dimensions", "in the third"),
+        unless("offset_x", Int64, UNTOLD, "where work-items begin to count in the first dimension"),
+        unless("offset_y", Int64, "fewer dimensions", "in the second"),
+        unless("offset_z", Int64, "fewer dimensions", "in the third"),
+        unless("cluster_x", Int64, "no clusters", "work-groups of a cluster in the first dimension"),
+        unless("cluster_y", Int64, "fewer dimensions", "in the second"),
+        unless("cluster_z", Int64, "fewer dimensions", "in the third"),
+        always("shared_bytes", Int64, "local memory that the launch asked for, beside what the code does"),
+        unless("graph", Uint64, "not launched with one", "the graph that it was launched with"),
+        unless("node", Uint64, "not launched with a graph", "its node of the graph"),
+        unless(
+            "cause_call_id",
+            Int64,
+            "not known, or the call is more than a million such calls back",
+            "`call_id` of the call that enqueued it",
+        ),
+        unless("cause_tid", Int64, "not known", "thread of that call; its process is `pid`"),
+        unless("cause_start_ns", Int64, "not known", "`start_ns` of that call"),
+    ],
+};
+
+/// Ranges and marks.
+pub static RANGES: Table = Table {
+    name: "ranges",
+    row: "a range or a mark that the program set (NVTX)",
+    sorted: Some("start_ns"),
+    columns: &[
+        always("range_id", Int64, "number of the range in this file, as they began"),
+        always("pid", Int64, "process"),
+        always("tid", Int64, "thread that began it"),
+        unless("thread", Name, UNNAMED, "that thread's name"),
+        always(
+            "style",
+            Name,
+            "`pushed`: on one thread, in those pushed before; `started`: any thread may end it; `mark`: a moment",
+        ),
+        unless("domain", Name, "the default one", "its domain"),
+        unless("category", Name, "without one", "its category, or the number of it"),
+        unless("message", Name, "without one", "its message"),
+        unless("color", Int64, "without one", "ARGB"),
+        unless("payload", Text, "without one", "the value that the program gave it"),
+        always("start_ns", Int64, "when the call that began it had returned"),
+        unless(
+            "end_ns",
+            Int64,
+            "still open when the trace ends",
+            "when the call that ended it began; of a mark, `start_ns`",
+        ),
+        unless("duration_ns", Int64, "still open when the trace ends", "time between them"),
+        unless("ended_by_tid", Int64, "not ended, or a mark", "thread that ended it"),
+    ],
+};
+
+/// Telemetry.
+pub static TELEMETRY: Table = Table {
+    name: "telemetry",
+    row: "one value of one answer of a device (`hetrace run --sample`); rows of a device and quantity follow each other in the order of time",
+    sorted: None,
+    columns: &[
+        always("monitor", Int32, "number of the device among those that tell; not that of `devices`"),
+        always("device_index", Int32, "the driver's number of the device"),
+        unless("device_name", Name, UNTOLD, "its name"),
+        unless("device_uuid", Name, UNTOLD, "its identity, as `commands` and `devices` have it"),
+        unless("source", Name, UNTOLD, "who was asked (`nvml`)"),
+        always(
+            "quantity",
+            Name,
+            "`power`, `energy`, `clocks`, `utilization`, `memory`, `temperature`, `performance_state`, `throttle`, `nvlink`, `pcie`",
+        ),
+        always("field", Name, "which value of it: `sm` of `clocks`, `used` of `memory`, …"),
+        unless("unit", Name, "it has none", "unit of `value`: mW, mJ, MHz, %, B, °C, B/s"),
+        always("time_ns", Int64, "the middle of the question"),
+        always("value", Int64, "the value"),
+        unless(
+            "text",
+            Name,
+            "not `throttle`",
+            "names of the bits in `value`, with `|` between; empty for none",
+        ),
+        unless("took_ns", Int64, UNTOLD, "how long the question lasted; of `nvlink`, what the rate is over"),
+    ],
+};
+
+/// Functions of APIs.
+pub static FUNCTIONS: Table = Table {
+    name: "functions",
+    row: "a function that the trace could have calls of, called or not",
+    sorted: None,
+    columns: &[
+        always("api", Name, "its API"),
+        always("name", Name, "its name; unique within the API"),
+        always("described", Bool, "whether the trace has a model of it"),
+        always("enqueues", Bool, "whether it puts work on a device"),
+        unless("roles", Text, "without one", "what it does (`wait`, `create`, …), with spaces between"),
+    ],
+};
+
+/// Devices.
+pub static DEVICES: Table = Table {
+    name: "devices",
+    row: "a device as one process and API know it; one with an identity has the same `uuid` in all of them",
+    sorted: None,
+    columns: &[
+        always("device", Int32, "its number in this file"),
+        always("pid", Int64, "process that told of it"),
+        always("handle", Uint64, "its handle, or what else the API knows it by"),
+        always("ordinal", Int32, "the API's number of it"),
+        unless("name", Name, UNTOLD, "its name"),
+        unless("uuid", Name, UNTOLD, "its identity"),
+        unless("compute_units", Int32, UNTOLD, "compute units"),
+        unless("clock_khz", Int64, UNTOLD, "highest clock"),
+        unless("memory_khz", Int64, UNTOLD, "highest clock of its memory"),
+        unless("bus_bits", Int32, UNTOLD, "width of its memory's bus"),
+        unless("memory_bytes", Int64, UNTOLD, "size of its memory"),
+        unless("properties", Text, "no others", "what else was told: a JSON object of numbers"),
+        unless("clock_error_ns", Double, "not known", "largest error of a time of its commands"),
+    ],
+};
+
+/// Queues.
+pub static QUEUES: Table = Table {
+    name: "queues",
+    row: "a queue (a stream); one made anew at the handle of another is another",
+    sorted: None,
+    columns: &[
+        always("queue", Int32, "its number in this file"),
+        always("pid", Int64, "process"),
+        always("handle", Uint64, "its handle"),
+        always("context", Uint64, "handle of its context"),
+        always("device", Int32, "number of its device"),
+        unless("device_name", Name, UNTOLD, "the device's name"),
+        unless("api", Name, UNTOLD, "API that told of it"),
+        always("properties", Uint64, "what the program asked for, as the API counts"),
+        always("priority", Int32, "as the API counts; 0 is ordinary"),
+        unless("number", Int32, "there is none", "the API's own small number of it"),
+        unless("called", Name, "without one", "what the program called it (NVTX)"),
+    ],
+};
+
+/// Functions of devices.
+pub static KERNELS: Table = Table {
+    name: "kernels",
+    row: "a function that devices run, of one process",
+    sorted: None,
+    columns: &[
+        always("kernel", Int32, "its number in this file"),
+        always("pid", Int64, "process"),
+        always("symbol", Text, "its name as the API tells it"),
+        always("name", Text, "the same demangled"),
+        unless("registers", Int32, UNTOLD, "registers of a work-item"),
+        unless("shared_bytes", Int64, UNTOLD, "local memory that its code asks for"),
+        unless("local_bytes", Int64, UNTOLD, "private memory of a work-item"),
+        unless("constant_bytes", Int64, UNTOLD, "constant memory"),
+        unless("max_threads", Int32, UNTOLD, "most work-items of a work-group"),
+        unless("launches", Int64, "all were timed", "how often it was launched"),
+        unless("timed", Int64, "all were timed", "how many of these were timed"),
+    ],
+};
+
+/// What APIs say of error codes.
+pub static ERRORS: Table = Table {
+    name: "errors",
+    row: "what an API says of one of its error codes, as it told while recording; `error_name` of `calls` needs no such row",
+    sorted: None,
+    columns: &[
+        always("api", Name, "the API"),
+        always("error", Int64, "the code"),
+        unless("text", Text, "the API has none", "what it says"),
+    ],
+};
+
+/// Threads.
+pub static THREADS: Table = Table {
+    name: "threads",
+    row: "a thread of which the trace has an event",
+    sorted: None,
+    columns: &[
+        always("pid", Int64, "process"),
+        always("tid", Int64, "its id"),
+        unless("name", Name, UNNAMED, "its name, as the system has it"),
+        unless("called", Name, "without one", "what the program called it (NVTX)"),
+        always("lost_records", Int64, "records that found no room"),
+        always("lost_calls", Int64, "calls of which nothing was recorded"),
+    ],
+};
+
+/// Processes.
+pub static PROCESSES: Table = Table {
+    name: "processes",
+    row: "a process that recorded",
+    sorted: None,
+    columns: &[
+        always("pid", Int64, "its id"),
+        unless("parent_pid", Int64, UNTOLD, "that of the process that made it"),
+        unless("command", Text, UNTOLD, "its command line"),
+    ],
+};
+
+/// The trace itself.
+pub static TRACE: Table = Table {
+    name: "trace",
+    row: "the trace: what it is of, what it lost, what the tables leave out; one row",
+    sorted: None,
+    columns: &[
+        always("schema", Int32, "version of these tables"),
+        always("hetrace", Text, "version of hetrace that wrote them"),
+        unless("recorder", Text, "not by hetrace", "version of hetrace that recorded it"),
+        unless("trace_uuid", Text, "without one", "identity of the trace"),
+        unless("command", Text, UNTOLD, "the program and its arguments"),
+        unless("exit_code", Int32, "ended by a signal, or not seen", "how the program ended"),
+        unless("exit_signal", Int32, "it ended by itself, or was not seen", "signal that ended it"),
+        unless(
+            "clock_offset_ns",
+            Int64,
+            "not known: all times are those of `clock` itself",
+            "what was added to times of `clock` to have them since 1970 in UTC",
+        ),
+        unless(
+            "clock",
+            Text,
+            UNNAMED,
+            "clock of the trace; `monotonic` of one machine is the same in all traces of one boot",
+        ),
+        unless("host_clock_error_ns", Double, "not by hetrace", "largest error seen of a host's time"),
+        unless("started_ns", Int64, UNTOLD, "when recording began"),
+        unless("ended_ns", Int64, UNTOLD, "when it ended"),
+        unless("first_ns", Int64, "without events", "time of the first event"),
+        unless("last_ns", Int64, "without events", "time of the last, ends of commands included"),
+        always("has_arguments", Bool, "whether `arguments`, `returned` and `result` were written"),
+        always("events", Int64, "events read"),
+        always("calls", Int64, "calls with entry and exit, those in runs included"),
+        always("unfinished", Int64, "calls without an end"),
+        always("orphans", Int64, "ends without a call"),
+        always("unknown_calls", Int64, "calls of functions that no model describes"),
+        always("commands", Int64, "commands"),
+        always("untimed", Int64, "commands whose times are not known"),
+        always("commands_without_call", Int64, "commands of which `cause_call_id` is null"),
+        always("unmatched_ranges", Int64, "ends of ranges of which the beginning is not in the trace"),
+        always("lost_events", Int64, "events lost while recording"),
+        always("lost_calls", Int64, "calls that the losses concern, wholly or in part"),
+        always("lost_commands", Int64, "commands lost while recording"),
+        always("lost_packets", Int64, "packets missing from the streams"),
+        always("damaged", Int64, "places where a stream is cut or damaged"),
+        unless("damages", Text, "none", "the first of these places, one on a line"),
+        unless("cut_ns", Int64, "no stream is cut", "up to when all cut streams are whole"),
+        unless(
+            "left_out",
+            Text,
+            "nothing was",
+            "events that no table has: a JSON object of their names and how many there are",
+        ),
+        unless("notes", Text, "none", "remarks of the recorder, one on a line"),
+    ],
+};
