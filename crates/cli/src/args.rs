@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod read;
 
-pub use read::{Print, Tally};
+pub use read::{Print, Tally, moment};
 
 /// Shows what a program and its accelerators really did, on one time line.
 #[derive(Debug, Parser)]
@@ -32,7 +32,7 @@ pub enum Command {
     /// Print every event, decoded
     Print(Print),
     /// Write a time line for Perfetto (ui.perfetto.dev)
-    Timeline(Timeline),
+    Timeline(super::commands::timeline::Timeline),
     /// Tell where the time of each device went, and why it was idle
     Why(super::commands::why::Why),
     /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
@@ -257,19 +257,6 @@ pub struct Run {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
-}
-
-/// Options of `timeline`.
-#[derive(Debug, Args)]
-pub struct Timeline {
-    /// The trace [default: the newest here]
-    pub trace: Option<PathBuf>,
-    /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
-    #[arg(short, long)]
-    pub output: Option<PathBuf>,
-    /// Leave the arguments of calls out
-    #[arg(long)]
-    pub no_arguments: bool,
 }
 
 /// Options of `lint`.

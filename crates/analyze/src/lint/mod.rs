@@ -20,7 +20,7 @@
 
 mod calls;
 mod copies;
-mod facts;
+pub(crate) mod facts;
 mod findings;
 mod flow;
 mod lifetimes;
@@ -31,7 +31,7 @@ mod rules;
 mod sarif;
 mod show;
 mod text;
-mod values;
+pub(crate) mod values;
 mod walk;
 
 use std::ops::ControlFlow;

@@ -10,7 +10,7 @@ const KEPT: usize = 4096;
 
 /// Where a value stands in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// The result.
     Result,
     /// This parameter, or what is behind it.
@@ -19,7 +19,7 @@ pub(super) enum Place {
 
 /// The values of one event.
 #[derive(Debug)]
-pub(super) struct Values<'e, 'f> {
+pub(crate) struct Values<'e, 'f> {
     function: &'f Function,
     /// By field: whose it is and where its numbers begin.
     fields: Vec<(Option<Place>, usize)>,

@@ -110,6 +110,13 @@ impl Flows {
         self.queues.len() - 1
     }
 
+    /// A file ends: of what ended before, and of the calls so far, the next has nothing.
+    pub fn cut(&mut self, time: u64) {
+        self.queues.iter_mut().for_each(|queue| queue.recent.retain(|c| c.end > time));
+        self.caused.clear();
+        self.order.clear();
+    }
+
     /// A command will be waited for, perhaps.
     pub fn ends(&mut self, queue: usize, command: &Command<'_>, end: u64, flow: u64) {
         let Some(queue) = self.queues.get_mut(queue) else { return };

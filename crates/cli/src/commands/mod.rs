@@ -9,7 +9,7 @@ mod print;
 mod run;
 mod tally;
 mod terminal;
-mod timeline;
+pub mod timeline;
 mod watch;
 pub mod why;
 
