@@ -111,6 +111,8 @@ pub(super) struct QueueRows {
 pub(super) struct Devices {
     /// By process and number of the queue.
     queues: HashMap<(i64, u32), usize>,
+    /// The one that was asked for last.
+    last: Option<((i64, u32), usize)>,
     rows: Vec<QueueRows>,
     devices: Vec<DeviceRows>,
 }
@@ -145,7 +147,12 @@ impl Devices {
         called: impl FnOnce() -> Option<String>,
     ) -> usize {
         let id = command.on_queue.map_or(0, |q| q.id);
-        if let Some(&at) = self.queues.get(&(command.pid, id)) {
+        let key = (command.pid, id);
+        if let Some((_, at)) = self.last.filter(|(last, _)| *last == key) {
+            return at;
+        }
+        if let Some(&at) = self.queues.get(&key) {
+            self.last = Some((key, at));
             return at;
         }
         let process = process(sheet);
@@ -168,7 +175,7 @@ impl Devices {
             streams: command.on_queue.is_some_and(|q| has_streams(trace, &q.api)),
             place: flows.add_queue(command.pid, command.queue),
         });
-        self.queues.insert((command.pid, id), self.rows.len() - 1);
+        self.queues.insert(key, self.rows.len() - 1);
         self.rows.len() - 1
     }
 
@@ -227,10 +234,7 @@ impl Devices {
         if let Some(lane) = rows.lanes.take(start, end) {
             let row = of_lane(&mut rows.lane_rows, lane, || {
                 let key = number(Kind::Engine, [parent, engine as u64, lane as u64]);
-                sheet.row(Row {
-                    rank: Some(engine as u64),
-                    ..Row::new(key, Some(parent), engine.title())
-                })
+                sheet.row(Row { rank: Some(engine as u64), ..Row::new(key, Some(parent), engine.title()) })
             });
             sheet.slice(Mark::begin(start, row, command.kind, title), end)?;
         }
@@ -283,7 +287,13 @@ impl QueueRows {
 
 impl EngineRows {
     /// Writes bytes per second up to a time.
-    fn bandwidth(&mut self, sheet: &mut Sheet<'_>, device: u64, engine: Engine, until: u64) -> io::Result<()> {
+    fn bandwidth(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        device: u64,
+        engine: Engine,
+        until: u64,
+    ) -> io::Result<()> {
         while let Some((time, level)) = self.bandwidth.next_before(until) {
             let row = *self.bandwidth_row.get_or_insert_with(|| {
                 let key = number(Kind::Bandwidth, [device, engine as u64, 0]);

@@ -67,7 +67,11 @@ impl<'t> Live<'t> {
         let concerned = all.map(|id| {
             knowledge.of(crate::trace::FunctionId(id)).is_some_and(|f| {
                 let makes = f.function.memory.as_ref().is_some_and(|m| m.bytes.is_some());
-                makes || f.frees.is_some() || f.gives_back.is_some() || f.retains.is_some() || f.function.resets
+                makes
+                    || f.frees.is_some()
+                    || f.gives_back.is_some()
+                    || f.retains.is_some()
+                    || f.function.resets
             })
         });
         let concerned = concerned.collect();
@@ -166,13 +170,7 @@ impl<'t> Live<'t> {
     }
 
     /// What a call changed: of the device's memory or not, and by how much.
-    fn apply(
-        &mut self,
-        pid: i64,
-        call: &Call,
-        event: &Event<'_, '_>,
-        pending: Pending,
-    ) -> Vec<(bool, i64)> {
+    fn apply(&mut self, pid: i64, call: &Call, event: &Event<'_, '_>, pending: Pending) -> Vec<(bool, i64)> {
         let mut sums = Vec::new();
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         if call.error.is_some() {
@@ -188,7 +186,9 @@ impl<'t> Live<'t> {
             block.count = block.count.saturating_add(1);
         }
         let Some(facts) = self.knowledge.of(call.function) else { return sums };
-        let (Some(bytes), Some(memory)) = (pending.bytes, facts.function.memory.as_ref()) else { return sums };
+        let (Some(bytes), Some(memory)) = (pending.bytes, facts.function.memory.as_ref()) else {
+            return sums;
+        };
         let values = Values::read(facts.function, &facts.handles, event);
         let made = match &facts.allocation {
             Some(allocation) => values.first(allocation.address).map(|at| (pid, false, at)),

@@ -37,7 +37,8 @@
 //! - A large time line is cut into parts, each a whole file: what is open at the border ends
 //!   in the one (`goes on`) and begins anew in the next (`continued`), counters are restated,
 //!   arrows stay within. A command that was enqueued before the border and begins after it is
-//!   in flight only from the border on. A window is one such part, or several.
+//!   in flight only from the border on, and so begins a run of equal calls that ends behind it.
+//!   A window is one such part, or several.
 //! - Memory grows with what is open and with the kinds of names, not with events. Beyond
 //!   65536 names are written out wherever they are needed.
 //!

@@ -22,8 +22,9 @@ impl Monitor {
         Self { telemetry, drawn }
     }
 
-    /// Draws what is before `time`; `end` is when the last slice ends.
-    pub fn draw_until(&mut self, sheet: &mut Sheet<'_>, time: u64, end: u64) -> io::Result<()> {
+    /// Draws what is before `time`. What stands until the trace ends is endless; see
+    /// [`Sheet::end_endless`].
+    pub fn draw_until(&mut self, sheet: &mut Sheet<'_>, time: u64) -> io::Result<()> {
         for (device, drawn) in self.telemetry.devices().iter().zip(&mut self.drawn) {
             let space = if device.name.is_empty() { "" } else { " " };
             let name = format!("GPU {}{space}{}", device.index, device.name);
@@ -32,7 +33,7 @@ impl Monitor {
             let rows = Rows { device, group };
             for (series, drawn) in device.series.iter().zip(drawn) {
                 let before = series.samples.partition_point(|s| s.time < time).max(*drawn);
-                rows.series(sheet, series, *drawn..before, end)?;
+                rows.series(sheet, series, *drawn..before)?;
                 *drawn = before;
             }
         }
@@ -59,17 +60,11 @@ impl Rows<'_> {
         sheet.row(Row { rank: Some(rank), counter, ..Row::new(key, Some(self.group), name) })
     }
 
-    fn series(
-        &self,
-        sheet: &mut Sheet<'_>,
-        series: &Series,
-        new: std::ops::Range<usize>,
-        end: u64,
-    ) -> io::Result<()> {
+    fn series(&self, sheet: &mut Sheet<'_>, series: &Series, new: std::ops::Range<usize>) -> io::Result<()> {
         let (quantity, all) = (series.quantity, series.samples.as_slice());
         match quantity {
             Quantity::Energy => return self.energy(sheet, all, new),
-            Quantity::Throttle => return self.throttle(sheet, all, new, end),
+            Quantity::Throttle => return self.throttle(sheet, all, new),
             _ => {}
         }
         for (field, what) in quantity.fields().iter().enumerate() {
@@ -99,12 +94,7 @@ impl Rows<'_> {
     }
 
     /// Power as the energy that was used from one sample to the next.
-    fn energy(
-        &self,
-        sheet: &mut Sheet<'_>,
-        all: &[Sample],
-        new: std::ops::Range<usize>,
-    ) -> io::Result<()> {
+    fn energy(&self, sheet: &mut Sheet<'_>, all: &[Sample], new: std::ops::Range<usize>) -> io::Result<()> {
         /// mJ per ns in W.
         const WATTS: f64 = 1e6;
         let row = self.row(sheet, (Quantity::Energy, 0), "power by energy", Some(Unit::Named("W")));
@@ -121,13 +111,7 @@ impl Rows<'_> {
     }
 
     /// Each set of reasons from when it was told to the next.
-    fn throttle(
-        &self,
-        sheet: &mut Sheet<'_>,
-        all: &[Sample],
-        new: std::ops::Range<usize>,
-        end: u64,
-    ) -> io::Result<()> {
+    fn throttle(&self, sheet: &mut Sheet<'_>, all: &[Sample], new: std::ops::Range<usize>) -> io::Result<()> {
         let row = self.row(sheet, (Quantity::Throttle, 0), "reasons for lower clocks", None);
         for at in new {
             let Some(sample) = all.get(at) else { continue };
@@ -137,7 +121,7 @@ impl Rows<'_> {
             }
             let named = self.device.reasons.get(&reasons).filter(|n| !n.is_empty());
             let name = named.map_or_else(|| format!("{reasons:#x}"), Clone::clone);
-            let until = all.get(at + 1).map_or(end, |next| next.time).max(sample.time);
+            let until = all.get(at + 1).map_or(u64::MAX, |next| next.time).max(sample.time);
             sheet.slice(Mark::begin(sample.time, row, "throttle", &name), until)?;
         }
         Ok(())

@@ -46,15 +46,38 @@ struct Known {
     file: u32,
 }
 
+/// Where a name was when it was asked for last, and its number. Most names stay where they are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    address: usize,
+    number: u32,
+}
+
+/// Names that are found by where they are.
+const SEEN: usize = 256;
+
 /// Numbers of names, from 1 in each kind; they are the same in all files.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Names {
+    seen: [[Seen; SEEN]; 3],
     numbers: [HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>; 3],
     known: [Vec<Known>; 3],
     /// Names not yet written in this file.
     fresh: Vec<(Of, u32)>,
     /// Counts the files.
     file: u32,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            seen: [[Seen::default(); SEEN]; 3],
+            numbers: Default::default(),
+            known: Default::default(),
+            fresh: Vec::new(),
+            file: 0,
+        }
+    }
 }
 
 impl Names {
@@ -67,12 +90,33 @@ impl Names {
     /// The number of a name; 0 if it has none.
     #[inline]
     pub fn number(&mut self, of: Of, name: &str) -> u64 {
+        let address = name.as_ptr() as usize;
+        let slot = (address >> 3 ^ address >> 11) % SEEN;
+        let seen = self.seen[of as usize][slot];
+        let known = &mut self.known[of as usize];
+        // Another name may have come to the same place.
+        if seen.address == address
+            && let Some(known) = known.get_mut((seen.number as usize).wrapping_sub(1))
+            && *known.name == *name
+        {
+            if known.file != self.file {
+                known.file = self.file;
+                self.fresh.push((of, seen.number));
+            }
+            return seen.number.into();
+        }
+        let number = self.search(of, name);
+        self.seen[of as usize][slot] = Seen { address, number };
+        number.into()
+    }
+
+    fn search(&mut self, of: Of, name: &str) -> u32 {
         let number = match self.numbers[of as usize].get(name) {
             Some(&number) => number,
             None => self.add(of, name),
         };
         self.again(of, number.into());
-        number.into()
+        number
     }
 
     #[cold]

@@ -455,7 +455,11 @@ impl Visitor for Drawer<'_, '_> {
         self.left -= 1;
         let (bytes, slices) = self.sheet.size();
         let full = bytes >= self.options.part_bytes || slices >= self.options.part_slices;
-        if self.left == 0 || at.time >= self.turn_at || full { self.turn(at.time) } else { Step::Continue(()) }
+        if self.left == 0 || at.time >= self.turn_at || full {
+            self.turn(at.time)
+        } else {
+            Step::Continue(())
+        }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {

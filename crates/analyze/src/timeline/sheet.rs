@@ -7,10 +7,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::io;
 
 use super::annotations::Annotations;
-use super::names::Of;
+use super::names::{Fnv, Of};
 use super::packets::Packets;
 use super::packets::field::{counter, event, packet, track};
 use super::part::{Part, Parts};
@@ -118,7 +119,7 @@ pub(super) struct Sheet<'o> {
     /// Annotations for the next mark.
     pub notes: Annotations,
     /// Numbers of the rows, from 1, by key.
-    numbers: HashMap<u64, u64>,
+    numbers: HashMap<u64, u64, BuildHasherDefault<Fnv>>,
     rows: Vec<Known>,
     /// Slices that are known to end: when, and on which row.
     ends: BinaryHeap<Reverse<(u64, u64)>>,
@@ -136,7 +137,7 @@ impl<'o> Sheet<'o> {
             packets: Packets::default(),
             active: false,
             notes: Annotations::default(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             rows: Vec::new(),
             ends: BinaryHeap::new(),
             file: 0,
@@ -346,6 +347,13 @@ impl<'o> Sheet<'o> {
         self.mark(begin)?;
         self.ends.push(Reverse((end, track)));
         Ok(())
+    }
+
+    /// Slices that were to end with the trace do so now.
+    pub fn end_endless(&mut self, time: u64) {
+        let end = |end| if end == u64::MAX { time } else { end };
+        let ends = std::mem::take(&mut self.ends).into_iter();
+        self.ends = ends.map(|Reverse((at, row))| Reverse((end(at), row))).collect();
     }
 
     /// Writes the ends that are due.

@@ -75,13 +75,7 @@ impl Tracks {
     }
 
     /// The row of a thread; `called` is what the program calls it.
-    pub fn thread(
-        &mut self,
-        sheet: &mut Sheet<'_>,
-        trace: &Trace,
-        at: At<'_>,
-        called: Option<&str>,
-    ) -> u64 {
+    pub fn thread(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, at: At<'_>, called: Option<&str>) -> u64 {
         let who = at.who();
         let key = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
         let told = self.threads.get(&(who.pid, who.tid));

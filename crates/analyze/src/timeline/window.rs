@@ -39,7 +39,7 @@ impl Drawer<'_, '_> {
     }
 
     fn begin_file(&mut self, time: u64) -> io::Result<()> {
-        self.monitor.draw_until(&mut self.sheet, time, u64::MAX)?;
+        self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
         self.cut(time);
         self.sheet.begin_file(time, self.trace.epoch_offset_ns())
@@ -58,7 +58,7 @@ impl Drawer<'_, '_> {
     }
 
     fn end_file(&mut self, time: u64, goes_on: &str) -> io::Result<Part> {
-        self.monitor.draw_until(&mut self.sheet, time, time)?;
+        self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
         let part = self.sheet.end_file(time, goes_on)?;
         let first = self.first.unwrap_or(0);
@@ -86,7 +86,8 @@ impl Drawer<'_, '_> {
                 self.end_ranges(end)?;
                 self.remark(summary, end)?;
                 let end_of_counters = end.saturating_add(1);
-                self.monitor.draw_until(&mut self.sheet, end_of_counters, end)?;
+                self.monitor.draw_until(&mut self.sheet, end_of_counters)?;
+                self.sheet.end_endless(end);
                 self.devices.count_until(&mut self.sheet, end_of_counters)?;
                 self.end_file(end, "behind the window")?;
             }
