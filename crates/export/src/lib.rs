@@ -5,6 +5,7 @@
 //! format cannot hold is said in the document of the format, and what the trace lost is
 //! written along where the format has a place for it.
 
+mod causes;
 pub mod chrome;
 pub mod stacks;
 

@@ -98,7 +98,7 @@ fn events_are_as_the_format_has_them() {
     for line in [
         r#""ts":0.100,"dur":0.050,"cat":"toy","name":"toyWrite","args":{"queue":"0x10","#,
         r#""error":"#,
-        r#"{"ph":"X","pid":1,"tid":8388608,"ts":1.000,"dur":1.000,"cat":"write","name":"write","args":{"bytes":4096}}"#,
+        r#"{"ph":"X","pid":1,"tid":8388608,"ts":1.000,"cat":"write","name":"write","dur":1.000,"args":{"bytes":4096}}"#,
         r#"{"ph":"s","pid":1,"tid":1,"ts":0.100,"cat":"enqueue","name":"enqueue","id":1}"#,
         r#"{"ph":"f","pid":1,"tid":8388608,"ts":1.000,"cat":"enqueue","name":"enqueue","id":1,"bp":"e"}"#,
         r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 0x10: commands in flight","args":{"commands":1}}"#,

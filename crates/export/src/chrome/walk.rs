@@ -15,6 +15,7 @@ use super::json::{Events, quoted};
 use super::queues::Queues;
 use super::{Options, Stop, arguments};
 use crate::Watch;
+use crate::causes::Causes;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
@@ -43,6 +44,7 @@ pub(super) struct Writer<'t, 'o> {
     queues: Queues,
     /// Short names of kernels by number.
     kernels: HashMap<u32, String>,
+    causes: Causes<()>,
     arrows: u64,
 }
 
@@ -73,6 +75,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             passed: Vec::new(),
             queues: Queues::default(),
             kernels: HashMap::new(),
+            causes: Causes::default(),
             arrows: 0,
         }
     }
@@ -213,7 +216,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             };
             e.object("args", |args| annotate(args, command, title));
         })?;
-        if command.cause > 0 && command.graph == 0 {
+        if command.graph == 0 && self.causes.of(command).is_some() {
             self.arrows += 1;
             let id = self.arrows;
             let from = (command.pid, command.cause_tid as u64);
@@ -285,7 +288,6 @@ impl<'t, 'o> Writer<'t, 'o> {
         for range in self.ranges.open() {
             let Some(who) = summary.threads.get(range.thread.index()) else { continue };
             self.events.add("e", (who.pid, who.tid as u64), |e| {
-                let api = self.trace.functions().apis().iter().find(|_| false).map_or("", String::as_str);
                 e.time("ts", end).text("cat", RANGE).raw("id", range.key).text("name", title(range));
                 e.object("args", |args| {
                     args.text("unfinished", "still open when the trace ends");
@@ -380,6 +382,10 @@ impl Visitor for Writer<'_, '_> {
             if with {
                 arguments::append(members, event);
             }
+        }
+        if self.trace.functions().get(call.function).enqueues {
+            let who = at.who();
+            self.causes.add(who.pid, who.tid, call.start, ());
         }
         step(self.ranged(at, range))
     }

@@ -8,7 +8,7 @@
 //! A path is a process, a thread, and the calls around one another of all APIs; below the call
 //! that enqueued it stands a command. A command whose call is not known stands in its process.
 //! Weights are sums, so only the paths are remembered, and of the calls that enqueued the last
-//! [`REMEMBERED`] of each thread.
+//! 65536 of each thread.
 //!
 //! Time of calls is what `tally` calls self: that of successful calls, outside of other recorded
 //! calls. Failed calls and calls without an end count as calls only.
@@ -26,9 +26,6 @@ use hetrace_analyze::trace::Trace;
 
 use crate::{Error, Watch};
 use paths::Paths;
-
-/// Calls of a thread that are remembered for the commands that they enqueued.
-pub const REMEMBERED: usize = 1 << 16;
 
 /// What the width of a path means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The walk that sums up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use hetrace_analyze::demangle;
@@ -9,8 +9,9 @@ use hetrace_analyze::trace::{FunctionId, Thread, Trace};
 use hetrace_ctf::read::Event;
 
 use super::paths::{Node, Paths};
-use super::{Options, REMEMBERED, Weight};
+use super::{Options, Weight};
 use crate::Watch;
+use crate::causes::Causes;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
@@ -34,8 +35,8 @@ pub(super) struct Collector<'t, 'o> {
     functions: Vec<Option<u32>>,
     processes: HashMap<i64, Node>,
     threads: Vec<Option<OpenCalls>>,
-    /// Calls that enqueue, by process and thread: when they began, and their paths.
-    causes: HashMap<(i64, i64), VecDeque<(u64, Node)>>,
+    /// Paths of the calls that enqueue.
+    causes: Causes<Node>,
     lost_causes: u64,
 }
 
@@ -50,7 +51,7 @@ impl<'t, 'o> Collector<'t, 'o> {
             functions: vec![None; trace.functions().all().len()],
             processes: HashMap::new(),
             threads: Vec::new(),
-            causes: HashMap::new(),
+            causes: Causes::default(),
             lost_causes: 0,
         }
     }
@@ -117,13 +118,8 @@ impl<'t, 'o> Collector<'t, 'o> {
 
     /// Where the command's call is in the tree; its process if that is not known.
     fn cause(&mut self, command: &Command<'_>, who: &Thread) -> Node {
-        let calls = self.causes.get(&(command.pid, command.cause_tid));
-        let found = calls.and_then(|calls| {
-            let at = calls.partition_point(|(start, _)| *start < command.cause);
-            calls.get(at).filter(|(start, _)| *start == command.cause && command.cause > 0)
-        });
-        match found {
-            Some((_, node)) => *node,
+        match self.causes.of(command) {
+            Some(node) => node,
             None => {
                 self.lost_causes += 1;
                 self.process(command.pid, &who.name)
@@ -164,11 +160,7 @@ impl Visitor for Collector<'_, '_> {
         let commands = matches!(self.options.weight, Weight::Device | Weight::Bytes);
         if commands && self.trace.functions().get(call.function).enqueues {
             let who = at.who();
-            let calls = self.causes.entry((who.pid, who.tid)).or_default();
-            if calls.len() >= REMEMBERED {
-                calls.pop_front();
-            }
-            calls.push_back((call.start, node));
+            self.causes.add(who.pid, who.tid, call.start, node);
         }
         ControlFlow::Continue(())
     }
