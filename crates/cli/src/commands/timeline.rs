@@ -81,7 +81,8 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         Err(Error::Stopped) => {
             let code = watch.stopped();
             if let Some((last, rest)) = files.whole.split_last() {
-                let more = if rest.is_empty() { String::new() } else { format!(" and {} before", rest.len()) };
+                let more =
+                    if rest.is_empty() { String::new() } else { format!(" and {} before", rest.len()) };
                 eprintln!("hetrace: {}{more} are whole; the rest was not written", last.display());
             }
             return Ok(code);
