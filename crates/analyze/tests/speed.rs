@@ -45,7 +45,7 @@ fn speed() {
     timed("print", events, || print::print(&trace, &print::Options::default(), &mut sink).expect("a sink"));
     let options = timeline::Options::default();
     timed("timeline", events, || timeline::timeline(&trace, &options, &mut sink).expect("a sink"));
-    let options = timeline::Options { arguments: false };
+    let options = timeline::Options { arguments: false, ..timeline::Options::default() };
     timed("timeline without arguments", events, || {
         timeline::timeline(&trace, &options, &mut sink).expect("a sink")
     });

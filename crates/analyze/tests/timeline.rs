@@ -1,15 +1,18 @@
-//! The time line as Perfetto itself sees it: `check_timeline.sh` runs this with a
-//! folder to write to, and asks Perfetto's trace processor about the files.
+//! The time line: what is written, and in `timeline/processor.rs` what Perfetto itself sees.
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "timeline/parts.rs"]
+mod parts;
+#[path = "timeline/processor.rs"]
+mod processor;
 #[path = "timeline/telemetry.rs"]
 mod telemetry;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use common::perfetto::{Drawing, Event, Found, Track};
+use common::perfetto::{Drawing, Event, Track};
 use hetrace_analyze::spans::Summary;
 use hetrace_analyze::trace::Trace;
 use hetrace_analyze::{tally, timeline};
@@ -18,7 +21,6 @@ use hetrace_model::Model;
 #[test]
 fn every_golden_trace_can_be_drawn() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let out = std::env::var_os("HETRACE_TIMELINES");
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
         if path.extension().is_none_or(|e| e != "txt") {
@@ -32,19 +34,7 @@ fn every_golden_trace_can_be_drawn() {
         let drawing = common::perfetto::parse(&bytes);
         common::perfetto::check(&drawing);
         calls_and_commands(&path, &trace, &summary, &drawing);
-        if let (Some(out), Some(name)) = (&out, path.file_stem()) {
-            store(Path::new(out), &name.to_string_lossy(), &bytes);
-        }
     }
-}
-
-/// Leaves a file for Perfetto, and what it should find in it.
-fn store(folder: &Path, name: &str, bytes: &[u8]) {
-    let Found { slices, flows, values } = common::perfetto::check(&common::perfetto::parse(bytes));
-    let to = folder.join(name).with_extension("pftrace");
-    std::fs::write(&to, bytes).expect("writable");
-    let expected = format!("{slices} slices, {flows} flows, {values} values\n");
-    std::fs::write(to.with_extension("expected"), expected).expect("writable");
 }
 
 /// All calls and commands are there, once.
@@ -90,9 +80,6 @@ fn a_program_with_everything() {
     let mut bytes = Vec::new();
     let summary = timeline::timeline(&trace, &timeline::Options::default(), &mut bytes).expect("memory");
     calls_and_commands(&path, &trace, &summary, &common::perfetto::parse(&bytes));
-    if let Some(out) = std::env::var_os("HETRACE_TIMELINES") {
-        store(Path::new(&out), "program", &bytes);
-    }
     let made = format!("{}\n\n== timeline\n{}", script.trim_end(), common::perfetto::read(&bytes));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &made).expect("writable");

@@ -34,7 +34,7 @@ pub enum Command {
     /// Print every event, decoded
     Print(Print),
     /// Write a time line for Perfetto (ui.perfetto.dev)
-    Timeline(Timeline),
+    Timeline(super::commands::timeline::Timeline),
     /// Write a trace in the format of other tools
     Export(super::commands::export::Export),
     /// Tell where the time of each device went, and why it was idle
@@ -263,19 +263,6 @@ pub struct Run {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
-}
-
-/// Options of `timeline`.
-#[derive(Debug, Args)]
-pub struct Timeline {
-    /// The trace [default: the newest here]
-    pub trace: Option<PathBuf>,
-    /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
-    #[arg(short, long)]
-    pub output: Option<PathBuf>,
-    /// Leave the arguments of calls out
-    #[arg(long)]
-    pub no_arguments: bool,
 }
 
 /// Options of `lint`.

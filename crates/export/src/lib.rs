@@ -5,7 +5,10 @@
 //! format cannot hold is said in the document of the format, and what the trace lost is
 //! written along where the format has a place for it.
 
+mod causes;
+pub mod chrome;
 pub mod parquet;
+pub mod stacks;
 
 use std::ops::ControlFlow;
 

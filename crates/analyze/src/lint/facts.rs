@@ -8,11 +8,11 @@ use super::values::Place;
 use crate::trace::{FunctionId, Trace};
 
 /// Number of a type of objects.
-pub(super) type KindId = u32;
+pub(crate) type KindId = u32;
 
 /// A type of objects that functions make.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     pub name: String,
     /// References are counted.
     pub counted: bool,
@@ -26,7 +26,7 @@ pub(super) struct Kind {
 
 /// When a function waits for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(crate) enum Waits {
     Never,
     Always,
     /// If this parameter is true.
@@ -34,11 +34,11 @@ pub(super) enum Waits {
 }
 
 /// What a function makes or hands out.
-pub(super) type Handed = Vec<(Place, KindId)>;
+pub(crate) type Handed = Vec<(Place, KindId)>;
 
 /// Memory that a function makes.
 #[derive(Clone, Debug)]
-pub(super) struct Allocation {
+pub(crate) struct Allocation {
     pub address: Place,
     pub bytes: Option<Expr>,
     /// Nobody but the API hands out such addresses.
@@ -49,7 +49,7 @@ pub(super) struct Allocation {
 
 /// A function, as far as rules care.
 #[derive(Clone, Debug)]
-pub(super) struct Facts<'t> {
+pub(crate) struct Facts<'t> {
     pub function: &'t Function,
     /// Objects that are passed.
     pub handles: Vec<(u16, KindId)>,
@@ -97,7 +97,7 @@ impl Facts<'_> {
 
 /// All functions and types.
 #[derive(Debug)]
-pub(super) struct Knowledge<'t> {
+pub(crate) struct Knowledge<'t> {
     facts: Vec<Option<Facts<'t>>>,
     /// By function.
     apis: Vec<u16>,

@@ -20,7 +20,7 @@
 
 mod calls;
 mod copies;
-mod facts;
+pub(crate) mod facts;
 mod findings;
 mod flow;
 mod lifetimes;

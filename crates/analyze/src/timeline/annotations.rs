@@ -29,13 +29,17 @@ impl Annotations {
     fn add(&mut self, name: &str, value: impl FnOnce(&mut Message)) {
         let number = self.names.number(Of::Annotation, name);
         self.message.message(event::ANNOTATION, |m| {
-            m.varint(annotation::NAME, number);
+            match number {
+                0 => m.string(annotation::NAME_ITSELF, name),
+                number => m.varint(annotation::NAME, number),
+            }
             value(m);
         });
     }
 
     pub fn text(&mut self, name: &str, text: &str) {
-        let end = text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
+        let long = text.len() > MAX_TEXT;
+        let end = if long { text.char_indices().nth(MAX_TEXT).map(|(at, _)| at) } else { None };
         self.add(name, |m| match end {
             None => m.string(annotation::STRING, text),
             Some(end) => m.string(annotation::STRING, &format!("{}…", &text[..end])),

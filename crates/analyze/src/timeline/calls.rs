@@ -50,6 +50,7 @@ impl<'t> Thread<'t> {
         slot.queue = None;
         slot.collective = false;
         slot.onward.clear();
+        slot.args.clear();
         slot
     }
 
@@ -75,6 +76,12 @@ impl<'t> Thread<'t> {
         for slot in self.slots.iter_mut().take(depth as usize).filter(|slot| slot.drawn) {
             flows.append(&mut slot.onward);
         }
+    }
+
+    /// A file ends: arrows that have begun in it do not go on.
+    pub fn cut(&mut self) {
+        self.waiting.clear();
+        self.slots.iter_mut().for_each(|slot| slot.onward.clear());
     }
 
     /// A collective returned: what did not go on waits for the group's end.

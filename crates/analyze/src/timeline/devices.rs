@@ -7,7 +7,8 @@
 //! ├── …
 //! ├── … bandwidth                of copies of one direction; copies at a time add up
 //! ├── stream 7                   commands with arguments and arrows
-//! └── stream 7: commands in flight    enqueued and not ended
+//! ├── stream 7: commands in flight    enqueued and not ended
+//! └── device memory          what the program has allocated and not freed
 //! ```
 
 use std::collections::HashMap;
@@ -92,11 +93,11 @@ pub(super) struct QueueRows {
     /// Its device's row, and position.
     device: u64,
     place_of_device: usize,
-    number: u64,
+    key: u64,
     rank: u64,
     lanes: Lanes,
-    /// How many of the lanes are described.
-    described: usize,
+    /// Rows of the lanes.
+    lane_rows: Vec<u64>,
     depth: Steps,
     depth_row: Option<u64>,
     /// Whether its API's words are those of CUDA.
@@ -110,6 +111,8 @@ pub(super) struct QueueRows {
 pub(super) struct Devices {
     /// By process and number of the queue.
     queues: HashMap<(i64, u32), usize>,
+    /// The one that was asked for last.
+    last: Option<((i64, u32), usize)>,
     rows: Vec<QueueRows>,
     devices: Vec<DeviceRows>,
 }
@@ -125,9 +128,10 @@ struct DeviceRows {
 #[derive(Debug, Default)]
 struct EngineRows {
     lanes: Lanes,
-    /// How many of the lanes are described.
-    described: usize,
+    /// Rows of the lanes.
+    lane_rows: Vec<u64>,
     bandwidth: Steps,
+    bandwidth_row: Option<u64>,
 }
 
 impl Devices {
@@ -139,18 +143,20 @@ impl Devices {
         trace: &Trace,
         flows: &mut Flows,
         command: &Command<'_>,
-        process: impl FnOnce(&mut Sheet<'_>) -> io::Result<u64>,
+        process: impl FnOnce(&mut Sheet<'_>) -> u64,
         called: impl FnOnce() -> Option<String>,
-    ) -> io::Result<usize> {
+    ) -> usize {
         let id = command.on_queue.map_or(0, |q| q.id);
-        if let Some(&at) = self.queues.get(&(command.pid, id)) {
-            return Ok(at);
+        let key = (command.pid, id);
+        if let Some((_, at)) = self.last.filter(|(last, _)| *last == key) {
+            return at;
         }
-        let process = process(sheet)?;
-        let device_id = command.on_device.map_or(0, |d| d.id);
-        let device = number(Kind::Device, [command.pid as u64, device_id.into(), 0]);
-        let title = device_title(trace, command);
-        sheet.row(Row { sorts: true, ..Row::new(device, Some(process), &title) })?;
+        if let Some(&at) = self.queues.get(&key) {
+            self.last = Some((key, at));
+            return at;
+        }
+        let process = process(sheet);
+        let device = device_row(sheet, trace, command.pid, command.on_device, process);
         let name = queue_title(trace, command.on_queue, called());
         let place_of_device = self.devices.iter().position(|d| d.row == device).unwrap_or_else(|| {
             self.devices.push(DeviceRows { row: device, engines: Default::default() });
@@ -160,17 +166,17 @@ impl Devices {
             name,
             device,
             place_of_device,
-            number: number(Kind::Queue, [command.pid as u64, id.into(), 0]),
+            key: number(Kind::Queue, [command.pid as u64, id.into(), 0]),
             rank: QUEUES.saturating_add(u64::from(id) * 2).min(LAST_RANK - 1),
             lanes: Lanes::default(),
-            described: 0,
+            lane_rows: Vec::new(),
             depth: Steps::default(),
             depth_row: None,
             streams: command.on_queue.is_some_and(|q| has_streams(trace, &q.api)),
             place: flows.add_queue(command.pid, command.queue),
         });
-        self.queues.insert((command.pid, id), self.rows.len() - 1);
-        Ok(self.rows.len() - 1)
+        self.queues.insert(key, self.rows.len() - 1);
+        self.rows.len() - 1
     }
 
     /// A queue's rows.
@@ -186,23 +192,21 @@ impl Devices {
         at: usize,
         command: &Command<'_>,
         (start, end): (u64, u64),
-    ) -> io::Result<Option<(u64, bool)>> {
-        let Some(queue) = self.rows.get_mut(at) else { return Ok(None) };
+    ) -> Option<(u64, bool)> {
+        let queue = self.rows.get_mut(at)?;
         let of = || number(Kind::Queue, [command.cause_tid as u64, command.cause, command.graph]);
         let lane = match (command.kind, command.graph) {
             ("graph", _) => queue.lanes.take_whole(start, Whole { of: of(), end }).map(|lane| (lane, false)),
             (_, 0) => queue.lanes.take(start, end).map(|lane| (lane, false)),
             _ => queue.lanes.take_part(start, end, of()),
         };
-        let Some((lane, part)) = lane else { return Ok(None) };
-        let row = queue.describe(sheet, lane)?;
-        Ok(Some((row, part)))
+        let (lane, part) = lane?;
+        Some((queue.describe(sheet, lane), part))
     }
 
     /// The row for what has no length.
-    pub fn instants(&mut self, sheet: &mut Sheet<'_>, at: usize) -> io::Result<Option<u64>> {
-        let Some(queue) = self.rows.get_mut(at) else { return Ok(None) };
-        queue.describe(sheet, 0).map(Some)
+    pub fn instants(&mut self, sheet: &mut Sheet<'_>, at: usize) -> Option<u64> {
+        Some(self.rows.get_mut(at)?.describe(sheet, 0))
     }
 
     /// Counts a command as in flight from when it was enqueued to its end.
@@ -228,33 +232,30 @@ impl Devices {
         let Some(device) = self.devices.get_mut(queue.place_of_device) else { return Ok(()) };
         let (parent, rows) = (device.row, &mut device.engines[engine as usize]);
         if let Some(lane) = rows.lanes.take(start, end) {
-            let row = number(Kind::Engine, [parent, engine as u64, lane as u64]);
-            if lane >= rows.described {
-                let rank = Some(engine as u64);
-                sheet.row(Row { rank, ..Row::new(row, Some(parent), engine.title()) })?;
-                rows.described = lane + 1;
-            }
-            sheet.mark(Mark::begin(start, row, command.kind, title))?;
-            sheet.mark(Mark::end(end, row))?;
+            let row = of_lane(&mut rows.lane_rows, lane, || {
+                let key = number(Kind::Engine, [parent, engine as u64, lane as u64]);
+                sheet.row(Row { rank: Some(engine as u64), ..Row::new(key, Some(parent), engine.title()) })
+            });
+            sheet.slice(Mark::begin(start, row, command.kind, title), end)?;
         }
         let time = end.saturating_sub(start);
         if !engine.is_copy() || command.bytes == 0 || time == 0 {
             return Ok(());
         }
         let rate = u128::from(command.bytes) * 1_000_000_000 / u128::from(time);
-        bandwidth(sheet, parent, engine, &mut rows.bandwidth, start)?;
+        rows.bandwidth(sheet, parent, engine, start)?;
         rows.bandwidth.add(start, end, i64::try_from(rate).unwrap_or(i64::MAX));
         Ok(())
     }
 
-    /// Writes what counters have held back.
-    pub fn finish(&mut self, sheet: &mut Sheet<'_>) -> io::Result<()> {
+    /// Writes what counters have held back and is before a time.
+    pub fn count_until(&mut self, sheet: &mut Sheet<'_>, time: u64) -> io::Result<()> {
         for queue in &mut self.rows {
-            queue.count(sheet, u64::MAX)?;
+            queue.count(sheet, time)?;
         }
         for device in &mut self.devices {
             for (engine, rows) in Engine::ALL.into_iter().zip(&mut device.engines) {
-                bandwidth(sheet, device.row, engine, &mut rows.bandwidth, u64::MAX)?;
+                rows.bandwidth(sheet, device.row, engine, time)?;
             }
         }
         Ok(())
@@ -262,57 +263,80 @@ impl Devices {
 }
 
 impl QueueRows {
-    fn describe(&mut self, sheet: &mut Sheet<'_>, lane: usize) -> io::Result<u64> {
-        let row = number(Kind::Queue, [self.number, lane as u64, 1]);
-        if lane >= self.described {
-            sheet.row(Row { rank: Some(self.rank), ..Row::new(row, Some(self.device), &self.name) })?;
-            self.described = lane + 1;
-        }
-        Ok(row)
+    fn describe(&mut self, sheet: &mut Sheet<'_>, lane: usize) -> u64 {
+        of_lane(&mut self.lane_rows, lane, || {
+            let key = number(Kind::Queue, [self.key, lane as u64, 1]);
+            sheet.row(Row { rank: Some(self.rank), ..Row::new(key, Some(self.device), &self.name) })
+        })
     }
 
     /// Writes the number of commands in flight up to a time.
     fn count(&mut self, sheet: &mut Sheet<'_>, until: u64) -> io::Result<()> {
         while let Some((time, level)) = self.depth.next_before(until) {
-            let row = match self.depth_row {
-                Some(row) => row,
-                None => {
-                    let row = number(Kind::Depth, [self.number, 0, 0]);
-                    let name = format!("{}: commands in flight", self.name);
-                    let (rank, counter) = (Some(self.rank + 1), Some(Unit::Count));
-                    sheet.row(Row { rank, counter, ..Row::new(row, Some(self.device), &name) })?;
-                    self.depth_row = Some(row);
-                    row
-                }
-            };
+            let row = *self.depth_row.get_or_insert_with(|| {
+                let key = number(Kind::Depth, [self.key, 0, 0]);
+                let name = format!("{}: commands in flight", self.name);
+                let (rank, counter) = (Some(self.rank + 1), Some(Unit::Count));
+                sheet.row(Row { rank, counter, ..Row::new(key, Some(self.device), &name) })
+            });
             sheet.count(time, row, level)?;
         }
         Ok(())
     }
 }
 
-fn bandwidth(
-    sheet: &mut Sheet<'_>,
-    device: u64,
-    engine: Engine,
-    steps: &mut Steps,
-    until: u64,
-) -> io::Result<()> {
-    while let Some((time, level)) = steps.next_before(until) {
-        let row = number(Kind::Bandwidth, [device, engine as u64, 0]);
-        if !sheet.has(row) {
-            let name = format!("{}: bandwidth", engine.title());
-            let (rank, counter) = (Some(BANDWIDTHS + engine as u64), Some(Unit::Named("B/s")));
-            sheet.row(Row { rank, counter, ..Row::new(row, Some(device), &name) })?;
+impl EngineRows {
+    /// Writes bytes per second up to a time.
+    fn bandwidth(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        device: u64,
+        engine: Engine,
+        until: u64,
+    ) -> io::Result<()> {
+        while let Some((time, level)) = self.bandwidth.next_before(until) {
+            let row = *self.bandwidth_row.get_or_insert_with(|| {
+                let key = number(Kind::Bandwidth, [device, engine as u64, 0]);
+                let name = format!("{}: bandwidth", engine.title());
+                let (rank, counter) = (Some(BANDWIDTHS + engine as u64), Some(Unit::Named("B/s")));
+                sheet.row(Row { rank, counter, ..Row::new(key, Some(device), &name) })
+            });
+            sheet.count(time, row, level)?;
         }
-        sheet.count(time, row, level)?;
+        Ok(())
     }
-    Ok(())
 }
 
-/// The name of a command's device, with its number where the process has others.
-fn device_title(trace: &Trace, command: &Command<'_>) -> String {
-    let Some(device) = command.on_device else { return "device".to_owned() };
+/// The row of a lane; lanes are met one after the other.
+fn of_lane(rows: &mut Vec<u64>, lane: usize, describe: impl FnOnce() -> u64) -> u64 {
+    match rows.get(lane) {
+        Some(row) => *row,
+        None => {
+            let row = describe();
+            rows.push(row);
+            row
+        }
+    }
+}
+
+/// The row of a device in a process.
+pub(super) fn device_row(
+    sheet: &mut Sheet<'_>,
+    trace: &Trace,
+    pid: i64,
+    device: Option<&Device>,
+    process: u64,
+) -> u64 {
+    let key = number(Kind::Device, [pid as u64, device.map_or(0, |d| d.id).into(), 0]);
+    sheet.find(key).unwrap_or_else(|| {
+        let title = device_title(trace, device);
+        sheet.row(Row { sorts: true, ..Row::new(key, Some(process), &title) })
+    })
+}
+
+/// The name of a device, with its number where the process has others.
+fn device_title(trace: &Trace, device: Option<&Device>) -> String {
+    let Some(device) = device else { return "device".to_owned() };
     let name = if device.name.is_empty() { "device" } else { &device.name };
     let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
     let alone = !trace.names().devices().iter().any(|d| twin(d) && d.ordinal != device.ordinal);

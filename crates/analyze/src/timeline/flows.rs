@@ -15,7 +15,9 @@
 //! [`RECENT`] commands are remembered.
 
 use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasherDefault;
 
+use super::names::Fnv;
 use super::tracks::{Kind, number};
 use crate::spans::Command;
 use crate::trace::Trace;
@@ -61,7 +63,7 @@ pub(super) struct Wait {
 pub(super) struct Flows {
     queues: Vec<Queue>,
     /// Calls of which a first command has been seen, and in which order.
-    caused: HashSet<u64>,
+    caused: HashSet<u64, BuildHasherDefault<Fnv>>,
     order: VecDeque<u64>,
     /// By how much a command may seem to end too late, in nanoseconds.
     slack: u64,
@@ -108,6 +110,13 @@ impl Flows {
     pub fn add_queue(&mut self, pid: i64, handle: u64) -> usize {
         self.queues.push(Queue { pid, handle, recent: VecDeque::new() });
         self.queues.len() - 1
+    }
+
+    /// A file ends: of what ended before, and of the calls so far, the next has nothing.
+    pub fn cut(&mut self, time: u64) {
+        self.queues.iter_mut().for_each(|queue| queue.recent.retain(|c| c.end > time));
+        self.caused.clear();
+        self.order.clear();
     }
 
     /// A command will be waited for, perhaps.

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use super::annotations::Annotations;
+use super::names::Fnv;
 use crate::demangle;
 use crate::occupancy::{Limits, Needs};
 use crate::spans::Command;
@@ -13,9 +15,9 @@ use crate::trace::Trace;
 #[derive(Debug)]
 pub(super) struct Kernels {
     /// By number of the function.
-    names: HashMap<u32, Name>,
+    names: HashMap<u32, Name, BuildHasherDefault<Fnv>>,
     /// By number of the device.
-    limits: HashMap<u32, Option<Limits>>,
+    limits: HashMap<u32, Option<Limits>, BuildHasherDefault<Fnv>>,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ impl Kernels {
     pub fn new(trace: &Trace) -> Self {
         let limits = |d: &&crate::trace::Device| (d.id, Limits::of(&d.properties));
         let limits = trace.names().devices().iter().map(limits).collect();
-        Self { names: HashMap::new(), limits }
+        Self { names: HashMap::default(), limits }
     }
 
     /// Works out the names of a command's function, if that is new.

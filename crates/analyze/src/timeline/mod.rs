@@ -32,8 +32,15 @@
 //!   about 60 bytes more for each command because of them.
 //! - A collective has an arrow to the first enqueuing call inside of it, or else
 //!   inside of the call that ended its group.
-//! - Memory that a program allocates is no counter: models do not say how much
-//!   an allocating call allocates, and on which device.
+//! - Memory that a program has allocated is a counter of its device; of the process if that
+//!   has several, since models do not say on which one a call allocates.
+//! - A large time line is cut into parts, each a whole file: what is open at the border ends
+//!   in the one (`goes on`) and begins anew in the next (`continued`), counters are restated,
+//!   arrows stay within. A command that was enqueued before the border and begins after it is
+//!   in flight only from the border on, and so begins a run of equal calls that ends behind it.
+//!   A window is one such part, or several.
+//! - Memory grows with what is open and with the kinds of names, not with events. Beyond
+//!   65536 names are written out wherever they are needed.
 //!
 //! <https://perfetto.dev/docs/reference/trace-packet-proto> has the numbers of
 //! the fields. Times are CLOCK_MONOTONIC's.
@@ -45,9 +52,11 @@ mod devices;
 mod flows;
 mod kernels;
 mod lanes;
+mod memory;
 mod monitored;
 mod names;
 mod packets;
+mod part;
 mod proto;
 mod ranges;
 mod run;
@@ -55,5 +64,7 @@ mod sheet;
 mod steps;
 mod tracks;
 mod traits;
+mod window;
 
-pub use run::{Options, timeline};
+pub use part::{Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, Watch};
+pub use run::{timeline, timeline_in_parts};

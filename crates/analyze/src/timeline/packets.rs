@@ -1,7 +1,8 @@
 //! Packets on their way out.
 
-use std::io::{self, Write};
+use std::io;
 
+use super::part::Parts;
 use super::proto::Message;
 
 /// Numbers of the fields, as Perfetto's `.proto` files have them.
@@ -70,6 +71,9 @@ pub(super) mod field {
         pub const TYPE: u32 = 9;
         pub const NAME: u32 = 10;
         pub const TRACK: u32 = 11;
+        /// Names that are not interned.
+        pub const CATEGORY_ITSELF: u32 = 22;
+        pub const NAME_ITSELF: u32 = 23;
         pub const COUNTER_VALUE: u32 = 30;
         pub const DOUBLE_COUNTER_VALUE: u32 = 44;
         pub const FLOW: u32 = 47;
@@ -88,6 +92,7 @@ pub(super) mod field {
         pub const DOUBLE: u32 = 5;
         pub const STRING: u32 = 6;
         pub const POINTER: u32 = 7;
+        pub const NAME_ITSELF: u32 = 10;
     }
 }
 
@@ -102,18 +107,21 @@ const NEEDS_STATE: u64 = 2;
 /// Bytes gathered before they are written.
 const CHUNK: usize = 64 * 1024;
 
-/// Gathers packets and writes them.
-pub(super) struct Packets<'o> {
-    out: &'o mut dyn Write,
+/// Gathers packets of one file after the other.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
     chunk: Message,
+    /// Bytes of this file that are written already.
+    written: u64,
 }
 
-impl<'o> Packets<'o> {
-    /// Begins a trace whose first event is at `first`; `epoch` is what has to be
+impl Packets {
+    /// Begins a file whose first event is at `first`; `epoch` is what has to be
     /// added for the time since the Unix epoch.
-    pub fn new(out: &'o mut dyn Write, first: u64, epoch: Option<i64>) -> Self {
-        let mut packets = Self { out, chunk: Message::default() };
-        packets.chunk.message(field::TRACE_PACKET, |p| {
+    pub fn begin_file(&mut self, first: u64, epoch: Option<i64>) {
+        self.chunk.clear();
+        self.written = 0;
+        self.chunk.message(field::TRACE_PACKET, |p| {
             p.varint(packet::SEQUENCE_ID, SEQUENCE);
             p.varint(packet::SEQUENCE_FLAGS, STATE_CLEARED);
             p.message(packet::DEFAULTS, |d| {
@@ -132,26 +140,39 @@ impl<'o> Packets<'o> {
                 s.varint(clocks::PRIMARY, CLOCK_MONOTONIC);
             });
         });
-        packets
     }
 
     /// Adds a packet.
-    pub fn add(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+    #[inline]
+    pub fn add(&mut self, out: &mut dyn Parts, write: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.chunk.message(field::TRACE_PACKET, |p| {
-            p.varint(packet::SEQUENCE_ID, SEQUENCE);
-            p.varint(packet::SEQUENCE_FLAGS, NEEDS_STATE);
+            p.append(&HEAD);
             write(p);
         });
         if self.chunk.bytes().len() >= CHUNK {
-            return self.flush();
+            return self.flush(out);
         }
         Ok(())
     }
 
     /// Writes what has been gathered.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(self.chunk.bytes())?;
+    pub fn flush(&mut self, out: &mut dyn Parts) -> io::Result<()> {
+        out.write_all(self.chunk.bytes())?;
+        self.written += self.chunk.bytes().len() as u64;
         self.chunk.clear();
         Ok(())
     }
+
+    /// Bytes of this file.
+    pub fn bytes(&self) -> u64 {
+        self.written + self.chunk.bytes().len() as u64
+    }
 }
+
+/// Sequence and flags, which all packets but the first have.
+const HEAD: [u8; 4] = [
+    (packet::SEQUENCE_ID << 3) as u8,
+    SEQUENCE as u8,
+    (packet::SEQUENCE_FLAGS << 3) as u8,
+    NEEDS_STATE as u8,
+];

@@ -56,7 +56,7 @@ impl RangeRows {
                 self.end(sheet, range, *end)
             }
             Step::Mark(mark) => {
-                let row = pushed(sheet, place, mark)?;
+                let row = pushed(sheet, place, mark);
                 annotate(&mut sheet.notes, mark);
                 sheet.mark(Mark::instant(mark.begin, row, place.api, title(mark)))
             }
@@ -65,15 +65,17 @@ impl RangeRows {
 
     fn begin(&mut self, sheet: &mut Sheet<'_>, place: Place<'_>, range: &Range) -> io::Result<()> {
         let (row, lane) = match range.style {
-            Style::Pushed => (pushed(sheet, place, range)?, None),
+            Style::Pushed => (pushed(sheet, place, range), None),
             Style::Started => {
                 let domain = number(Kind::Started, [place.process, hash(place.api), hash(&range.domain)]);
                 let lanes = self.started.entry(domain).or_default();
                 // Until it ends, nobody knows when.
                 let Some(lane) = lanes.take(range.begin, u64::MAX) else { return Ok(()) };
-                let row = number(Kind::Started, [domain, lane as u64, 1]);
-                let name = domain_title(place, range) + ": started ranges";
-                sheet.row(Row::new(row, Some(place.process), &name))?;
+                let key = number(Kind::Started, [domain, lane as u64, 1]);
+                let row = sheet.find(key).unwrap_or_else(|| {
+                    let name = domain_title(place, range) + ": started ranges";
+                    sheet.row(Row::new(key, Some(place.process), &name))
+                });
                 (row, Some((domain, lane)))
             }
         };
@@ -102,13 +104,12 @@ impl RangeRows {
 }
 
 /// The row of what a thread pushed in a domain.
-fn pushed(sheet: &mut Sheet<'_>, place: Place<'_>, range: &Range) -> io::Result<u64> {
-    let row = number(Kind::Pushed, [place.thread, hash(place.api), hash(&range.domain)]);
-    if !sheet.has(row) {
+fn pushed(sheet: &mut Sheet<'_>, place: Place<'_>, range: &Range) -> u64 {
+    let key = number(Kind::Pushed, [place.thread, hash(place.api), hash(&range.domain)]);
+    sheet.find(key).unwrap_or_else(|| {
         let name = domain_title(place, range);
-        sheet.row(Row::new(row, Some(place.thread), &name))?;
-    }
-    Ok(row)
+        sheet.row(Row::new(key, Some(place.thread), &name))
+    })
 }
 
 fn domain_title(place: Place<'_>, range: &Range) -> String {

@@ -11,7 +11,9 @@ use super::commands;
 use super::devices::Devices;
 use super::flows::{Flows, Wait};
 use super::kernels::Kernels;
-use super::monitored;
+use super::memory::Live;
+use super::monitored::Monitor;
+use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
 use super::ranges::{Place, RangeRows};
 use super::sheet::{Mark, Sheet};
 use super::tracks::Tracks;
@@ -23,26 +25,38 @@ use crate::spans::{
 };
 use crate::trace::{Function, FunctionId, Thread, Trace};
 
-/// What to draw.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Arguments and results as annotations of the slices.
-    pub arguments: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { arguments: true }
-    }
-}
-
-/// Writes a trace for Perfetto (`.pftrace`). It ends with the first error of `out`.
+/// Writes one file for Perfetto (`.pftrace`), whatever its size. It ends with the first error of
+/// `out`.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
+    let options = Options { part_bytes: u64::MAX, part_slices: u64::MAX, ..options.clone() };
+    match timeline_in_parts(trace, &options, &mut Whole(out), &|_| ControlFlow::Continue(())) {
+        Ok(drawn) => Ok(drawn.summary),
+        Err(Error::Io(error)) => Err(error),
+        Err(Error::Stopped) => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+/// Writes files for Perfetto, a new one whenever one is large enough.
+///
+/// # Errors
+/// Those of `out`, and when `watch` says so. The last file is not whole then.
+pub fn timeline_in_parts(
+    trace: &Trace,
+    options: &Options,
+    out: &mut dyn Parts,
+    watch: Watch<'_>,
+) -> Result<Drawn, Error> {
     let mut drawer = Drawer {
         trace,
+        options,
+        watch,
+        left: WATCHED,
+        turn_at: 0,
+        first: None,
+        parts: Vec::new(),
         sheet: Sheet::new(out),
         tracks: Tracks::default(),
         rows: Vec::new(),
@@ -56,23 +70,50 @@ pub fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Re
         kernels: Kernels::new(trace),
         ranges: Ranges::new(trace),
         range_rows: RangeRows::default(),
+        monitor: Monitor::new(trace),
+        live: Live::new(trace),
         arrows: Vec::new(),
     };
-    match walk(trace, &mut drawer) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(summary) => {
-            drawer.finish(&summary)?;
-            Ok(summary)
+    let summary = match walk(trace, &mut drawer) {
+        ControlFlow::Continue(summary) => summary,
+        ControlFlow::Break(Stop::Io(error)) => return Err(error.into()),
+        ControlFlow::Break(Stop::Asked) => return Err(Error::Stopped),
+        ControlFlow::Break(Stop::WindowEnds) => {
+            let mut summary = Summary::default();
+            summary.add_manifest(trace);
+            summary
         }
-    }
+    };
+    drawer.finish(&summary)?;
+    Ok(Drawn { summary, parts: drawer.parts })
 }
+
+/// Events between two questions whether to go on.
+pub(super) const WATCHED: u32 = 1 << 16;
 
 /// Where an arrow from a command to the wait for it ends.
 const WAITED: &str = "command done";
 
-struct Drawer<'t, 'o> {
-    trace: &'t Trace,
-    sheet: Sheet<'o>,
+/// Why the walk ended early.
+pub(super) enum Stop {
+    Io(io::Error),
+    Asked,
+    WindowEnds,
+}
+
+pub(super) struct Drawer<'t, 'o> {
+    pub trace: &'t Trace,
+    pub options: &'o Options,
+    pub watch: Watch<'o>,
+    /// Events until the next question whether to go on.
+    pub left: u32,
+    /// When the window begins or ends next.
+    pub turn_at: u64,
+    /// Time of the first event.
+    pub first: Option<u64>,
+    /// Files that are whole.
+    pub parts: Vec<Part>,
+    pub sheet: Sheet<'o>,
     tracks: Tracks,
     /// Rows of threads by number; forgotten when the program names something.
     rows: Vec<Option<u64>>,
@@ -82,41 +123,48 @@ struct Drawer<'t, 'o> {
     traits: Vec<Traits<'t>>,
     several_apis: bool,
     /// By thread.
-    threads: Vec<calls::Thread<'t>>,
+    pub threads: Vec<calls::Thread<'t>>,
     exit: Args<'t>,
-    devices: Devices,
-    flows: Flows,
+    pub devices: Devices,
+    pub flows: Flows,
     kernels: Kernels,
     ranges: Ranges<'t>,
     range_rows: RangeRows,
+    pub monitor: Monitor,
+    live: Live<'t>,
     /// Arrows of the mark that is about to be written; kept for its room.
     arrows: Vec<u64>,
 }
 
-type Step = ControlFlow<io::Error>;
+pub(super) type Step = ControlFlow<Stop>;
 
-fn step(result: io::Result<()>) -> Step {
+pub(super) fn step(result: io::Result<()>) -> Step {
     match result {
         Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
+        Err(error) => ControlFlow::Break(Stop::Io(error)),
     }
 }
 
 impl<'t> Drawer<'t, '_> {
     /// The row of the thread.
-    fn row(&mut self, at: At<'_>) -> io::Result<u64> {
+    fn row(&mut self, at: At<'_>) -> u64 {
         let index = at.thread.index();
         if let Some(&Some(row)) = self.rows.get(index) {
-            return Ok(row);
+            return row;
         }
         let who = at.who();
         let called = self.ranges.name_of(who.pid, "thread_id", who.tid as u64);
-        let row = self.tracks.thread(&mut self.sheet, self.trace, at, called)?;
+        let row = self.tracks.thread(&mut self.sheet, self.trace, at, called);
         if self.rows.len() <= index {
             self.rows.resize(index + 1, None);
         }
         self.rows[index] = Some(row);
-        Ok(row)
+        row
+    }
+
+    /// Whether a process is wanted.
+    fn wants(&self, pid: i64) -> bool {
+        self.options.pids.is_empty() || self.options.pids.contains(&pid)
     }
 
     fn open_calls(&mut self, at: At<'_>) -> &mut calls::Thread<'t> {
@@ -139,11 +187,11 @@ impl<'t> Drawer<'t, '_> {
         let trace = self.trace;
         let (function, traits) = (trace.functions().get(call.function), self.traits(call.function));
         self.open_calls(at).enter(call.depth);
-        if traits.is_range {
+        let who = at.who();
+        if traits.is_range || !self.wants(who.pid) {
             return Ok(());
         }
-        let row = self.row(at)?;
-        let who = at.who();
+        let row = self.row(at);
         self.arrows.clear();
         if function.enqueues {
             self.arrows.push(cause_id(who.pid, who.tid, call.start));
@@ -159,7 +207,8 @@ impl<'t> Drawer<'t, '_> {
             thread.take_waiting(call.depth);
         }
         self.arrows = arrows;
-        let (plans, notes) = (self.plans.as_ref(), &mut self.sheet.notes);
+        let active = self.sheet.is_active();
+        let (plans, notes) = (self.plans.as_ref().filter(|_| active), &mut self.sheet.notes);
         let slot = self.threads.get_mut(at.thread.index()).and_then(|t| t.at(call.depth));
         if let Some(slot) = slot {
             slot.drawn = true;
@@ -179,7 +228,7 @@ impl<'t> Drawer<'t, '_> {
             }
         }
         let mark = Mark::begin(start, row, self.api(function), &function.name);
-        self.sheet.mark(mark.flows(&self.arrows))
+        self.sheet.mark(mark.flows(&self.arrows, own.unwrap_or(0)))
     }
 
     fn end_call(&mut self, at: At<'_>, call: &Call, e: &Event<'_, '_>) -> io::Result<()> {
@@ -190,7 +239,7 @@ impl<'t> Drawer<'t, '_> {
         if traits.names {
             self.rows.clear();
         }
-        let row = self.row(at)?;
+        let row = self.row(at);
         let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
         // It may be over already, together with what was around it.
         let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
@@ -216,7 +265,8 @@ impl<'t> Drawer<'t, '_> {
             }
         }
         let slot = self.threads.get_mut(at.thread.index()).and_then(|t| t.at(call.depth));
-        if let (Some(plans), Some(slot)) = (&self.plans, slot) {
+        let plans = self.plans.as_ref().filter(|_| self.sheet.is_active());
+        if let (Some(plans), Some(slot)) = (plans, slot) {
             self.exit.read(plans, e, Some(&slot.args));
             self.sheet.notes.args(&self.exit);
         }
@@ -231,7 +281,7 @@ impl<'t> Drawer<'t, '_> {
         if self.traits(call.function).is_range {
             return Ok(());
         }
-        let row = self.row(at)?;
+        let row = self.row(at);
         let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
         let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
         slot.drawn = false;
@@ -249,12 +299,17 @@ impl<'t> Drawer<'t, '_> {
     }
 
     fn run(&mut self, at: At<'_>, fold: &Fold) -> io::Result<()> {
+        if !self.wants(at.who().pid) {
+            return Ok(());
+        }
         let function = self.trace.functions().get(fold.function);
-        let mut row = self.row(at)?;
-        let (mut first, mut last) = (fold.first, fold.last.max(fold.first));
+        let mut row = self.row(at);
+        // What is before the file may be inside of what goes on from there.
+        let first = fold.first.max(self.sheet.from());
+        let (mut first, mut last) = (first, fold.last.max(first));
         // Calls of other APIs may begin and end within the run.
         if self.several_apis {
-            row = self.tracks.runs(&mut self.sheet, at.who(), row)?;
+            row = self.tracks.runs(&mut self.sheet, at.who(), row);
         } else {
             let thread = self.open_calls(at);
             (first, last) = (thread.forward(first), thread.forward(last));
@@ -267,9 +322,9 @@ impl<'t> Drawer<'t, '_> {
     }
 
     fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<&RangeStep>) -> io::Result<()> {
-        let Some(step) = step else { return Ok(()) };
-        let thread = self.row(at)?;
-        let process = self.tracks.process(&mut self.sheet, self.trace, at.who())?;
+        let Some(step) = step.filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
+        let thread = self.row(at);
+        let process = self.tracks.process(&mut self.sheet, self.trace, at.who());
         let api = self.api(self.trace.functions().get(function));
         let title = self.trace.model_of(function).map_or("", |m| m.title.as_str());
         let title = if title.is_empty() { api } else { title };
@@ -279,6 +334,13 @@ impl<'t> Drawer<'t, '_> {
     fn draw(&mut self, at: At<'_>, command: &Command<'_>) -> io::Result<()> {
         let start = command.times.map_or(at.time, |t| t.start);
         let end = command.times.map_or(start, |t| t.end.max(t.start));
+        let (began, from) = (start, self.sheet.from());
+        let before_window = end <= from && self.parts.is_empty() && self.options.from.is_some();
+        if !self.wants(command.pid) || before_window {
+            return Ok(());
+        }
+        // What comes late may have begun before the file; what was all before it stays as it is.
+        let start = if end > from { start.max(from) } else { start };
         let (trace, tracks) = (self.trace, &mut self.tracks);
         let ranges = &self.ranges;
         let called = || queue_name(ranges, command);
@@ -289,17 +351,20 @@ impl<'t> Drawer<'t, '_> {
             command,
             |sheet| tracks.process(sheet, trace, &Thread { pid: command.pid, ..at.who().clone() }),
             called,
-        )?;
+        );
         let (place, streams) = self.devices.rows(queue).map_or((0, false), |q| (q.place, q.streams));
-        let flow = self.flows.of_command(command, start, &mut self.arrows);
+        let flow = self.flows.of_command(command, began, &mut self.arrows);
         self.kernels.meet(command);
         let title = self.kernels.title(command);
         let arguments = self.plans.is_some();
         let row = match command.times {
-            Some(_) => self.devices.row(&mut self.sheet, queue, command, (start, end))?,
+            Some(_) => self.devices.row(&mut self.sheet, queue, command, (start, end)),
             None => None,
         };
         let notes = &mut self.sheet.notes;
+        if began < start {
+            notes.number("continued, ns since it began", start.saturating_sub(began));
+        }
         commands::annotate(notes, command, arguments, streams);
         if arguments {
             self.kernels.annotate(notes, command);
@@ -308,8 +373,8 @@ impl<'t> Drawer<'t, '_> {
         match row {
             Some((row, part)) => {
                 self.flows.ends(place, command, end, flow);
-                self.sheet.mark(Mark::begin(start, row, command.kind, &title).flows(flows))?;
-                self.sheet.mark(Mark::end(end, row))?;
+                let mark = Mark::begin(start, row, command.kind, &title).flows(flows, flow);
+                self.sheet.slice(mark, end)?;
                 // From when the program had enqueued it, as far as anybody knows.
                 let told = command.times.map_or(start, |t| t.queued).min(start);
                 let enqueued = if command.cause > 0 { command.cause.min(told) } else { told };
@@ -322,46 +387,61 @@ impl<'t> Drawer<'t, '_> {
                 if command.times.is_some() {
                     notes.number("ns, more than can be shown at a time", end.saturating_sub(start));
                 }
-                let Some(row) = self.devices.instants(&mut self.sheet, queue)? else { return Ok(()) };
-                self.sheet.mark(Mark::instant(start, row, command.kind, &title).flows(flows))
+                let Some(row) = self.devices.instants(&mut self.sheet, queue) else { return Ok(()) };
+                self.sheet.mark(Mark::instant(start, row, command.kind, &title).flows(flows, 0))
             }
         }
     }
 
     /// A call that nobody knows more of than the name.
     fn draw_unknown(&mut self, at: At<'_>, api: &str, name: &str) -> io::Result<()> {
-        let row = self.row(at)?;
+        if !self.wants(at.who().pid) {
+            return Ok(());
+        }
+        let row = self.row(at);
         self.sheet.notes.text("unknown", "not in the model");
         self.sheet.mark(Mark::instant(at.time, row, api, name))
     }
 
-    /// Says what is missing, and writes the rest.
-    fn finish(&mut self, summary: &Summary) -> io::Result<()> {
-        self.sheet.open(0, None);
-        let end = summary.last.unwrap_or(0);
+    /// Ranges that are open end with the trace.
+    pub fn end_ranges(&mut self, end: u64) -> io::Result<()> {
         for range in self.ranges.open() {
             self.sheet.notes.text("unfinished", "still open when the trace ends");
             self.range_rows.end(&mut self.sheet, range, end)?;
         }
-        self.devices.finish(&mut self.sheet)?;
-        monitored::draw(&mut self.sheet, self.trace, end)?;
-        if !summary.is_complete() {
-            let row = self.tracks.remarks(&mut self.sheet)?;
-            for (what, n) in [
-                ("events lost", summary.lost_events),
-                ("device commands lost", summary.lost_commands),
-                ("packets lost", summary.lost_packets),
-                ("damaged places", summary.damaged),
-                ("calls without an end", summary.unfinished),
-                ("ends without a call", summary.orphans),
-            ] {
-                if n > 0 {
-                    self.sheet.notes.number(what, n);
-                }
-            }
-            self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))?;
+        Ok(())
+    }
+
+    /// Says what is missing.
+    pub fn remark(&mut self, summary: &Summary, end: u64) -> io::Result<()> {
+        if summary.is_complete() && self.live.missed == 0 {
+            return Ok(());
         }
-        self.sheet.flush()
+        let row = self.tracks.remarks(&mut self.sheet);
+        for (what, n) in [
+            ("events lost", summary.lost_events),
+            ("device commands lost", summary.lost_commands),
+            ("packets lost", summary.lost_packets),
+            ("damaged places", summary.damaged),
+            ("calls without an end", summary.unfinished),
+            ("ends without a call", summary.orphans),
+            ("allocations that are not counted", self.live.missed),
+        ] {
+            if n > 0 {
+                self.sheet.notes.number(what, n);
+            }
+        }
+        self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))
+    }
+
+    fn remember(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> io::Result<()> {
+        let who = at.who();
+        if !self.wants(who.pid) {
+            return Ok(());
+        }
+        let (trace, tracks) = (self.trace, &mut self.tracks);
+        let process = |sheet: &mut Sheet<'_>| tracks.process(sheet, trace, who);
+        self.live.exit(&mut self.sheet, trace, (who, call, event), process)
     }
 }
 
@@ -372,25 +452,36 @@ fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
 }
 
 impl Visitor for Drawer<'_, '_> {
-    type Break = io::Error;
+    type Break = Stop;
 
+    #[inline]
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
-        self.sheet.open(at.time, self.trace.epoch_offset_ns());
-        ControlFlow::Continue(())
+        self.left -= 1;
+        let (bytes, slices) = self.sheet.size();
+        let full = bytes >= self.options.part_bytes || slices >= self.options.part_slices;
+        if self.left == 0 || at.time >= self.turn_at || full {
+            self.turn(at.time)
+        } else {
+            Step::Continue(())
+        }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.entry(at, call, event);
+        self.live.entry(at.who(), call, event);
         step(self.begin_call(at, call, event).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.exit(at, call, event);
-        step(self.end_call(at, call, event).and_then(|()| self.ranged(at, call.function, range.as_ref())))
+        let drawn = self.end_call(at, call, event);
+        let drawn = drawn.and_then(|()| self.remember(at, call, event));
+        step(drawn.and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let range = self.ranges.unfinished(at, call);
+        self.live.unfinished(at.thread.index(), call.depth);
         step(self.give_up(at, call).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 

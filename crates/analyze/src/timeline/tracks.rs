@@ -1,7 +1,6 @@
 //! Rows of processes and threads, and the numbers of all rows.
 
 use std::collections::HashMap;
-use std::io;
 
 use super::packets::field::track;
 use super::sheet::{Row, Sheet};
@@ -29,6 +28,8 @@ pub(super) enum Kind {
     Queue,
     /// Commands in it.
     Depth,
+    /// Memory that a process has allocated.
+    Memory,
     /// A device, in telemetry.
     Monitored,
     /// A quantity of it.
@@ -37,7 +38,7 @@ pub(super) enum Kind {
     Remarks,
 }
 
-/// The number of a row: of its kind and up to three things that it is of.
+/// What a row is told by: its kind and up to three things that it is of.
 pub(super) fn number(kind: Kind, of: [u64; 3]) -> u64 {
     let [a, b, c] = of;
     cause_id(kind as i64, a as i64, cause_id(b as i64, c as i64, 0))
@@ -52,17 +53,17 @@ pub(super) struct Tracks {
 
 impl Tracks {
     /// The row of a process; `thread` is one of its threads.
-    pub fn process(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, thread: &Thread) -> io::Result<u64> {
+    pub fn process(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, thread: &Thread) -> u64 {
         let pid = thread.pid;
-        let row = number(Kind::Process, [pid as u64, 0, 0]);
-        if sheet.has(row) {
-            return Ok(row);
+        let key = number(Kind::Process, [pid as u64, 0, 0]);
+        if let Some(row) = sheet.find(key) {
+            return row;
         }
         let process = trace.manifest().processes.iter().find(|p| p.pid == pid);
         let command = process.map_or("", |p| p.command.as_str());
         let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
         let name = program.filter(|p| !p.is_empty()).unwrap_or(&thread.name);
-        sheet.describe(Row::new(row, None, ""), |d| {
+        sheet.describe(Row::new(key, None, ""), |d| {
             d.message(track::PROCESS, |p| {
                 p.varint(track::PROCESS_PID, pid as u64);
                 if !command.is_empty() {
@@ -70,50 +71,40 @@ impl Tracks {
                 }
                 p.string(track::PROCESS_NAME, name);
             });
-        })?;
-        Ok(row)
+        })
     }
 
     /// The row of a thread; `called` is what the program calls it.
-    pub fn thread(
-        &mut self,
-        sheet: &mut Sheet<'_>,
-        trace: &Trace,
-        at: At<'_>,
-        called: Option<&str>,
-    ) -> io::Result<u64> {
+    pub fn thread(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, at: At<'_>, called: Option<&str>) -> u64 {
         let who = at.who();
-        let row = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
-        let known = sheet.has(row);
+        let key = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
         let told = self.threads.get(&(who.pid, who.tid));
-        if known && called.is_none_or(|name| told.is_some_and(|told| told == name)) {
-            return Ok(row);
+        if let Some(row) = sheet.find(key)
+            && called.is_none_or(|name| told.is_some_and(|told| told == name))
+        {
+            return row;
         }
-        let process = self.process(sheet, trace, who)?;
+        let process = self.process(sheet, trace, who);
         let name = called.unwrap_or(&who.name);
+        self.threads.insert((who.pid, who.tid), name.to_owned());
         // Described once more, a thread has the newer name.
-        sheet.describe(Row::new(row, Some(process), ""), |d| {
+        sheet.describe(Row::new(key, Some(process), ""), |d| {
             d.message(track::THREAD, |t| {
                 t.varint(track::THREAD_PID, who.pid as u64);
                 t.varint(track::THREAD_TID, who.tid as u64);
                 t.string(track::THREAD_NAME, name);
             });
-        })?;
-        self.threads.insert((who.pid, who.tid), name.to_owned());
-        Ok(row)
+        })
     }
 
     /// The row of a thread's runs of equal calls; `thread` is the thread's.
-    pub fn runs(&mut self, sheet: &mut Sheet<'_>, who: &Thread, thread: u64) -> io::Result<u64> {
-        let row = number(Kind::Runs, [who.pid as u64, who.tid as u64, 0]);
-        sheet.row(Row::new(row, Some(thread), "runs of equal calls"))?;
-        Ok(row)
+    pub fn runs(&mut self, sheet: &mut Sheet<'_>, who: &Thread, thread: u64) -> u64 {
+        let key = number(Kind::Runs, [who.pid as u64, who.tid as u64, 0]);
+        sheet.row(Row::new(key, Some(thread), "runs of equal calls"))
     }
 
     /// The row of remarks.
-    pub fn remarks(&mut self, sheet: &mut Sheet<'_>) -> io::Result<u64> {
-        let row = number(Kind::Remarks, [0; 3]);
-        sheet.row(Row::new(row, None, "hetrace: what is missing"))?;
-        Ok(row)
+    pub fn remarks(&mut self, sheet: &mut Sheet<'_>) -> u64 {
+        sheet.row(Row::new(number(Kind::Remarks, [0; 3]), None, "hetrace: what is missing"))
     }
 }

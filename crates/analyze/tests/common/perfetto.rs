@@ -1,11 +1,13 @@
 //! A Perfetto file read back: as text, one packet a line, and checked for what
 //! Perfetto asks of a file. It is what the time line wrote, not what Perfetto
-//! makes of it: `check_timeline.sh` asks that.
+//! makes of it: `timeline/processor.rs` asks that.
 
 mod check;
+mod processor;
 mod wire;
 
 pub use check::{Found, check};
+pub use processor::Processor;
 
 use std::collections::HashMap;
 use std::fmt::Write;

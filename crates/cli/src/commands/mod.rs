@@ -12,7 +12,7 @@ mod print;
 mod run;
 mod tally;
 mod terminal;
-mod timeline;
+pub mod timeline;
 pub mod watch;
 pub mod why;
 

@@ -1,39 +1,250 @@
 //! `hetrace timeline`.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use hetrace_analyze::timeline::{Options, timeline};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use hetrace_analyze::timeline::{
+    Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
+};
 use hetrace_analyze::trace::Trace;
 
 use super::newest;
-use crate::args;
+use super::watch::Watch;
+use crate::args::time;
+
+/// Options of `timeline`.
+#[derive(Debug, Args)]
+pub struct Timeline {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Leave the arguments of calls out
+    #[arg(long)]
+    pub no_arguments: bool,
+    /// Draw only what this process does (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub pid: Vec<i64>,
+    /// Draw from this time after the first event on, as 1.5s, 20ms or 300us
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: Option<u64>,
+    /// Draw what is before this time after the first event
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: Option<u64>,
+    /// Begin another file (NAME.0002.pftrace, …) when one has so many bytes, as 500M or 2G, or ten
+    /// million slices; `all`: one file, whatever its size. stdout is always one [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub part_size: Option<u64>,
+}
 
 /// Writes the time line.
-pub fn run(args: &args::Timeline) -> Result<ExitCode> {
+pub fn run(args: &Timeline) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
     super::tell_problems(&trace);
-    let options = Options { arguments: !args.no_arguments };
-    if args.output.as_ref().is_some_and(|o| o.as_os_str() == "-") {
-        timeline(&trace, &options, &mut std::io::stdout().lock())?;
-        return Ok(ExitCode::SUCCESS);
+    let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
+    let whole = to_stdout || args.part_size == Some(u64::MAX);
+    let options = Options {
+        arguments: !args.no_arguments,
+        pids: args.pid.clone(),
+        from: args.from,
+        to: args.to,
+        part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
+        part_slices: if whole { u64::MAX } else { PART_SLICES },
+    };
+    let watch = Watch::new(false);
+    let seen = |events| watch.seen(events);
+    if to_stdout {
+        let mut out = Stdout(io::stdout().lock());
+        return match timeline_in_parts(&trace, &options, &mut out, &seen) {
+            Ok(_) => {
+                watch.end();
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(Error::Stopped) => Ok(watch.stopped()),
+            Err(Error::Io(error)) => Err(error.into()),
+        };
     }
     let output = args.output.clone().unwrap_or_else(|| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".pftrace");
         PathBuf::from(name)
     });
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&output)
-        .with_context(|| format!("{} (choose another with -o)", output.display()))?;
-    timeline(&trace, &options, &mut file)?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}: open it at https://ui.perfetto.dev", output.display())?;
+    let mut files = Files::new(output)?;
+    let drawn = match timeline_in_parts(&trace, &options, &mut files, &seen) {
+        Ok(drawn) => drawn,
+        Err(Error::Stopped) => {
+            let code = watch.stopped();
+            if let Some((last, rest)) = files.whole.split_last() {
+                let more =
+                    if rest.is_empty() { String::new() } else { format!(" and {} before", rest.len()) };
+                eprintln!("hetrace: {}{more} are whole; the rest was not written", last.display());
+            }
+            return Ok(code);
+        }
+        Err(Error::Io(error)) => return Err(error).with_context(|| files.output.display().to_string()),
+    };
+    watch.end();
+    if drawn.parts.is_empty() && (args.from.is_some() || args.to.is_some()) {
+        bail!("the trace has nothing in that window");
+    }
+    tell(&files.finish()?, &drawn)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each file.
+fn tell(names: &[PathBuf], drawn: &Drawn) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for (name, part) in names.iter().zip(&drawn.parts) {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        writeln!(
+            out,
+            "{}: {:.6} s to {:.6} s, {} slices, {:.1} MB",
+            name.display(),
+            seconds(part.from),
+            seconds(part.to),
+            part.slices,
+            part.bytes as f64 / 1e6
+        )?;
+    }
+    let them = if names.len() == 1 { "it" } else { "one of them at a time" };
+    writeln!(out, "open {them} at https://ui.perfetto.dev")
+}
+
+/// A number of bytes with K, M or G, or `all`.
+fn size(text: &str) -> Result<u64, String> {
+    if text == "all" {
+        return Ok(u64::MAX);
+    }
+    let number = text.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
+    let unit = match text[number.len()..].trim_end_matches('B') {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err("the unit is K, M or G".to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a size, as 500M or 2G, or `all`".to_owned())
+}
+
+struct Stdout(io::StdoutLock<'static>);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Parts for Stdout {
+    fn next(&mut self, _: &Part) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Files of a time line. One that is not whole has another name, and is removed.
+struct Files {
+    output: PathBuf,
+    unfinished: PathBuf,
+    file: Option<File>,
+    /// Those that are whole.
+    whole: Vec<PathBuf>,
+}
+
+impl Files {
+    fn new(output: PathBuf) -> Result<Self> {
+        for name in [&output, &numbered(&output, 1)] {
+            if name.exists() {
+                bail!("{}: is there already (choose another with -o)", name.display());
+            }
+        }
+        let mut unfinished = output.clone().into_os_string();
+        unfinished.push(format!(".{}.unfinished", std::process::id()));
+        let unfinished = PathBuf::from(unfinished);
+        let file = OpenOptions::new().write(true).create_new(true).open(&unfinished);
+        let file = file.with_context(|| output.display().to_string())?;
+        Ok(Self { output, unfinished, file: Some(file), whole: Vec::new() })
+    }
+
+    /// The last file is whole, too.
+    fn finish(mut self) -> io::Result<Vec<PathBuf>> {
+        self.file = None;
+        let name = match self.whole.len() {
+            0 => self.output.clone(),
+            before => numbered(&self.output, before + 1),
+        };
+        std::fs::rename(&self.unfinished, &name)?;
+        self.whole.push(name);
+        Ok(std::mem::take(&mut self.whole))
+    }
+}
+
+impl Write for Files {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_mut().map_or(Err(io::ErrorKind::NotFound.into()), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Parts for Files {
+    fn next(&mut self, _: &Part) -> io::Result<()> {
+        self.file = None;
+        let name = numbered(&self.output, self.whole.len() + 1);
+        std::fs::rename(&self.unfinished, &name)?;
+        self.whole.push(name);
+        self.file = Some(OpenOptions::new().write(true).create_new(true).open(&self.unfinished)?);
+        Ok(())
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // There is none any more if all went well.
+        let _ = std::fs::remove_file(&self.unfinished);
+    }
+}
+
+/// `a/NAME.0001.pftrace` for `a/NAME.pftrace`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number:04}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("500M"), Ok(500_000_000));
+        assert_eq!(size("2GB"), Ok(2_000_000_000));
+        assert_eq!(size("7"), Ok(7));
+        assert_eq!(size("all"), Ok(u64::MAX));
+        for wrong in ["", "M", "-1", "1T", "0", "1.5G", "99999999999G", "1MM"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parts_have_numbers_before_the_extension() {
+        assert_eq!(numbered(Path::new("a/b.pftrace"), 1), Path::new("a/b.0001.pftrace"));
+        assert_eq!(numbered(Path::new("b"), 12), Path::new("b.0012"));
+    }
 }

@@ -1,0 +1,115 @@
+//! A flame graph as SVG: each path is a box as wide as its share, what it is inside of lies below.
+//!
+//! There is no script in it. Whoever points at a box is told its name, sum and share; what is too
+//! narrow to be seen is left out.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::paths::{Node, Paths};
+
+const WIDTH: f64 = 1200.0;
+const ROW: f64 = 17.0;
+const TOP: f64 = 34.0;
+/// Narrower boxes are left out.
+const NARROWEST: f64 = 0.1;
+/// Width of a letter of 12 pixels, about.
+const LETTER: f64 = 7.0;
+
+/// Draws all paths.
+pub(super) fn draw(paths: &Paths, title: &str, unit: &str, out: &mut dyn Write) -> io::Result<()> {
+    let totals = paths.totals();
+    let total = |node: Node| totals.get(node as usize).copied().unwrap_or(0);
+    let all = total(0);
+    let order = paths.in_order();
+    let scale = if all > 0 { WIDTH / all as f64 } else { 0.0 };
+    let seen = |node: &&Node| total(**node) as f64 * scale >= NARROWEST;
+    let rows = order.iter().filter(seen).map(|node| paths.depth(*node)).max().unwrap_or(0);
+    let height = TOP + f64::from(rows) * ROW + 6.0;
+    let mut svg = String::new();
+    let _ = writeln!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"6\" y=\"20\" font-size=\"14\">{}: {all} {unit}</text>",
+        escaped(title)
+    );
+    // Where the next box of each depth begins: the first one inside where the one around does.
+    let mut next = vec![0.0_f64; 2];
+    for node in &order {
+        let depth = paths.depth(*node) as usize;
+        if next.len() < depth + 2 {
+            next.resize(depth + 2, 0.0);
+        }
+        let (x, width) = (next[depth], total(*node) as f64 * scale);
+        next[depth] = x + width;
+        next[depth + 1] = x;
+        if width < NARROWEST {
+            continue;
+        }
+        let y = height - 6.0 - depth as f64 * ROW;
+        let name = paths.name(*node);
+        let share = total(*node) as f64 * 100.0 / all as f64;
+        let _ = write!(
+            svg,
+            "<g><title>{} ({} {unit}, {share:.2} %)</title>\
+             <rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{:.1}\" rx=\"1\" fill=\"{}\" \
+             stroke=\"#fff\" stroke-width=\".5\"/>",
+            escaped(name),
+            total(*node),
+            ROW - 1.0,
+            colour(name, depth)
+        );
+        let letters = ((width - 6.0) / LETTER) as usize;
+        if letters >= 3 {
+            let _ =
+                write!(svg, "<text x=\"{:.2}\" y=\"{:.1}\">{}</text>", x + 3.0, y + 12.0, cut(name, letters));
+        }
+        svg.push_str("</g>\n");
+        if svg.len() > 64 * 1024 {
+            out.write_all(svg.as_bytes())?;
+            svg.clear();
+        }
+    }
+    svg.push_str("</svg>\n");
+    out.write_all(svg.as_bytes())?;
+    out.flush()
+}
+
+/// Processes and threads are grey, devices green, calls of one API alike.
+fn colour(name: &str, depth: usize) -> String {
+    let hash = |text: &str| text.bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+    let light = 62 + hash(name) % 14;
+    if name.starts_with("[device] ") {
+        return format!("hsl(130,45%,{light}%)");
+    }
+    match name.split_once(':') {
+        Some((api, _)) => format!("hsl({},70%,{light}%)", (hash(api) * 47) % 70),
+        None => format!("hsl(220,{}%,80%)", 10 + depth % 2 * 8),
+    }
+}
+
+fn cut(name: &str, letters: usize) -> String {
+    if name.chars().count() <= letters {
+        return escaped(name);
+    }
+    let kept: String = name.chars().take(letters.saturating_sub(1)).collect();
+    escaped(&kept) + "…"
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // XML has no other control characters.
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,208 @@
+//! The walk that sums up.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use hetrace_analyze::demangle;
+use hetrace_analyze::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_analyze::trace::{FunctionId, Thread, Trace};
+use hetrace_ctf::read::Event;
+
+use super::paths::{Node, Paths};
+use super::{Options, Weight};
+use crate::Watch;
+use crate::causes::Causes;
+
+/// Events between two questions whether to go on.
+const WATCHED: u32 = 1 << 16;
+
+/// A thread.
+#[derive(Clone, Debug)]
+struct OpenCalls {
+    root: Node,
+    /// Paths of the open calls by depth.
+    open: Vec<Node>,
+}
+
+pub(super) struct Collector<'t, 'o> {
+    trace: &'t Trace,
+    options: Options,
+    watch: Watch<'o>,
+    /// Events until the next question.
+    left: u32,
+    paths: Paths,
+    /// By function, the number of its frame.
+    functions: Vec<Option<u32>>,
+    processes: HashMap<i64, Node>,
+    threads: Vec<Option<OpenCalls>>,
+    /// Paths of the calls that enqueue.
+    causes: Causes<Node>,
+    lost_causes: u64,
+}
+
+impl<'t, 'o> Collector<'t, 'o> {
+    pub fn new(trace: &'t Trace, options: Options, watch: Watch<'o>) -> Self {
+        Self {
+            trace,
+            options,
+            watch,
+            left: WATCHED,
+            paths: Paths::default(),
+            functions: vec![None; trace.functions().all().len()],
+            processes: HashMap::new(),
+            threads: Vec::new(),
+            causes: Causes::default(),
+            lost_causes: 0,
+        }
+    }
+
+    /// The paths, and how many commands have no known call.
+    pub fn finish(self) -> (Paths, u64) {
+        (self.paths, self.lost_causes)
+    }
+
+    fn function(&mut self, id: FunctionId) -> u32 {
+        if let Some(Some(frame)) = self.functions.get(id.index()) {
+            return *frame;
+        }
+        let function = self.trace.functions().get(id);
+        let api = self.trace.functions().apis().get(function.api).map_or("", String::as_str);
+        let frame = self.paths.frame(&format!("{api}:{}", function.name));
+        if let Some(known) = self.functions.get_mut(id.index()) {
+            *known = Some(frame);
+        }
+        frame
+    }
+
+    fn process(&mut self, pid: i64, otherwise: &str) -> Node {
+        if let Some(node) = self.processes.get(&pid) {
+            return *node;
+        }
+        let known = self.trace.manifest().processes.iter().find(|p| p.pid == pid);
+        let program = known.and_then(|p| p.command.split(' ').next()?.rsplit('/').next());
+        let name = program.filter(|p| !p.is_empty()).unwrap_or(otherwise);
+        let frame = self.paths.frame(&format!("{name} [{pid}]"));
+        let node = self.paths.below(0, frame);
+        self.processes.insert(pid, node);
+        node
+    }
+
+    fn root(&mut self, who: &Thread) -> Node {
+        let process = self.process(who.pid, &who.name);
+        if self.options.merge_threads {
+            return process;
+        }
+        let frame = self.paths.frame(&format!("{} [{}]", who.name, who.tid));
+        self.paths.below(process, frame)
+    }
+
+    /// The path that a thread is in at a depth.
+    fn around(&mut self, at: At<'_>, depth: u32) -> Node {
+        let index = at.thread.index();
+        if self.threads.len() <= index {
+            self.threads.resize(index + 1, None);
+        }
+        if self.threads[index].is_none() {
+            let root = self.root(at.who());
+            self.threads[index] = Some(OpenCalls { root, open: Vec::new() });
+        }
+        let Some(thread) = &self.threads[index] else { return 0 };
+        let outer = (depth as usize).checked_sub(1).and_then(|outer| thread.open.get(outer));
+        outer.copied().unwrap_or(thread.root)
+    }
+
+    fn at(&self, at: At<'_>, depth: u32) -> Node {
+        let thread = self.threads.get(at.thread.index()).and_then(Option::as_ref);
+        thread.and_then(|t| t.open.get(depth as usize)).copied().unwrap_or(0)
+    }
+
+    /// Where the command's call is in the tree; its process if that is not known.
+    fn cause(&mut self, command: &Command<'_>, who: &Thread) -> Node {
+        match self.causes.of(command) {
+            Some(node) => node,
+            None => {
+                self.lost_causes += 1;
+                self.process(command.pid, &who.name)
+            }
+        }
+    }
+
+    fn count(&mut self, node: Node, own: u64, calls: u64, failed: bool) {
+        match self.options.weight {
+            Weight::Time if !failed => self.paths.add(node, own),
+            Weight::Calls => self.paths.add(node, calls),
+            _ => {}
+        }
+    }
+}
+
+impl Visitor for Collector<'_, '_> {
+    type Break = ();
+
+    #[inline]
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> ControlFlow<()> {
+        self.left -= 1;
+        if self.left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.left = WATCHED;
+        (self.watch)(WATCHED.into())
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let frame = self.function(call.function);
+        let outer = self.around(at, call.depth);
+        let node = self.paths.below(outer, frame);
+        if let Some(Some(thread)) = self.threads.get_mut(at.thread.index()) {
+            thread.open.resize(call.depth as usize, outer);
+            thread.open.push(node);
+        }
+        let commands = matches!(self.options.weight, Weight::Device | Weight::Bytes);
+        if commands && self.trace.functions().get(call.function).enqueues {
+            let who = at.who();
+            self.causes.add(who.pid, who.tid, call.start, node);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let node = self.at(at, call.depth);
+        self.count(node, call.own, 1, call.error.is_some());
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<()> {
+        let node = self.at(at, call.depth);
+        self.count(node, 0, 1, true);
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let frame = self.function(fold.function);
+        let outer = self.around(at, fold.depth);
+        let node = self.paths.below(outer, frame);
+        self.count(node, fold.total, fold.count, fold.error.is_some());
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let weight = match self.options.weight {
+            Weight::Device if !command.failed() => command.times.map_or(0, |t| t.duration()),
+            Weight::Bytes if !command.failed() => command.bytes,
+            _ => 0,
+        };
+        if weight == 0 {
+            return ControlFlow::Continue(());
+        }
+        let outer = self.cause(command, at.who());
+        let title = match command.function.filter(|f| !f.name.is_empty()) {
+            Some(f) => demangle::short(&f.name),
+            None => command.title().into(),
+        };
+        let frame = self.paths.frame(&format!("[device] {title}"));
+        let node = self.paths.below(outer, frame);
+        // A sampled launch stands for others.
+        self.paths.add(node, weight.saturating_mul(command.weight.max(1)));
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Chrome's trace events: that they are JSON, what is in them, and that Perfetto reads them.
+
+#[path = "../../analyze/tests/common/mod.rs"]
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use common::perfetto::Processor;
+use hetrace_analyze::tally;
+use hetrace_analyze::trace::Trace;
+use hetrace_export::Error;
+use hetrace_export::chrome::{Options, write};
+use serde_json::Value;
+
+fn golden() -> Vec<(String, Trace)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/golden");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder").flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "txt") {
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            all.push((name, common::build(text.split("\n== ").next().unwrap_or(""))));
+        }
+    }
+    all
+}
+
+fn written(trace: &Trace) -> (String, Vec<Value>) {
+    let mut bytes = Vec::new();
+    let written = write(trace, &Options::default(), &mut bytes, &|_| ControlFlow::Continue(()));
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let events = json["traceEvents"].as_array().expect("events").clone();
+    assert_eq!(written.expect("memory takes it").events, events.len() as u64);
+    (text, events)
+}
+
+/// Every call and command is there once, every arrow has two ends, and every row a name.
+#[test]
+fn all_is_there() {
+    for (name, trace) in golden() {
+        let (_, events) = written(&trace);
+        let of = |kind: &str| events.iter().filter(|e| e["ph"] == kind).collect::<Vec<_>>();
+        let told = tally::tally(&trace, &tally::Options::default());
+        let is_range = |name: &str| {
+            let mut all = trace.models().iter().flat_map(|m| &m.functions);
+            let f = all.find(|f| f.name == name);
+            f.is_some_and(|f| f.roles.iter().any(|r| r.starts_with("range-") || r == "mark"))
+        };
+        let mut calls: BTreeMap<String, u64> = BTreeMap::new();
+        for row in told.host.iter().filter(|row| !is_range(&row.name)) {
+            *calls.entry(row.name.clone()).or_default() += row.calls - row.folded;
+        }
+        for row in told.unfinished.iter().filter(|row| !is_range(&row.name)) {
+            *calls.entry(row.name.clone()).or_default() += row.calls;
+        }
+        calls.retain(|_, calls| *calls > 0);
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        let on_thread = |e: &&&Value| e["tid"].as_u64() < Some(hetrace_export::chrome::QUEUES);
+        let folded = |e: &&&Value| e["args"]["ns inside them"].is_null();
+        for event in of("X").iter().filter(on_thread).filter(folded) {
+            *found.entry(event["name"].as_str().unwrap_or("").to_owned()).or_default() += 1;
+        }
+        assert_eq!(found, calls, "{name}");
+        let timed: u64 = told.device.iter().map(|r| r.samples.unwrap_or(r.calls) - r.untimed).sum();
+        assert_eq!(of("X").iter().filter(|e| !on_thread(e)).count() as u64, timed, "{name}");
+        let ids = |kind| of(kind).iter().map(|e| e["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids("s"), ids("f"), "{name}");
+        let named = |e: &Value| of("M").iter().any(|m| m["pid"] == e["pid"] && m["tid"] == e["tid"]);
+        assert!(of("X").iter().all(|e| named(e)), "{name}");
+        let (begun, ended) = (of("b"), of("e"));
+        assert!(
+            ended.iter().all(|e| begun.iter().any(|b| b["id"] == e["id"] && b["cat"] == e["cat"])),
+            "{name}"
+        );
+        assert_eq!(begun.len(), ended.len(), "{name}");
+    }
+}
+
+#[test]
+fn events_are_as_the_format_has_them() {
+    let script = "
+1000 1.1 * device device=1 handle=0xd name=\"Toy GPU\"
+1000 1.1 * queue queue=1 handle=0x10 context=0x1 device=1 api=\"toy\"
+1100 1.1 > toyWrite queue=0x10 buffer=0xb size=4096 data=0x7fff
+1150 1.1 < toyWrite result=-5
+2000 1.1 * write queue=1 cause_tid=1 cause_before=900 bytes=4096 duration=1000
+";
+    let (text, _) = written(&common::build(script));
+    let expected = r#"{"displayTimeUnit":"ns","traceEvents":[
+{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"process"}},
+{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"app"}},
+"#;
+    assert!(text.starts_with(expected), "{text}");
+    for line in [
+        r#""ts":0.100,"dur":0.050,"cat":"toy","name":"toyWrite","args":{"queue":"0x10","#,
+        r#""error":"#,
+        r#"{"ph":"X","pid":1,"tid":8388608,"ts":1.000,"cat":"write","name":"write","dur":1.000,"args":{"bytes":4096}}"#,
+        r#"{"ph":"s","pid":1,"tid":1,"ts":0.100,"cat":"enqueue","name":"enqueue","id":1}"#,
+        r#"{"ph":"f","pid":1,"tid":8388608,"ts":1.000,"cat":"enqueue","name":"enqueue","id":1,"bp":"e"}"#,
+        r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 0x10: commands in flight","args":{"commands":1}}"#,
+        r#"],"otherData":{"tool":"hetrace"}}"#,
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn damaged_traces_are_json() {
+    let text = include_str!("../../analyze/tests/golden/arguments.txt");
+    let script = text.split("\n== ").next().unwrap_or("");
+    for seed in 0..60_usize {
+        let mut at = seed;
+        let trace = common::build_with(common::models_of(script), script, |bytes| {
+            at = at.wrapping_mul(25_214_903_917).wrapping_add(11) >> 3;
+            let behind = bytes.len().saturating_sub(104).max(1);
+            if let Some(byte) = bytes.get_mut(104 + at % behind) {
+                *byte = (at >> 8) as u8;
+            }
+        });
+        written(&trace);
+    }
+}
+
+#[test]
+fn it_can_be_stopped() {
+    let mut script = String::new();
+    for i in 0..40_000 {
+        let (at, end) = (i * 100, i * 100 + 50);
+        script += &format!("{at} 1.1 > toyFinish queue=0x1\n{end} 1.1 < toyFinish result=0\n");
+    }
+    let stopped =
+        write(&common::build(&script), &Options::default(), &mut Vec::new(), &|_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(Error::Stopped)));
+}
+
+#[test]
+fn perfetto_reads_it() {
+    let Some(mut processor) = Processor::find() else { return };
+    const FOUND: &str = "select (select count(*) from slice s join thread_track t on s.track_id = t.id \
+        where s.dur >= 0) as slices, (select count(*) from flow) as flows, \
+        (select count(*) from counter) as 'values', \
+        (select count(*) from stats where value > 0 and severity in ('error', 'data_loss')) as faults";
+    let mut expected = Vec::new();
+    for (name, trace) in golden() {
+        if !matches!(name.as_str(), "arguments" | "device" | "errors" | "layers" | "threads" | "telemetry") {
+            continue;
+        }
+        let (text, events) = written(&trace);
+        let count = |kind: &[&str]| {
+            events.iter().filter(|e| e["ph"].as_str().is_some_and(|ph| kind.contains(&ph))).count()
+        };
+        let counters: usize = events
+            .iter()
+            .filter(|e| e["ph"] == "C")
+            .map(|e| e["args"].as_object().map_or(0, serde_json::Map::len))
+            .sum();
+        expected.push([count(&["X", "i"]), count(&["f"]), counters, 0]);
+        processor.ask(&format!("{name}.json"), text.as_bytes(), &[FOUND]);
+    }
+    assert!(expected.len() > 3);
+    let names = processor.files.clone();
+    for ((answer, name), expected) in processor.answers().iter().zip(names).zip(expected) {
+        let found = ["slices", "flows", "values", "faults"].map(|column| answer[0][0][column].as_u64());
+        assert_eq!(found, expected.map(|n| Some(n as u64)), "{name}");
+    }
+}
