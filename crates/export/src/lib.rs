@@ -5,6 +5,8 @@
 //! format cannot hold is said in the document of the format, and what the trace lost is
 //! written along where the format has a place for it.
 
+pub mod otf2;
+
 use std::ops::ControlFlow;
 
 /// Is told how many more events have been read; says whether to go on.

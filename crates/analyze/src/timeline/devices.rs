@@ -311,7 +311,7 @@ fn bandwidth(
 }
 
 /// The name of a command's device, with its number where the process has others.
-fn device_title(trace: &Trace, command: &Command<'_>) -> String {
+pub fn device_title(trace: &Trace, command: &Command<'_>) -> String {
     let Some(device) = command.on_device else { return "device".to_owned() };
     let name = if device.name.is_empty() { "device" } else { &device.name };
     let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
@@ -320,7 +320,7 @@ fn device_title(trace: &Trace, command: &Command<'_>) -> String {
 }
 
 /// The name of a queue: number or handle, what the program calls it, priority.
-fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
     let Some(queue) = queue else { return "unknown queue".to_owned() };
     let word = if has_streams(trace, &queue.api) { "stream" } else { "queue" };
     let mut name = match (queue.number, queue.handle) {

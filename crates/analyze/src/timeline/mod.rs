@@ -56,4 +56,5 @@ mod steps;
 mod tracks;
 mod traits;
 
-pub use run::{Options, timeline};
+pub use devices::{device_title, queue_title};
+pub use run::{Options, queue_name, timeline};
