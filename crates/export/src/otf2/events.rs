@@ -152,9 +152,11 @@ pub(super) fn metric(out: &mut Vec<u8>, metric: u32, values: &[i64]) {
     record(out, METRIC, |data| {
         data.u32(metric);
         data.byte(values.len() as u8);
-        values.iter().for_each(|_| data.byte(types::INT64));
-        // Bits are written as those of a number without a sign.
-        values.iter().for_each(|value| data.u64(*value as u64));
+        for value in values {
+            data.byte(types::INT64);
+            // Its bits, as those of a number without a sign.
+            data.u64(*value as u64);
+        }
     });
 }
 
@@ -188,6 +190,6 @@ mod tests {
         assert_eq!(bytes(|out| collective_end(out, &about)), [23, 8, 11, 1, 4, 0xff, 1, 100, 1, 200]);
         let two = bytes(|out| metric(out, 6, &[-3, 4]));
         let minus = [8, 0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
-        assert_eq!(two, [&[31, 16, 1, 6, 2, 8, 8][..], &minus, &[1, 4]].concat());
+        assert_eq!(two, [&[31, 16, 1, 6, 2, 8][..], &minus, &[8, 1, 4]].concat());
     }
 }

@@ -133,10 +133,10 @@ mod tests {
             assert_eq!(take(5, 7), Some(1));
             assert_eq!(take(7, 20), Some(1));
             assert_eq!(take(10, 10), Some(0));
-            for _ in 2..MAX_LANES {
+            // One is taken until 20.
+            for _ in 1..MAX_LANES {
                 assert!(take(10, u64::MAX).is_some());
             }
-            assert_eq!(take(10, u64::MAX), Some(0));
             assert_eq!(take(11, 12), None);
             assert_eq!(archive.locations(), MAX_LANES as u64);
         });

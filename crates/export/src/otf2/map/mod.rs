@@ -23,6 +23,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 
 use super::archive::{About, Archive};
+use super::definitions::LocationKind;
 use super::events::{Collective, Value};
 use super::{Left, Written};
 use crate::{Error, Watch};
@@ -202,6 +203,11 @@ impl Exporter<'_, '_> {
             format!("{name} (thread {tid})").trim_start().to_owned()
         });
         let mut archive = self.output.archive;
+        if archive.locations() == 0 {
+            // Readers want one.
+            let group = self.places.absent(&mut archive.definitions);
+            archive.location("nothing was recorded", LocationKind::Thread, group);
+        }
         let (first, last) = archive.span().unwrap_or((summary.first.unwrap_or(0), end));
         let (first, last) = (summary.first.map_or(first, |f| f.min(first)), last.max(end));
         let epoch = self.trace.epoch_offset_ns().and_then(|ns| first.checked_add_signed(ns));

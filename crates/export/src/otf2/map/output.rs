@@ -20,12 +20,13 @@ pub(in crate::otf2) enum Attribute {
     Node,
     Category,
     Payload,
-    Number,
+    SignedPayload,
+    FloatPayload,
 }
 
 impl Attribute {
     /// All with their types and meanings, in the order of their numbers.
-    const ALL: [(Self, u8, &'static str, &'static str); 13] = [
+    const ALL: [(Self, u8, &'static str, &'static str); 14] = [
         (Self::Error, types::STRING, "error", "the error code with which the call failed"),
         (Self::Bytes, types::UINT64, "bytes", "bytes moved, set or allocated"),
         (Self::Unfinished, types::STRING, "unfinished", "the end is not in the trace, and why"),
@@ -37,8 +38,9 @@ impl Attribute {
         (Self::Graph, types::UINT64, "graph", "the graph that the command was launched with"),
         (Self::Node, types::UINT64, "node", "its node of the graph"),
         (Self::Category, types::STRING, "category", "the program's category of the range"),
-        (Self::Payload, types::INT64, "payload", "the number that the program gave the range"),
-        (Self::Number, types::DOUBLE, "number", "the same, if it is no integer"),
+        (Self::Payload, types::UINT64, "payload", "the number that the program gave the range"),
+        (Self::SignedPayload, types::INT64, "signed payload", "the same with a sign"),
+        (Self::FloatPayload, types::DOUBLE, "floating-point payload", "the same, if it is no integer"),
     ];
 }
 

@@ -128,11 +128,10 @@ fn annotate(with: &mut With, out: &mut Output, range: &Range) {
     if !range.category.is_empty() {
         with.add(Attribute::Category, out.text(&range.category));
     }
-    let whole = |value: u64| Value::Signed(i64::try_from(value).unwrap_or(i64::MAX));
     match range.payload {
         None => {}
-        Some(Payload::Unsigned(value) | Payload::Bits(value)) => with.add(Attribute::Payload, whole(value)),
-        Some(Payload::Signed(value)) => with.add(Attribute::Payload, Value::Signed(value)),
-        Some(Payload::Float(value)) => with.add(Attribute::Number, Value::Float(value)),
+        Some(Payload::Unsigned(n) | Payload::Bits(n)) => with.add(Attribute::Payload, Value::Unsigned(n)),
+        Some(Payload::Signed(n)) => with.add(Attribute::SignedPayload, Value::Signed(n)),
+        Some(Payload::Float(n)) => with.add(Attribute::FloatPayload, Value::Float(n)),
     }
 }
