@@ -118,7 +118,8 @@ fn every_golden_trace_makes_a_sound_archive() {
     let mut seen = 0;
     for entry in fs::read_dir(here("../analyze/tests/golden")).expect("a folder") {
         let path = entry.expect("an entry").path();
-        if path.extension().is_none_or(|e| e != "txt") {
+        // Those with the model of a real API are all alike here, and large.
+        if path.extension().is_none_or(|e| e != "txt") || script(&path).contains("# uses ") {
             continue;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -127,7 +128,7 @@ fn every_golden_trace_makes_a_sound_archive() {
         printed(&out);
         seen += 1;
     }
-    assert!(seen > 20);
+    assert!(seen > 15);
 }
 
 #[test]
@@ -159,6 +160,49 @@ fn copies_are_accesses() {
     let kinds = [46, 47, 49].map(|kind| archive.by_kind.get(&kind).copied().unwrap_or(0));
     assert_eq!(kinds, [2, 1, 3]);
     assert_eq!(written.left.alone, 1, "process 7 has no thread");
+}
+
+#[test]
+fn runs_that_others_cross_have_a_location_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Each toyPoll of the run had a baseWait inside, and the latter's record comes first.
+    let script = "
+        0    1.1 > toyPoll event=0x9
+        10   1.1 > baseWait event=0x9
+        20   1.1 < baseWait result=0
+        30   1.1 < toyPoll result=0
+        1000 1.1 ~ baseWait count=50 first=110 last=900 total=100
+        1001 1.1 ~ toyPoll count=50 first=100 last=910 total=500
+        2000 1.1 ~ toyPoll count=2 first=1500 last=1900 total=300
+    ";
+    let (_, archive) = export(&common::build(script), &folder.path().join("out"));
+    let named: Vec<&str> = archive.locations.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(named, ["app (thread 1)", "app (thread 1): runs of equal calls"]);
+    assert_eq!(archive.events_by_location, [8, 2]);
+}
+
+#[test]
+fn threads_that_drive_several_ranks_are_the_first_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut script = String::new();
+    for rank in 0..3 {
+        let (at, comm) = (rank * 100, rank + 10);
+        script += &format!(
+            "{at} 1.1 > meshInit nranks=4 id={{internal=\"x\"}} rank={rank}\n\
+             {} 1.1 < meshInit result=0 comm=[{comm}]\n\
+             {} 1.1 > meshAllReduce count=8 datatype=MESH_FLOAT comm={comm} stream=0x10\n\
+             {} 1.1 < meshAllReduce result=0\n",
+            at + 10,
+            at + 20,
+            at + 30,
+        );
+    }
+    let out = folder.path().join("out");
+    let (_, archive) = export(&common::build(&script), &out);
+    // Ranks from 0 on until one is needed that no location stands for.
+    let named: Vec<&str> = archive.locations.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(named, ["app (thread 1)", "rank 0", "rank 1", "rank 2", "rank 3"]);
+    printed(&out);
 }
 
 #[test]

@@ -76,6 +76,7 @@ pub struct Archive {
     pub regions: Vec<String>,
     /// Of all locations.
     pub events: u64,
+    pub events_by_location: Vec<u64>,
     /// By kind of the record.
     pub by_kind: HashMap<u8, u64>,
     /// Chunks of event files.
@@ -400,6 +401,7 @@ impl Archive {
         assert!(open.is_empty() && accesses.is_empty() && collectives == 0, "something is open at the end");
         assert_eq!(events, self.counts[location], "{:?}", self.locations[location]);
         self.events += events;
+        self.events_by_location.push(events);
     }
 
     fn attributes_of(&self, mut data: Bytes<'_>) {
