@@ -215,6 +215,15 @@ fn long_traces_have_many_chunks() {
     printed(&folder.path().join("out"));
 }
 
+/// More than a process may have files open.
+#[test]
+fn there_may_be_many_locations() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = common::long(common::models(), 3000, 1);
+    let (written, _) = export(&trace, &folder.path().join("out"));
+    assert_eq!((written.locations, written.events), (3000, 6000));
+}
+
 #[test]
 fn it_stops_when_told_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -296,11 +305,20 @@ proptest! {
 
     /// However little sense a trace makes, the archive does; `otf2-print` takes each fourth.
     #[test]
-    fn any_trace_makes_a_sound_archive(script in any_script()) {
+    fn any_trace_makes_a_sound_archive(
+        script in any_script(),
+        damage in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
+    ) {
         let folder = tempfile::tempdir().expect("a folder");
         let out = folder.path().join("out");
-        export(&common::build_with(common::models(), &script, |_| {}), &out);
-        if CASES.replace(CASES.get() + 1) % 4 == 0 {
+        let harm = |bytes: &mut Vec<u8>| for (at, byte) in &damage {
+            let at = at.checked_rem(bytes.len()).unwrap_or(0);
+            if let Some(place) = bytes.get_mut(at) {
+                *place = *byte;
+            }
+        };
+        export(&common::build_with(common::models(), &script, harm), &out);
+        if CASES.replace(CASES.get() + 1).is_multiple_of(4) {
             printed(&out);
         }
     }

@@ -44,7 +44,7 @@ pub(in crate::otf2) fn of(trace: &Trace, api: &str) -> Paradigm {
         Some((_, paradigm)) => *paradigm,
         None => {
             let has = |role: &&str| model().is_some_and(|m| m.functions.iter().any(|f| f.has_role(role)));
-            if RANGES.iter().any(|role| has(role)) { USER } else { OTHER }
+            if RANGES.iter().any(has) { USER } else { OTHER }
         }
     }
 }
