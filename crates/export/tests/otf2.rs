@@ -215,6 +215,23 @@ fn long_traces_have_many_chunks() {
     printed(&folder.path().join("out"));
 }
 
+#[test]
+fn calls_say_how_many_bytes_they_allocate_and_move() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "# uses opencl
+        200 1.1 > clCreateBuffer context=0xc1 size=64
+        210 1.1 < clCreateBuffer result=0xb1
+        300 1.1 > clEnqueueWriteBuffer command_queue=0xf1 buffer=0xb1 size=48
+        310 1.1 < clEnqueueWriteBuffer result=0
+        400 1.1 > clFinish command_queue=0xf1
+        410 1.1 < clFinish result=0
+    ";
+    let out = folder.path().join("out");
+    let (_, archive) = export(&common::build(script), &out);
+    assert_eq!(archive.bytes, [64, 48]);
+    printed(&out);
+}
+
 /// More than a process may have files open.
 #[test]
 fn there_may_be_many_locations() {

@@ -76,6 +76,8 @@ pub struct Archive {
     pub regions: Vec<String>,
     /// Of all locations.
     pub events: u64,
+    /// Values of the attribute `bytes`.
+    pub bytes: Vec<u64>,
     pub events_by_location: Vec<u64>,
     /// By kind of the record.
     pub by_kind: HashMap<u8, u64>,
@@ -404,13 +406,18 @@ impl Archive {
         self.events_by_location.push(events);
     }
 
-    fn attributes_of(&self, mut data: Bytes<'_>) {
+    fn attributes_of(&mut self, mut data: Bytes<'_>) {
         let count = data.u32();
         assert!(count > 0);
         for _ in 0..count {
-            let ty = self.attributes[data.u32() as usize];
+            let attribute = data.u32();
+            let ty = self.attributes[attribute as usize];
             assert_eq!(data.byte(), ty);
             match ty {
+                4 if attribute == 1 => {
+                    let value = data.u64();
+                    self.bytes.push(value);
+                }
                 4 | 8 => _ = data.u64(),
                 10 => _ = data.full(8),
                 11 => _ = self.string(&mut data),

@@ -21,6 +21,7 @@ use hetrace_analyze::telemetry::Telemetry;
 use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_model::Expr;
 
 use super::archive::{About, Archive};
 use super::definitions::LocationKind;
@@ -106,6 +107,9 @@ impl Exporter<'_, '_> {
         let region = self.regions.function(&mut self.output.archive.definitions, call.function);
         self.with.clear();
         let mut operation = None;
+        if let Some(bytes) = traits.bytes.and_then(|bytes| value(bytes, event)) {
+            self.with.add(Attribute::Bytes, Value::Unsigned(bytes));
+        }
         if let Some(about) = traits.collective {
             operation = self.operation(at, call.function, about, event);
         }
@@ -233,6 +237,26 @@ fn about(trace: &Trace, written: &Written, (first, last): (u64, u64)) -> About {
         description: manifest.command.join(" "),
         properties: lost.collect(),
         id,
+    }
+}
+
+/// What an expression of parameters comes to, as far as numbers that were passed tell.
+fn value(expr: &Expr, event: &Event<'_, '_>) -> Option<u64> {
+    match expr {
+        Expr::Number(n) => Some(*n),
+        Expr::Name(name) => event.get(name).and_then(bits),
+        Expr::Binary(a, operator, b) => {
+            let (a, b) = (value(a, event)?, value(b, event)?);
+            match operator {
+                '+' => a.checked_add(b),
+                '*' => a.checked_mul(b),
+                '/' => a.checked_div(b),
+                '-' => a.checked_sub(b),
+                _ => None,
+            }
+        }
+        // What stands behind a pointer is not looked at.
+        Expr::Deref(_) | Expr::Index(..) | Expr::Call(..) => None,
     }
 }
 

@@ -6,7 +6,7 @@ use hetrace_analyze::demangle;
 use hetrace_analyze::ranges::Range;
 use hetrace_analyze::spans::Command;
 use hetrace_analyze::trace::{FunctionId, Trace};
-use hetrace_model::{Collective, Function};
+use hetrace_model::{Collective, Expr, Function};
 
 use super::super::definitions::{Definitions, Region, Role};
 use super::paradigms::{self, Paradigm, RANGES};
@@ -17,6 +17,8 @@ pub(in crate::otf2) struct Traits<'t> {
     /// It begins or ends a range, or marks a moment: shown as what it says.
     pub is_range: bool,
     pub collective: Option<&'t Collective>,
+    /// The bytes that it allocates or moves.
+    pub bytes: Option<&'t Expr>,
     region: Option<u32>,
 }
 
@@ -45,6 +47,11 @@ impl<'t> Regions<'t> {
             described.map_or(Traits::default(), |f| Traits {
                 is_range: RANGES.iter().any(|role| f.has_role(role)),
                 collective: f.collective.as_ref(),
+                bytes: f
+                    .memory
+                    .as_ref()
+                    .and_then(|m| m.bytes.as_ref())
+                    .or(f.transfer.as_ref().map(|t| &t.bytes)),
                 region: None,
             })
         });
