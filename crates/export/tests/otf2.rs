@@ -216,6 +216,21 @@ fn long_traces_have_many_chunks() {
 }
 
 #[test]
+fn a_range_whose_id_another_one_got_ends_with_the_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "
+        10 1.1 > zoneStart message=\"one\"
+        20 1.1 < zoneStart result=7
+        30 1.1 > zoneStart message=\"two\"
+        40 1.1 < zoneStart result=7
+        50 1.2 > zoneEnd id=7
+        60 1.2 < zoneEnd
+    ";
+    let (written, archive) = export(&common::build(script), &folder.path().join("out"));
+    assert_eq!((written.left.unended, archive.events), (1, 4));
+}
+
+#[test]
 fn calls_say_how_many_bytes_they_allocate_and_move() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = "# uses opencl

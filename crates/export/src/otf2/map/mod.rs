@@ -172,7 +172,7 @@ impl Exporter<'_, '_> {
         let end = summary.last.unwrap_or(0);
         let open = self.ranges.open().into_iter().cloned();
         let open: Vec<_> = open.collect();
-        let unended = open.len() as u64;
+        let mut unended = open.len() as u64;
         for range in open {
             let around = ranges::Around {
                 out: &mut self.output,
@@ -182,6 +182,8 @@ impl Exporter<'_, '_> {
             };
             self.started.end(around, &range, end, Some("still open when the trace ends"))?;
         }
+        unended += self.started.finish(&mut self.output, end)?;
+        self.threads.finish(&mut self.output, end)?;
         self.queues.finish(&mut self.output)?;
         let samples = metrics::write(&mut self.output, &mut self.places, &Telemetry::read(self.trace))?;
         let archive = &mut self.output.archive;

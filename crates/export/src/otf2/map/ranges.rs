@@ -121,6 +121,22 @@ impl Started {
         }
         out.leave(row.location, end, row.region, &self.with)
     }
+
+    /// Ends what nobody can end any more, since another range has been started under its id;
+    /// says how many there are.
+    pub fn finish(&mut self, out: &mut Output, end: u64) -> Result<u64, Error> {
+        if self.open.is_empty() {
+            return Ok(0);
+        }
+        let mut left: Vec<(u64, Row)> = self.open.drain().collect();
+        left.sort_unstable_by_key(|(key, _)| *key);
+        self.with.clear();
+        self.with.add(Attribute::Unfinished, out.text("its id was given to another range"));
+        for (_, row) in &left {
+            out.leave(row.location, end, row.region, &self.with)?;
+        }
+        Ok(left.len() as u64)
+    }
 }
 
 fn annotate(with: &mut With, out: &mut Output, range: &Range) {

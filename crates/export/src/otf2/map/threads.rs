@@ -177,6 +177,19 @@ impl Threads {
         }
     }
 
+    /// Leaves what is still open: nothing, if the walk ended what it began.
+    pub fn finish(&mut self, out: &mut Output, end: u64) -> Result<(), Error> {
+        for number in 0..self.all.len() {
+            let thread = ThreadId(u32::try_from(number).unwrap_or(u32::MAX));
+            while let Some(Some(Thread { frames, .. })) = self.all.get(number)
+                && let Some(Frame { what, .. }) = frames.first().copied()
+            {
+                self.leave(out, thread, (what, end), &NOTHING)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Names all threads; `name` tells what one is called, by its number, process and id.
     pub fn name(self, out: &mut Output, name: impl Fn(ThreadId, i64, i64) -> String) {
         for (thread, number) in self.all.into_iter().zip(0..) {
