@@ -11,7 +11,7 @@
 set -eu
 
 tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
-       babeltrace2 python3 libc-bin libc-dev-bin zstd clpeak"
+       babeltrace2 otf2-tools python3 libc-bin libc-dev-bin zstd clpeak"
 full="hashcat python3-pyopencl piglit clblast-tests clfft-client
       libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev
       gdb ltrace valgrind linux-perf"

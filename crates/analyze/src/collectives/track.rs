@@ -296,6 +296,12 @@ impl Collectives {
         self.make(pid, handle, about)
     }
 
+    /// What is known of the communicator of a handle in a process.
+    pub fn communicator_of(&self, pid: i64, handle: u64) -> Option<&Communicator> {
+        let number = *self.by_handle.get(&(pid, handle))?;
+        self.communicators.get(number as usize).map(|known| &known.about)
+    }
+
     fn make(&mut self, pid: i64, handle: u64, about: Communicator) -> u32 {
         let number = u32::try_from(self.communicators.len()).unwrap_or(u32::MAX);
         let about = Communicator { pid, handle: format!("{handle:#x}"), ..about };

@@ -287,7 +287,7 @@ impl Walker {
         }
         match self.stack(thread).exit(thread, function, time, error) {
             Ended::Call(call) => {
-                self.summary.calls += 1;
+                self.summary.calls = self.summary.calls.saturating_add(1);
                 visitor.exit(at, &call, &occurrence.event)
             }
             Ended::Orphan(orphan) => {

@@ -335,7 +335,7 @@ pub(super) fn device_row(
 }
 
 /// The name of a device, with its number where the process has others.
-fn device_title(trace: &Trace, device: Option<&Device>) -> String {
+pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
     let Some(device) = device else { return "device".to_owned() };
     let name = if device.name.is_empty() { "device" } else { &device.name };
     let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
@@ -344,7 +344,7 @@ fn device_title(trace: &Trace, device: Option<&Device>) -> String {
 }
 
 /// The name of a queue: number or handle, what the program calls it, priority.
-fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
     let Some(queue) = queue else { return "unknown queue".to_owned() };
     let word = if has_streams(trace, &queue.api) { "stream" } else { "queue" };
     let mut name = match (queue.number, queue.handle) {

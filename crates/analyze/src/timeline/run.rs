@@ -446,7 +446,7 @@ impl<'t> Drawer<'t, '_> {
 }
 
 /// What the program calls a queue, by the names that APIs have for the parameter.
-fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
+pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
     let name = |what| ranges.name_of(command.pid, what, command.queue);
     ["stream", "queue", "command_queue"].into_iter().find_map(name).map(str::to_owned)
 }
