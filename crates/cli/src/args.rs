@@ -37,6 +37,10 @@ pub enum Command {
     Why(super::commands::why::Why),
     /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
     Lint(Lint),
+    /// Make one compressed file of a trace, which all commands read as it is
+    Pack(super::commands::pack::Pack),
+    /// Make a trace's folder of a packed one
+    Unpack(super::commands::pack::Unpack),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it

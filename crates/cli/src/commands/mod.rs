@@ -5,6 +5,7 @@ mod lint;
 mod man;
 mod model;
 mod newest;
+pub mod pack;
 mod print;
 mod run;
 mod tally;
@@ -34,6 +35,8 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Pack(args) => pack::run(&args),
+        Command::Unpack(args) => pack::unpack(&args),
     }
 }
 

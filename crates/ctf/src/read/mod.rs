@@ -5,17 +5,20 @@
 //! a [`Merge`] over all of them in the order of time. Finding the end of an
 //! event needs only its lengths and tags; fields are decoded when asked for. Most
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
-//! Compressed files are decompressed on the way (`frames.rs`).
+//! Compressed files are decompressed on the way (`frames.rs`). [`Files`] is where all
+//! that comes from: a folder, or one packed into a file.
 
 mod clock;
 mod compile;
 mod decode;
 mod error;
 mod event;
+mod files;
 mod frames;
 mod map;
 mod merge;
 mod packet;
+mod packets;
 mod parts;
 mod plan;
 mod quick;
@@ -37,8 +40,10 @@ pub(crate) mod internal {
 
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
+pub use files::{Content, Files, PACKED};
 pub use merge::Merge;
 pub use packet::PacketInfo;
+pub use packets::{Packet, PacketReader, clock_bits};
 pub use stream::{Losses, StreamReader};
 pub use trace::Trace;
 pub use visit::{FieldRef, FieldVisitor};
