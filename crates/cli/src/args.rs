@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod read;
 
-pub use read::{Print, Tally};
+pub use read::{Print, Tally, moment};
 
 /// Shows what a program and its accelerators really did, on one time line.
 #[derive(Debug, Parser)]
@@ -37,6 +37,8 @@ pub enum Command {
     Why(super::commands::why::Why),
     /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
     Lint(Lint),
+    /// Make a trace of a part of one: a window of time, some threads, some APIs
+    Trim(super::commands::trim::Trim),
     /// Make one compressed file of a trace, which all commands read as it is
     Pack(super::commands::pack::Pack),
     /// Make a trace's folder of a packed one

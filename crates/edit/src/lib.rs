@@ -1,7 +1,8 @@
-//! Traces made of traces: packed into one file and unpacked.
+//! Traces made of traces: packed into one file and unpacked, or cut.
 //!
 //! ```text
 //!  pack/    a folder to a file that is read in place, and back
+//!  trim/    a window of time, some threads, some APIs
 //!  output   files and folders that are there whole or not at all
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 mod output;
 mod pack;
+mod trim;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
+pub use trim::{Trimmed, Window, trim};
 
 /// Told how many more bytes have been read; says whether to go on.
 pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
@@ -74,6 +77,14 @@ pub enum Error {
         path: PathBuf,
         /// The file in it.
         name: String,
+    },
+    /// A stream of a form with which this cannot be done.
+    #[error("{stream}: {why}")]
+    Refused {
+        /// The stream's name.
+        stream: String,
+        /// Why.
+        why: String,
     },
     /// Somebody asked to stop.
     #[error("stopped")]

@@ -69,10 +69,9 @@ fn frames_can_be_read_in_parallel() {
     let (trace, file) = (dir.path().join("a"), dir.path().join("a.tar"));
     // Several frames.
     write(&trace, &[]);
-    fs::write(trace.join("s-0"), common::long(150, 250)).unwrap();
+    fs::write(trace.join("s-0"), common::long(300, 250)).unwrap();
     pack(&trace, &file, &LEVEL_1, &go_on).unwrap();
     let (plain, packed) = (Trace::open(&trace).unwrap(), Trace::open(&file).unwrap());
-    assert!(fs::metadata(trace.join("s-0")).unwrap().len() > 3 << 20);
     let parts = packed.parts(0, 3);
     assert_eq!(parts.len(), 3);
     let (mut joined, mut lost) = (Vec::new(), 0);
@@ -82,11 +81,11 @@ fn frames_can_be_read_in_parallel() {
             joined.push(common::line(&event.unwrap()));
             some += 1;
         }
-        assert!(some > 4000 && some < 26_000, "{some}");
+        assert!(some > 4000 && some < 60_000, "{some}");
         assert_eq!(part.losses().packets, 0);
         lost += part.losses().events;
     }
-    assert_eq!(lost, 150);
+    assert_eq!(lost, 300);
     assert!(joined == events_of(plain.streams()));
 }
 

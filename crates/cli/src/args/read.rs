@@ -123,7 +123,7 @@ pub struct Print {
 }
 
 /// A time in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
-fn moment(text: &str) -> Result<u64, String> {
+pub fn moment(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[number.len()..] {
         "ns" => 1.0,

@@ -11,6 +11,7 @@ mod run;
 mod tally;
 mod terminal;
 mod timeline;
+pub mod trim;
 mod watch;
 pub mod why;
 
@@ -37,6 +38,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Why(args) => why::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Unpack(args) => pack::unpack(&args),
+        Command::Trim(args) => trim::run(&args),
     }
 }
 

@@ -42,10 +42,7 @@ pub struct Unpack {
 
 /// Packs a trace.
 pub fn run(args: &Pack) -> Result<ExitCode> {
-    let trace = match &args.trace {
-        None => newest::trace(None)?,
-        named => newest::trace(named.as_deref())?,
-    };
+    let trace = newest::trace(args.trace.as_deref())?;
     let output = match &args.output {
         Some(output) => output.clone(),
         None => beside(&trace, |name| format!("{name}.{}", newest::EXTENSION))?,

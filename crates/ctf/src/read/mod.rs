@@ -45,5 +45,5 @@ pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use stream::{Losses, StreamReader};
-pub use trace::Trace;
+pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -65,10 +65,16 @@ impl<'t> PacketReader<'t> {
         Some(Ok(Packet { info, class, stream, events_at, cut }))
     }
 
-    /// The next event of the packet; none at its end.
+    /// The next event of the packet, and the bytes in which its bits are; none at its end.
     #[inline]
-    pub fn next_event(&mut self) -> Option<Result<Event<'_, 't>, StreamError>> {
-        self.reader.next_event()
+    pub fn next_event(&mut self) -> Option<Result<(Event<'_, 't>, &[u8]), StreamError>> {
+        if let Err(error) = self.reader.advance()? {
+            return Some(Err(error));
+        }
+        let at = self.reader.event?;
+        let byte = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
+        let bytes = self.reader.data().get(byte(at.header_at / 8)..byte(at.end.div_ceil(8)));
+        self.reader.current().map(|event| Ok((event, bytes.unwrap_or(&[]))))
     }
 
     /// The bytes of the packet, as far as they are there; none without one.

@@ -255,8 +255,8 @@ impl StreamPlan {
     }
 }
 
-/// The clock of a stream: that of its event header, or of its packet context.
-pub(crate) fn clock_of(stream: &StreamClass) -> Option<&str> {
+/// The name of a stream's clock: that of its event header, or of its packet context.
+pub fn clock_of(stream: &StreamClass) -> Option<&str> {
     if stream.clock.is_some() {
         return stream.clock.as_deref();
     }

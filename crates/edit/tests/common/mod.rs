@@ -4,6 +4,8 @@
 #[path = "../../../ctf/tests/common/mod.rs"]
 pub mod demo;
 
+pub mod calls;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
