@@ -3,7 +3,7 @@
 use super::decode::Decoder;
 use super::error::{DecodeError, StreamError};
 use super::event::Event;
-use super::packet::PacketInfo;
+use super::packet::{Head, PacketInfo};
 use super::stream::{Losses, StreamReader};
 use super::trace::Trace;
 
@@ -19,6 +19,8 @@ pub struct PacketReader<'t> {
     reader: StreamReader<'t>,
     /// Where the next packet starts, while the reader must not go there by itself.
     next: u64,
+    /// The packet, which the reader forgets at its end.
+    head: Option<Head>,
 }
 
 /// A packet, before its events.
@@ -43,7 +45,7 @@ impl<'t> PacketReader<'t> {
     /// The packets of a data stream file.
     pub fn new(reader: StreamReader<'t>) -> Self {
         let next = reader.next;
-        Self { reader, next }
+        Self { reader, next, head: None }
     }
 
     /// The next packet; none at the end. Events of the one before that were not asked for
@@ -55,11 +57,13 @@ impl<'t> PacketReader<'t> {
         }
         self.reader.packet = None;
         self.reader.event = None;
+        self.head = None;
         if let Err(error) = self.reader.open_packet()? {
             return Some(Err(error));
         }
         self.next = std::mem::replace(&mut self.reader.next, NOWHERE);
         let head = self.reader.packet?;
+        self.head = Some(head);
         let class = &self.reader.trace.class().streams[head.stream];
         let (info, stream, events_at, cut) = (head.info, head.stream, head.events_at, head.cut);
         Some(Ok(Packet { info, class, stream, events_at, cut }))
@@ -79,7 +83,7 @@ impl<'t> PacketReader<'t> {
 
     /// The bytes of the packet, as far as they are there; none without one.
     pub fn bytes(&self) -> &[u8] {
-        let Some(head) = &self.reader.packet else { return &[] };
+        let Some(head) = &self.head else { return &[] };
         let data = self.reader.data();
         let size = usize::try_from(head.info.size).unwrap_or(usize::MAX);
         data.get(..size).unwrap_or(data)
@@ -91,7 +95,7 @@ impl<'t> PacketReader<'t> {
     /// None that [`Self::next_packet`] would not have given.
     pub fn head(&self) -> Result<(Value, Value), DecodeError> {
         let trace: &Trace = self.reader.trace;
-        let Some(head) = &self.reader.packet else {
+        let Some(head) = &self.head else {
             return Ok((Value::Struct(Vec::new()), Value::Struct(Vec::new())));
         };
         let (class, plan) = (trace.class(), &trace.plans[head.stream]);

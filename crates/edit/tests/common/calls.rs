@@ -62,8 +62,15 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(stream_id: u32, vpid: i32, vtid: i32) -> Self {
-        let identity = StreamIdentity { uuid: [3; 16], stream_id, vpid, vtid, ..StreamIdentity::default() };
+    fn new(stream_id: u32, stream_instance_id: u64, vpid: i32, vtid: i32) -> Self {
+        let identity = StreamIdentity {
+            uuid: [3; 16],
+            stream_id,
+            stream_instance_id,
+            vpid,
+            vtid,
+            ..StreamIdentity::default()
+        };
         Self { writer: PacketWriter::new(identity), bytes: Vec::new(), events: 0 }
     }
 
@@ -87,9 +94,9 @@ pub fn write(folder: &Path, steps: &[Step], packet: u64) {
     fs::create_dir_all(folder).unwrap();
     fs::write(folder.join("metadata"), tsdl::print(&class())).unwrap();
     let ids = |thread: u32| [(1, 11), (1, 12), (2, 11), (2, 22)][thread as usize];
-    let mut threads: Vec<_> = (0..4).map(|t| Stream::new(1, ids(t).0, ids(t).1)).collect();
-    let mut devices: Vec<_> = (1..3).map(|pid| Stream::new(0, pid, pid)).collect();
-    let mut names = Stream::new(0, 1, 1);
+    let mut threads: Vec<_> = (0..4).map(|t| Stream::new(1, u64::from(t), ids(t).0, ids(t).1)).collect();
+    let mut devices: Vec<_> = (1..3).map(|pid| Stream::new(0, pid as u64, pid, pid)).collect();
+    let mut names = Stream::new(0, 9, 1, 1);
     let mut depths = [0u32; 4];
     let mut time = 5 << 32;
     for (n, step) in (0u32..).zip(steps) {
