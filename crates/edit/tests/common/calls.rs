@@ -75,7 +75,7 @@ impl Stream {
     }
 
     fn event(&mut self, id: u16, time: u64, payload: &[u8], packet: u64) {
-        if self.events % packet == 0 || self.writer.clone().event(id, time, payload).is_err() {
+        if self.events.is_multiple_of(packet) || self.writer.clone().event(id, time, payload).is_err() {
             self.finish();
         }
         self.writer.event(id, time, payload).unwrap();
