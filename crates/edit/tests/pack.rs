@@ -142,7 +142,7 @@ fn one_trace_inside_is_meant() {
     write(&session.join("kernel"), &[(1, 1)]);
     let error = Trace::open(&session).unwrap_err();
     assert!(matches!(&error, OpenError::SeveralTraces { found, .. } if found.len() == 2));
-    assert!(error.to_string().contains("session/kernel") && error.to_string().contains("hetrace merge"));
+    assert!(error.to_string().contains("session/kernel"));
     let none = dir.path().join("none");
     fs::create_dir(&none).unwrap();
     assert!(matches!(Trace::open(&none), Err(OpenError::NoTrace { .. })));

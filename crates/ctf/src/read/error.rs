@@ -25,7 +25,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// More than one trace.
-    #[error("{}: {} traces; name one, or put them together with `hetrace merge`:{}", path.display(), found.len(), list(found))]
+    #[error("{}: {} traces inside; name one of them:{}", path.display(), found.len(), list(found))]
     SeveralTraces {
         /// Where they were looked for.
         path: PathBuf,
