@@ -43,6 +43,12 @@ pub enum Command {
     Lint(Lint),
     /// Compare several runs with several others: what became slower, and whether that is chance
     Diff(super::commands::diff::Diff),
+    /// Make a trace of a part of one: a window of time, some threads, some APIs
+    Trim(super::commands::trim::Trim),
+    /// Make one compressed file of a trace, which all commands read as it is
+    Pack(super::commands::pack::Pack),
+    /// Make a trace's folder of a packed one
+    Unpack(super::commands::pack::Unpack),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it

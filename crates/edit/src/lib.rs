@@ -1,1 +1,106 @@
-//! Traces made of traces.
+//! Traces made of traces: packed into one file and unpacked, or cut.
+//!
+//! ```text
+//!  pack/    a folder to a file that is read in place, and back
+//!  trim/    a window of time, some threads, some APIs
+//!  output   files and folders that are there whole or not at all
+//! ```
+//!
+//! What binds it:
+//! - Nothing is overwritten, and nothing is left half-done: results get their names when
+//!   they are complete and on disk.
+//! - What cannot be read of a damaged trace is told, and the rest is kept.
+//! - It works on any CTF trace. What hetrace's own events mean it knows by their names
+//!   only, as far as the trace format says.
+//! - No bytes make it panic, and memory does not grow with the trace.
+
+mod output;
+mod pack;
+mod trim;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
+pub use trim::{Trimmed, Window, trim};
+
+/// Told how many more bytes have been read; says whether to go on.
+pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder that cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What is to be changed is no trace.
+    #[error(transparent)]
+    Open(#[from] hetrace_ctf::read::OpenError),
+    /// Where the result should be is something already.
+    #[error("{}: it exists already; choose another with -o", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// What is to be packed is packed.
+    #[error("{}: it is packed already", path.display())]
+    IsPacked {
+        /// What it is.
+        path: PathBuf,
+    },
+    /// What is to be unpacked is a folder.
+    #[error("{}: it is not packed", path.display())]
+    NotPacked {
+        /// What it is.
+        path: PathBuf,
+    },
+    /// A name that cannot be packed, or must not be unpacked.
+    #[error("{}: a file of the name {name:?} cannot be handled", path.display())]
+    Name {
+        /// The trace.
+        path: PathBuf,
+        /// The file in it.
+        name: String,
+    },
+    /// A packed file that does not hold what it was made of; it is kept, and so is the trace.
+    #[error("{}: {name} is not what it was when it was packed; nothing was removed", path.display())]
+    Changed {
+        /// The trace.
+        path: PathBuf,
+        /// The file in it.
+        name: String,
+    },
+    /// A stream of a form with which this cannot be done.
+    #[error("{stream}: {why}")]
+    Refused {
+        /// The stream's name.
+        stream: String,
+        /// Why.
+        why: String,
+    },
+    /// Somebody asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.into(), source }
+    }
+}
+
+/// Tells `watch`, and stops if it says so.
+fn tell(watch: Watch<'_>, bytes: u64) -> Result<(), Error> {
+    match watch(bytes) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Stopped),
+    }
+}

@@ -12,6 +12,8 @@ pub struct Manifest {
     pub version: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// The options that `hetrace run` was given.
+    pub options: Vec<String>,
     /// When recording began, on the trace's clock.
     pub start_ns: Option<u64>,
     /// When it ended.

@@ -1,8 +1,8 @@
-//! A folder to a [`Trace`].
+//! A folder, or one packed into a file, to a [`Trace`].
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::read::Files;
 use hetrace_model::Model;
 use thiserror::Error;
 
@@ -39,33 +39,44 @@ pub enum OpenError {
 /// The form of traces that is understood: `schema` in the manifest.
 pub const SCHEMA: u32 = 2;
 
+/// Where the manifest is in a trace.
+const MANIFEST: &str = "hetrace/manifest.json";
+/// Where the models are.
+const MODELS: &str = "hetrace/model";
+
 impl Trace {
-    /// Opens a folder: streams, `hetrace/model/*.json`, `hetrace/manifest.json`.
+    /// Opens a folder, or one packed into a file: streams, `hetrace/model/*.json`,
+    /// `hetrace/manifest.json`. A folder that is no trace itself may have one inside.
     ///
     /// A manifest that is missing or damaged is what a killed launcher leaves:
-    /// the trace opens without, and [`Trace::problems`] says so.
+    /// the trace opens without, and [`Trace::problems`] says so; also what a packed file
+    /// lacks.
     ///
     /// # Errors
-    /// When metadata, a stream or a model cannot be read, or when another
-    /// version of hetrace wrote the trace.
-    pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        let ctf = hetrace_ctf::read::Trace::open(folder)?;
-        let own = folder.join("hetrace");
-        let mut problems = Vec::new();
-        let models = models(&own.join("model"))?;
-        let path = own.join("manifest.json");
-        let manifest = match fs::read(&path) {
-            Ok(bytes) => Manifest::parse(&bytes).unwrap_or_else(|error| {
-                problems.push(format!("{}: {error}", path.display()));
-                Manifest::default()
-            }),
-            Err(error) => {
-                // A trace of another tracer has no such folder, and needs none.
-                if own.is_dir() {
-                    problems.push(format!("{}: {error}", path.display()));
-                }
-                Manifest::default()
-            }
+    /// When metadata, a stream or a model cannot be read, when another
+    /// version of hetrace wrote the trace, or when there is none or more than one.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::from_files(&Files::open(path)?)
+    }
+
+    /// The same for files that are open.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_files(files: &Files) -> Result<Self, OpenError> {
+        let ctf = hetrace_ctf::read::Trace::from_files(files)?;
+        let mut problems = files.problems().to_vec();
+        let models = models(files)?;
+        let mut problem = |error: &dyn std::fmt::Display| {
+            problems.push(format!("{}: {error}", files.path().join(MANIFEST).display()));
+            Manifest::default()
+        };
+        let manifest = match files.read(MANIFEST) {
+            Ok(Some(bytes)) => Manifest::parse(&bytes).unwrap_or_else(|error| problem(&error)),
+            // A trace of another tracer has none, and needs none.
+            Ok(None) if models.is_empty() => Manifest::default(),
+            Ok(None) => problem(&"it is missing"),
+            Err(error) => problem(&error),
         };
         if ![0, SCHEMA].contains(&manifest.schema) {
             let (found, version) = (manifest.schema, manifest.version);
@@ -77,18 +88,13 @@ impl Trace {
     }
 }
 
-fn models(folder: &Path) -> Result<Vec<Model>, OpenError> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Ok(Vec::new());
-    };
-    let json = |path: &PathBuf| path.extension().is_some_and(|e| e == "json");
-    let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).filter(json).collect();
-    paths.sort();
+fn models(files: &Files) -> Result<Vec<Model>, OpenError> {
     let mut models = Vec::new();
-    for path in paths {
-        let bytes = fs::read(&path).map_err(|source| {
-            OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source })
-        })?;
+    for name in files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")) {
+        let name = format!("{MODELS}/{name}");
+        let path = files.path().join(&name);
+        let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
+        let Some(bytes) = files.read(&name).map_err(io)? else { continue };
         match serde_json::from_slice(&bytes) {
             Ok(model) => models.push(model),
             Err(source) => return Err(OpenError::Model { path, source }),
@@ -99,6 +105,8 @@ fn models(folder: &Path) -> Result<Vec<Model>, OpenError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

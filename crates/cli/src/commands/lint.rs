@@ -1,6 +1,5 @@
 //! `hetrace lint`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -25,7 +24,7 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
     let trace = Trace::open(&path)?;
     super::tell_problems(&trace);
     let (only, except) = (args.rule.clone(), args.except.clone());
-    let looked = Options { only, except, partial: partial(&path) };
+    let looked = Options { only, except, partial: partial(&trace) };
     let watch = Watch::new(false);
     let seen = |events| watch.seen(events);
     let Ok(report) = lint_watched(&trace, &looked, Some(&seen)) else { return Ok(watch.stopped()) };
@@ -47,12 +46,9 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
 }
 
 /// Why not all calls were recorded, if the options of the run say so.
-fn partial(trace: &Path) -> Option<String> {
-    let manifest = std::fs::read(trace.join("hetrace/manifest.json")).ok()?;
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
-    let options = manifest.get("options")?.as_array()?;
-    let mut options =
-        options.iter().filter_map(|option| option.as_str()).take_while(|option| *option != "--");
+fn partial(trace: &Trace) -> Option<String> {
+    let options = trace.manifest().options.iter().map(String::as_str);
+    let mut options = options.take_while(|option| *option != "--");
     let chooses = |option: &str| {
         let name = option.split('=').next().unwrap_or(option);
         matches!(name, "--include" | "--exclude") || option.ends_with("minimal")

@@ -8,11 +8,13 @@ mod man;
 mod model;
 mod newest;
 mod output;
+pub mod pack;
 mod print;
 mod run;
 mod tally;
 mod terminal;
 pub mod timeline;
+pub mod trim;
 pub mod watch;
 pub mod why;
 
@@ -39,6 +41,9 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Why(args) => why::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Pack(args) => pack::run(&args),
+        Command::Unpack(args) => pack::unpack(&args),
+        Command::Trim(args) => trim::run(&args),
     }
 }
 

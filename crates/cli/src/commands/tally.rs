@@ -73,7 +73,7 @@ fn by(named: &[By]) -> Vec<By> {
 
 /// The content of a file that is an aggregate.
 fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
-    if !path.is_file() {
+    if !path.is_file() || newest::is_packed(path) {
         return Ok(None);
     }
     let mut bytes = Vec::new();

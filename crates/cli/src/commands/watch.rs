@@ -26,6 +26,8 @@ pub struct Watch {
     /// When progress was told last, ms after `since`; 0 for never.
     told: AtomicU64,
     tells: bool,
+    /// What is counted, in millions.
+    unit: &'static str,
 }
 
 impl Watch {
@@ -45,10 +47,16 @@ impl Watch {
             events: AtomicU64::new(0),
             told: AtomicU64::new(0),
             tells: !quiet && std::io::stderr().is_terminal(),
+            unit: "million events",
         }
     }
 
-    /// So many more events have been read.
+    /// The same for work that is counted in bytes.
+    pub fn of_bytes() -> Self {
+        Self { unit: "MB", ..Self::new(false) }
+    }
+
+    /// So many more events, or bytes, have been read.
     pub fn seen(&self, events: u64) -> ControlFlow<()> {
         if STOP.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -61,7 +69,8 @@ impl Watch {
             let due = told == 0 || ms - told.min(ms) > OFTEN.as_millis() as u64;
             // Of several threads one tells.
             if due && self.told.compare_exchange(told, ms, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                let _ = write!(std::io::stderr(), "\r{:.1} million events read\x1b[K", events as f64 / 1e6);
+                let (millions, unit) = (events as f64 / 1e6, self.unit);
+                let _ = write!(std::io::stderr(), "\r{millions:.1} {unit} read\x1b[K");
             }
         }
         ControlFlow::Continue(())

@@ -18,6 +18,20 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
+    /// Nothing that looks like a trace.
+    #[error("{}: not a trace: a folder with a file `metadata` is expected, or one packed by `hetrace pack`", path.display())]
+    NoTrace {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// More than one trace.
+    #[error("{}: {} traces inside; name one of them:{}", path.display(), found.len(), list(found))]
+    SeveralTraces {
+        /// Where they were looked for.
+        path: PathBuf,
+        /// Where they are.
+        found: Vec<PathBuf>,
+    },
     /// Metadata that cannot be understood.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
@@ -32,6 +46,13 @@ pub enum OpenError {
     /// Metadata that describes no decodable layout.
     #[error(transparent)]
     Plan(#[from] PlanError),
+}
+
+/// A few of many, each on a line of its own.
+fn list(paths: &[PathBuf]) -> String {
+    const SHOWN: usize = 16;
+    let shown = paths.iter().take(SHOWN).map(|path| format!("\n  {}", path.display()));
+    shown.chain((paths.len() > SHOWN).then(|| "\n  ...".to_owned())).collect()
 }
 
 /// A layout that cannot be decoded.

@@ -13,6 +13,8 @@ use zstd::zstd_safe::{
     get_frame_content_size,
 };
 
+use super::map::Bytes;
+
 /// The longest packet of a compressed file, so that no file, however it claims
 /// to decompress, takes all memory.
 pub(super) const MAX_PACKET: usize = 256 << 20;
@@ -22,6 +24,12 @@ const CHUNK: usize = 128 << 10;
 
 /// Up to which size a frame that says its size is decompressed at a time.
 const MAX_FRAME: u64 = 4 << 20;
+
+/// The largest content of a frame that is believed.
+const MAX_CONTENT: u64 = 1 << 40;
+
+/// Compressed bytes that may lie behind before they are given back.
+const KEEP: usize = 8 << 20;
 
 /// The first bytes of a frame.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
@@ -41,7 +49,9 @@ pub(super) enum Stop {
 
 /// The window on a compressed file.
 pub(super) struct Frames<'t> {
-    file: &'t [u8],
+    file: &'t Bytes,
+    /// Up to where the file was given back to the system.
+    forgotten: usize,
     /// The frame that is being decompressed, and how far it is.
     frame: usize,
     at: usize,
@@ -50,6 +60,8 @@ pub(super) struct Frames<'t> {
     whole: bool,
     /// Whether not all of the frame is decompressed.
     open: bool,
+    /// Where its content ends in the plain stream, if it says so.
+    content_end: Option<u64>,
     context: DCtx<'static>,
     buffer: Vec<u8>,
     /// Where the window starts in `buffer`, and in the plain stream.
@@ -59,18 +71,21 @@ pub(super) struct Frames<'t> {
 }
 
 impl<'t> Frames<'t> {
-    pub fn new(file: &'t [u8]) -> Self {
+    /// From a frame on that begins at a byte of the file, and of the plain stream.
+    pub fn at(file: &'t Bytes, at: usize, offset: u64) -> Self {
         Self {
             file,
-            frame: 0,
-            at: 0,
-            frame_end: 0,
+            forgotten: at,
+            frame: at,
+            at,
+            frame_end: at,
             whole: true,
             open: false,
+            content_end: None,
             context: DCtx::create(),
             buffer: Vec::new(),
             start: 0,
-            offset: 0,
+            offset,
             stop: None,
         }
     }
@@ -136,17 +151,26 @@ impl<'t> Frames<'t> {
         self.open = false;
         self.stop = (!on).then_some(Stop::End);
         self.offset += self.window().len() as u64;
+        if on && let Some(end) = self.content_end {
+            self.offset = self.offset.max(end);
+        }
         self.start = self.buffer.len();
         on.then_some(self.at as u64)
     }
 
     /// Finds the end of the next frame and starts with it.
     fn begin(&mut self) {
+        if self.at - self.forgotten >= KEEP {
+            self.file.forget(self.forgotten..self.at);
+            self.forgotten = self.at;
+        }
         let rest = &self.file[self.at..];
         self.frame = self.at;
         let size = find_frame_compressed_size(rest).ok().filter(|&n| n > 0);
         self.whole = size.is_some_and(|n| n <= rest.len());
         self.frame_end = self.at + size.filter(|_| self.whole).unwrap_or(rest.len());
+        let plain = self.offset + self.window().len() as u64;
+        self.content_end = content_size(rest).and_then(|size| plain.checked_add(size));
         if !self.whole && !rest.iter().zip(MAGIC).all(|(&a, b)| a == b) {
             return self.broken("no frame begins here");
         }
@@ -184,6 +208,26 @@ impl<'t> Frames<'t> {
     fn broken(&mut self, reason: &'static str) {
         self.stop = Some(Stop::Broken(reason));
     }
+}
+
+/// How much plain data a frame says it has.
+fn content_size(frame: &[u8]) -> Option<u64> {
+    get_frame_content_size(frame).ok().flatten().filter(|&size| size <= MAX_CONTENT)
+}
+
+/// Where frames start, in the plain stream and in the file, as far as they say
+/// their sizes.
+pub(super) fn starts(file: &[u8]) -> Vec<(u64, usize)> {
+    let (mut starts, mut at, mut plain) = (Vec::new(), 0, 0u64);
+    while at < file.len() {
+        starts.push((plain, at));
+        let rest = &file[at..];
+        let size = find_frame_compressed_size(rest).ok().filter(|&n| n > 0 && n <= rest.len());
+        let (Some(size), Some(content)) = (size, content_size(rest)) else { break };
+        let Some(end) = plain.checked_add(content) else { break };
+        (at, plain) = (at + size, end);
+    }
+    starts
 }
 
 impl fmt::Debug for Frames<'_> {

@@ -1,14 +1,20 @@
-//! The bytes of a file: mapped, or owned. The only `unsafe` of the crate.
+//! The bytes of a file: mapped, or owned; or a part of them. The only `unsafe` of the crate.
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) enum Bytes {
     Mapped(memmap2::Mmap),
     Owned(Vec<u8>),
+    /// A member of an archive.
+    Part {
+        whole: Arc<Bytes>,
+        range: Range<usize>,
+    },
 }
 
 impl Bytes {
@@ -29,8 +35,12 @@ impl Bytes {
 
     /// Says that these bytes will hardly be read again, so that a reader of a
     /// large file does not count all of it as its memory.
-    pub fn forget(&self, range: std::ops::Range<usize>) {
-        if let Bytes::Mapped(map) = self
+    pub fn forget(&self, range: Range<usize>) {
+        if let Bytes::Part { whole, range: part } = self {
+            if range.end <= part.len() {
+                whole.forget(part.start + range.start..part.start + range.end);
+            }
+        } else if let Bytes::Mapped(map) = self
             && range.end <= map.len()
         {
             // SAFETY: the mapping is read-only and of a file, so pages that are
@@ -51,6 +61,7 @@ impl Deref for Bytes {
         match self {
             Bytes::Mapped(map) => map,
             Bytes::Owned(bytes) => bytes,
+            Bytes::Part { whole, range } => whole.get(range.clone()).unwrap_or(&[]),
         }
     }
 }

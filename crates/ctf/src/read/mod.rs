@@ -7,16 +7,19 @@
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
 //! Compressed files are decompressed on the way (`frames.rs`). Who wants only few fields
 //! of many events scans them (`scan.rs`).
+//! [`Files`] is where all that comes from: a folder, or one packed into a file.
 
 mod clock;
 mod compile;
 mod decode;
 mod error;
 mod event;
+mod files;
 mod frames;
 mod map;
 mod merge;
 mod packet;
+mod packets;
 mod parts;
 mod plan;
 mod quick;
@@ -39,9 +42,11 @@ pub(crate) mod internal {
 
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
+pub use files::{Content, Files, PACKED};
 pub use merge::Merge;
 pub use packet::PacketInfo;
+pub use packets::{Packet, PacketReader, clock_bits};
 pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Want};
 pub use stream::{Losses, StreamReader};
-pub use trace::Trace;
+pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -3,7 +3,7 @@
 use super::packet::PacketInfo;
 use super::plan::{Kind, Node};
 use super::stream::StreamReader;
-use super::trace::Trace;
+use super::trace::{DataFile, Trace};
 
 /// Where a part begins.
 struct Start {
@@ -17,28 +17,20 @@ impl Trace {
     /// follow each other and of about the same number of bytes. One after the other
     /// they give what [`Trace::stream`] gives, losses included.
     ///
-    /// It is one part where packets cannot be read by themselves: in a compressed
-    /// file, and where a packet does not show all bits of the clock at its begin.
+    /// It is one part where packets cannot be read by themselves: where a packet does
+    /// not show all bits of the clock at its begin, and in a compressed file whose frames
+    /// do not say their sizes or do not begin with packets.
     /// What follows a damaged packet is one part. There is none beyond the last file.
     pub fn parts(&self, index: usize, most: usize) -> Vec<StreamReader<'_>> {
         let Some(file) = self.files.get(index) else {
             return Vec::new();
         };
-        let mut starts = vec![Start { offset: 0, before: None }];
-        if let Some(len) = file.plain_len() {
-            // Looks at the heads of the packets only.
-            let mut heads = StreamReader::new(self, file);
-            while starts.len() < most {
-                let (offset, before) = (heads.next, heads.before);
-                let Some(Ok(())) = heads.open_packet() else {
-                    break;
-                };
-                let wanted = len / most as u64 * starts.len() as u64;
-                if offset > 0 && offset >= wanted && heads.stands_alone() {
-                    starts.push(Start { offset, before });
-                }
-            }
-        }
+        let first = Start { offset: 0, before: None };
+        let starts = match file.is_compressed() {
+            _ if most < 2 => vec![first],
+            true => self.frame_starts(file, first, most),
+            false => self.packet_starts(file, first, most),
+        };
         let ends = starts.iter().skip(1).map(|s| s.offset).chain([u64::MAX]);
         starts
             .iter()
@@ -46,14 +38,57 @@ impl Trace {
             .map(|(s, end)| StreamReader::part(self, file, s.offset, end, s.before))
             .collect()
     }
+
+    /// Looks at the heads of the packets only.
+    fn packet_starts(&self, file: &DataFile, first: Start, most: usize) -> Vec<Start> {
+        let mut starts = vec![first];
+        let mut heads = StreamReader::new(self, file);
+        while starts.len() < most {
+            let (offset, before) = (heads.next, heads.before);
+            let Some(Ok(())) = heads.open_packet() else {
+                break;
+            };
+            let wanted = file.len() / most as u64 * starts.len() as u64;
+            if offset > 0 && offset >= wanted && heads.stands_alone() {
+                starts.push(Start { offset, before });
+            }
+        }
+        starts
+    }
+
+    /// Looks at the frames, and at the packets around the borders of parts.
+    fn frame_starts(&self, file: &DataFile, first: Start, most: usize) -> Vec<Start> {
+        let mut starts = vec![first];
+        // Only a magic number tells that a frame begins with a packet.
+        let magic = self.class().packet_header.as_ref().is_some_and(|h| h.index("magic").is_some());
+        let frames = if magic { file.frames() } else { &[] };
+        for pair in frames.windows(2) {
+            let [(before, _), (offset, at)] = *pair else { break };
+            let wanted = file.len() / most as u64 * starts.len() as u64;
+            if starts.len() >= most || (at as u64) < wanted || offset <= before {
+                continue;
+            }
+            // The frame before shows the counters, and that packets end with it.
+            let mut heads = StreamReader::part(self, file, before, u64::MAX, None);
+            let mut sound = true;
+            while sound && heads.next < offset {
+                sound = matches!(heads.open_packet(), Some(Ok(())));
+            }
+            let counters = heads.before;
+            sound &= heads.next == offset && matches!(heads.open_packet(), Some(Ok(())));
+            if sound && heads.stands_alone() {
+                starts.push(Start { offset, before: counters });
+            }
+        }
+        starts
+    }
 }
 
 impl Trace {
     /// The heads of the packets of a data stream file, up to the first that is damaged;
     /// none where a packet cannot be read without those before, as in [`Self::parts`].
     pub fn heads(&self, index: usize) -> Option<impl Iterator<Item = PacketInfo>> {
-        let file = self.files.get(index)?;
-        file.plain_len()?;
+        let file = self.files.get(index).filter(|file| !file.is_compressed())?;
         let mut reader = StreamReader::new(self, file);
         let mut stands = true;
         let heads = std::iter::from_fn(move || {
@@ -73,8 +108,7 @@ impl Trace {
         limit: u64,
         before: Option<&PacketInfo>,
     ) -> Option<StreamReader<'_>> {
-        let file = self.files.get(index)?;
-        file.plain_len()?;
+        let file = self.files.get(index).filter(|file| !file.is_compressed())?;
         let before = before.map(|packet| (packet.events_discarded, packet.seq_num));
         Some(StreamReader::part(self, file, first.offset, limit, before))
     }

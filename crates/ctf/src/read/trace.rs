@@ -1,12 +1,13 @@
 //! A trace: its classes, compiled, and its files.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::compile::{Compiler, Slots};
 use super::error::{OpenError, PlanError};
-use super::frames::Frames;
+use super::files::{Files, PACKED};
+use super::frames::{self, Frames};
 use super::map::Bytes;
 use super::plan::Node;
 use super::quick::{QuickBody, QuickHeader};
@@ -31,26 +32,47 @@ pub struct Trace {
 pub(super) struct DataFile {
     pub name: String,
     data: Bytes,
+    /// Where its frames start, once somebody asked.
+    frames: OnceLock<Vec<(u64, usize)>>,
 }
 
 impl DataFile {
+    pub fn new(name: String, data: Bytes) -> Self {
+        Self { name, data, frames: OnceLock::new() }
+    }
+
     /// A view from its first byte on.
     pub fn source(&self) -> Source<'_> {
-        if self.name.ends_with(".zst") {
-            Source::Frames(Box::new(Frames::new(&self.data)))
-        } else {
-            Source::plain(&self.data)
+        match self.is_compressed() {
+            true => Source::Frames(Box::new(Frames::at(&self.data, 0, 0))),
+            false => Source::plain(&self.data),
         }
     }
 
-    /// A view from an offset of a file that is not compressed on.
+    /// A view from an offset on; in a compressed file, the start of a frame.
     pub fn source_at(&self, offset: u64) -> Source<'_> {
-        Source::plain_at(&self.data, offset)
+        if !self.is_compressed() {
+            return Source::plain_at(&self.data, offset);
+        }
+        let frames = self.frames();
+        let at = frames.partition_point(|(plain, _)| *plain < offset);
+        let (plain, at) = frames.get(at).copied().unwrap_or((offset, self.data.len()));
+        Source::Frames(Box::new(Frames::at(&self.data, at, plain)))
     }
 
-    /// Its size, if that of its packets is the same.
-    pub fn plain_len(&self) -> Option<u64> {
-        (!self.name.ends_with(".zst")).then_some(self.data.len() as u64)
+    /// Whether it has to be decompressed.
+    pub fn is_compressed(&self) -> bool {
+        self.name.ends_with(PACKED)
+    }
+
+    /// Its size as it is.
+    pub fn len(&self) -> u64 {
+        self.data.len() as u64
+    }
+
+    /// Where frames start, in the plain stream and in the file.
+    pub fn frames(&self) -> &[(u64, usize)] {
+        self.frames.get_or_init(|| frames::starts(&self.data))
     }
 }
 
@@ -111,29 +133,22 @@ impl EventIndex {
 }
 
 impl Trace {
-    /// Opens a folder: `metadata`, and every other file in it as a data stream.
+    /// Opens a trace: a folder with `metadata` and every other file in it as a data
+    /// stream, such a folder packed into one file, or a folder with one trace somewhere
+    /// inside (see [`Files`]).
     ///
     /// As with babeltrace2, subfolders, hidden files and empty files are passed
     /// over. Streams are in the order of their names. Those whose name ends in
     /// `.zst` are zstd frames, which are decompressed one after the other as they
     /// are read: a packet of such a file has at most 256 MiB.
-    pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let io = |path: &Path, source| OpenError::Io { path: path.into(), source };
-        let path = dir.join("metadata");
-        let metadata = fs::read(&path).map_err(|e| io(&path, e))?;
-        let mut files = Vec::new();
-        for entry in fs::read_dir(dir).map_err(|e| io(dir, e))? {
-            let path = entry.map_err(|e| io(dir, e))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name == "metadata" || name.starts_with('.') || !path.is_file() {
-                continue;
-            }
-            if let Some(data) = Bytes::map(&path).map_err(|e| io(&path, e))? {
-                files.push(DataFile { name, data });
-            }
-        }
-        files.sort_by(|a, b| a.name.cmp(&b.name));
-        Self::new(metadata::parse(&metadata)?, files)
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::from_files(&Files::open(path)?)
+    }
+
+    /// The same for files that are open.
+    pub fn from_files(files: &Files) -> Result<Self, OpenError> {
+        let metadata = files.metadata()?;
+        Self::new(metadata::parse(&metadata)?, files.streams()?)
     }
 
     /// A trace from bytes in memory: the metadata, and streams by name, where
@@ -144,7 +159,7 @@ impl Trace {
 
     /// The same with metadata that is already understood.
     pub fn from_class(class: TraceClass, streams: Vec<(String, Vec<u8>)>) -> Result<Self, OpenError> {
-        let file = |(name, data)| DataFile { name, data: Bytes::Owned(data) };
+        let file = |(name, data)| DataFile::new(name, Bytes::Owned(data));
         Self::new(class, streams.into_iter().map(file).collect())
     }
 
@@ -245,8 +260,8 @@ impl StreamPlan {
     }
 }
 
-/// The clock of a stream: that of its event header, or of its packet context.
-pub(crate) fn clock_of(stream: &StreamClass) -> Option<&str> {
+/// The name of a stream's clock: that of its event header, or of its packet context.
+pub fn clock_of(stream: &StreamClass) -> Option<&str> {
     if stream.clock.is_some() {
         return stream.clock.as_deref();
     }

@@ -1,0 +1,104 @@
+//! `hetrace pack` and `hetrace unpack`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use hetrace_edit::{Error, PackOptions};
+
+use super::newest;
+use super::watch::Watch;
+
+/// Exit status when not all could be had.
+const INCOMPLETE: u8 = 1;
+
+/// Options of `pack`.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// The file to write; must not exist [default: the trace's name with .tar]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// How hard to compress: 1 is the fastest, 19 takes very long
+    #[arg(long, default_value_t = PackOptions::default().level, value_parser = clap::value_parser!(i32).range(1..=19))]
+    pub level: i32,
+    /// Remove the folder when it has been compared with the file
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// Options of `unpack`.
+#[derive(Debug, Args)]
+pub struct Unpack {
+    /// The packed trace
+    pub file: PathBuf,
+    /// The folder to make; must not exist [default: the file's name without .tar]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+}
+
+/// Packs a trace.
+pub fn run(args: &Pack) -> Result<ExitCode> {
+    let trace = newest::trace(args.trace.as_deref())?;
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => beside(&trace, |name| format!("{name}.{}", newest::EXTENSION))?,
+    };
+    let options = PackOptions { level: args.level, remove: args.remove };
+    let watch = Watch::of_bytes();
+    let done = hetrace_edit::pack(&trace, &output, &options, &|bytes| watch.seen(bytes));
+    watch.end();
+    let done = match done {
+        Err(Error::Stopped) => return Ok(watch.stopped()),
+        done => done?,
+    };
+    for name in &done.left_out {
+        eprintln!("hetrace: {}: neither file nor folder, left out", trace.join(name).display());
+    }
+    let ratio = done.before as f64 / done.after.max(1) as f64;
+    writeln!(
+        std::io::stdout().lock(),
+        "{}: {} files, {:.1} MB instead of {:.1} MB ({ratio:.1} times smaller)",
+        output.display(),
+        done.files,
+        done.after as f64 / 1e6,
+        done.before as f64 / 1e6,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Unpacks one.
+pub fn unpack(args: &Unpack) -> Result<ExitCode> {
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => beside(&args.file, |name| {
+            let stem = name.strip_suffix(&format!(".{}", newest::EXTENSION));
+            stem.map_or_else(|| format!("{name}.unpacked"), str::to_owned)
+        })?,
+    };
+    let watch = Watch::of_bytes();
+    let done = hetrace_edit::unpack(&args.file, &output, &|bytes| watch.seen(bytes));
+    watch.end();
+    let done = match done {
+        Err(Error::Stopped) => return Ok(watch.stopped()),
+        done => done?,
+    };
+    for problem in &done.problems {
+        eprintln!("hetrace: {problem}");
+    }
+    let (files, megabytes) = (done.files, done.bytes as f64 / 1e6);
+    writeln!(std::io::stdout().lock(), "{}: {files} files, {megabytes:.1} MB", output.display())?;
+    Ok(if done.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+}
+
+/// A name in this folder, made of that of a trace.
+fn beside(trace: &Path, name: impl Fn(&str) -> String) -> Result<PathBuf> {
+    let real = trace.canonicalize()?;
+    match real.file_name().and_then(|n| n.to_str()) {
+        Some(last) => Ok(PathBuf::from(name(last))),
+        None => bail!("{}: give the result a name with -o", trace.display()),
+    }
+}

@@ -1,0 +1,72 @@
+//! `hetrace trim`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use hetrace_edit::{Error, Window};
+
+use super::newest;
+use super::watch::Watch;
+use crate::args::time;
+
+/// Options of `trim`.
+#[derive(Debug, Args)]
+pub struct Trim {
+    /// The trace [default: the newest here]
+    pub trace: Option<PathBuf>,
+    /// The folder to make; must not exist
+    #[arg(short, long)]
+    pub output: PathBuf,
+    /// Keep what is at this time after the first event or later, as 1.5s, 20ms or 300us; and what
+    /// is open then
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: Option<u64>,
+    /// Keep what is before this time after the first event
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: Option<u64>,
+    /// Keep only what this process did (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub pid: Vec<i64>,
+    /// Keep only what this thread did (may be repeated)
+    #[arg(long, value_delimiter = ',')]
+    pub tid: Vec<i64>,
+    /// Keep only calls of this API, and commands on its queues (may be repeated)
+    #[arg(long, value_name = "API", value_delimiter = ',')]
+    pub api: Vec<String>,
+}
+
+/// Makes the trace.
+pub fn run(args: &Trim) -> Result<ExitCode> {
+    if args.from.zip(args.to).is_some_and(|(from, to)| from >= to) {
+        bail!("--to has to be after --from");
+    }
+    let trace = newest::trace(args.trace.as_deref())?;
+    let window = Window {
+        from: args.from,
+        to: args.to,
+        pids: args.pid.clone(),
+        tids: args.tid.clone(),
+        apis: args.api.clone(),
+    };
+    let watch = Watch::of_bytes();
+    let done = hetrace_edit::trim(&trace, &args.output, &window, &|bytes| watch.seen(bytes));
+    watch.end();
+    let done = match done {
+        Err(Error::Stopped) => return Ok(watch.stopped()),
+        done => done?,
+    };
+    for problem in &done.problems {
+        eprintln!("hetrace: {problem}");
+    }
+    let packets = done.copied + done.rewritten;
+    let mut out = std::io::stdout().lock();
+    write!(out, "{}: {packets} packets, {:.1} MB", args.output.display(), done.bytes as f64 / 1e6)?;
+    match done.before {
+        0 => writeln!(out)?,
+        n => writeln!(out, ", with {n} events from before that what is inside needs")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

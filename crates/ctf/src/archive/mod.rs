@@ -1,0 +1,239 @@
+//! Tar archives: a whole trace in one file, whose members are read in place.
+//!
+//! ```text
+//! archive   | header | data, filled up to 512 | header | data | ... | 1024 bytes of 0 |
+//! member    the bytes of `data`, at a multiple of 512: what is not compressed can be mapped
+//! ```
+//! The form is POSIX.1-2001's (`ustar` with `pax` records for long names and large
+//! sizes), which every `tar` reads. What GNU tar writes is read, too: numbers to base
+//! 256 and long names. A packed trace has a list of its files in front ([`List`]). Links and devices are no part of a trace and passed over.
+
+mod header;
+mod list;
+
+use std::fmt;
+use std::ops::Range;
+
+use header::{Header, Kind, pax};
+pub use header::{header, header_up_to};
+pub use list::{List, Listed};
+
+/// Bytes of a block: everything begins at a multiple of it.
+pub const BLOCK: usize = 512;
+
+/// What an archive ends with.
+pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+/// Longest record of names and sizes before a member.
+const MAX_EXTENSION: usize = 1 << 20;
+
+/// A file in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its path, as it stands.
+    pub name: String,
+    /// Its size, as it stands.
+    pub size: u64,
+    /// Where its bytes are: fewer than `size` if the archive is cut.
+    pub range: Range<usize>,
+}
+
+/// What is wrong with an archive. Reading goes on behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// No header where one should be.
+    Header {
+        /// Where.
+        offset: usize,
+        /// Where the next one is; none if there is none.
+        resume: Option<usize>,
+    },
+    /// The end comes within a member.
+    Cut {
+        /// Its path.
+        name: String,
+        /// Its size, as it stands.
+        size: u64,
+        /// How much of it is there.
+        have: u64,
+    },
+    /// The file's end comes without the archive's: members may be missing.
+    NoEnd,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header { offset, resume: Some(resume) } => {
+                write!(f, "damaged at byte {offset}; the next file begins at byte {resume}")
+            }
+            Self::Header { offset, resume: None } => {
+                write!(f, "damaged at byte {offset}; what follows is lost")
+            }
+            Self::Cut { name, size, have } => {
+                write!(f, "cut off: {have} of {size} bytes of {name} are there")
+            }
+            Self::NoEnd => f.write_str("cut off: files may be missing at its end"),
+        }
+    }
+}
+
+/// Whether bytes begin as an archive does.
+pub fn is_archive(start: &[u8]) -> bool {
+    start.get(..BLOCK).is_some_and(|block| Header::parse(block).is_some())
+}
+
+/// The files in an archive, in their order, and what is wrong with it.
+pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
+    let (mut members, mut damages) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    // What records before a header say of it.
+    let (mut name, mut size) = (None, None);
+    loop {
+        let Some(block) = bytes.get(at..).and_then(|rest| rest.get(..BLOCK)) else {
+            damages.push(Damage::NoEnd);
+            break;
+        };
+        if is_zero(block) {
+            let next = &bytes[at + BLOCK..];
+            // One block of zeros is an end, too, if nothing follows.
+            if next.get(..BLOCK).is_none_or(is_zero) {
+                break;
+            }
+            at += BLOCK;
+            continue;
+        }
+        let Some(header) = Header::parse(block) else {
+            let resume = (at / BLOCK + 1..bytes.len() / BLOCK)
+                .map(|block| block * BLOCK)
+                .find(|&next| is_archive(&bytes[next..]));
+            damages.push(Damage::Header { offset: at, resume });
+            let Some(resume) = resume else { break };
+            (at, name, size) = (resume, None, None);
+            continue;
+        };
+        let data = at + BLOCK;
+        let there = bytes.len() - data;
+        let extends = matches!(header.kind, Kind::Pax | Kind::LongName | Kind::Other);
+        let len = match header.kind {
+            Kind::Empty => 0,
+            _ if extends => header.size,
+            _ => size.unwrap_or(header.size),
+        };
+        let have = usize::try_from(len).unwrap_or(usize::MAX).min(there);
+        let content = &bytes[data..data + have];
+        match header.kind {
+            Kind::Pax if have <= MAX_EXTENSION => {
+                let (path, length) = pax(content);
+                (name, size) = (path.or(name), length.or(size));
+            }
+            Kind::LongName if have <= MAX_EXTENSION => {
+                let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
+                name = Some(String::from_utf8_lossy(&content[..end]).into_owned());
+            }
+            Kind::Pax | Kind::LongName | Kind::Other => {}
+            Kind::File | Kind::Empty => {
+                let name = name.take().unwrap_or(header.name);
+                size = None;
+                if (have as u64) < len {
+                    damages.push(Damage::Cut { name: name.clone(), size: len, have: have as u64 });
+                }
+                if header.kind == Kind::File {
+                    members.push(Member { name, size: len, range: data..data + have });
+                }
+            }
+        }
+        if (have as u64) < len {
+            if extends {
+                damages.push(Damage::NoEnd);
+            }
+            break;
+        }
+        at = data + have.next_multiple_of(BLOCK);
+    }
+    (members, damages)
+}
+
+fn is_zero(block: &[u8]) -> bool {
+    block.iter().all(|&b| b == 0)
+}
+
+/// How many bytes of 0 follow a member of so many bytes.
+pub fn padding(size: u64) -> usize {
+    (size.wrapping_neg() % BLOCK as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, content) in files {
+            bytes.extend(header(name, content.len() as u64, 0));
+            bytes.extend_from_slice(content);
+            bytes.resize(bytes.len() + padding(content.len() as u64), 0);
+        }
+        bytes.extend(END);
+        bytes
+    }
+
+    fn contents(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+        members(bytes).0.into_iter().map(|m| (m.name, bytes[m.range].to_vec())).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let long = format!("{}/{}", "d".repeat(90), "f".repeat(120));
+        let umlaut = "ä".repeat(60);
+        let files: [(&str, &[u8]); 5] =
+            [("a", b"1"), ("b/c", &[7; 512]), ("empty", b""), (&long, b"2"), (&umlaut, &[0; 1025])];
+        let bytes = archive(&files);
+        let expected: Vec<_> = files.iter().map(|(n, c)| ((*n).to_owned(), c.to_vec())).collect();
+        assert_eq!(contents(&bytes), expected);
+        assert_eq!(members(&bytes).1, []);
+        for member in members(&bytes).0 {
+            assert_eq!(member.range.start % BLOCK, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_told() {
+        let bytes = archive(&[("a", b"1"), ("b", &[7; 700])]);
+        assert_eq!(members(&bytes[..1536 + 100]).1, [Damage::Cut { name: "b".into(), size: 700, have: 100 }]);
+        assert_eq!(members(&bytes[..1024]).1, [Damage::NoEnd]);
+        assert_eq!(members(&bytes[..1100]).1, [Damage::NoEnd]);
+        assert_eq!(contents(&bytes[..1600])[0].0, "a");
+    }
+
+    #[test]
+    fn a_damaged_header_hides_one_file() {
+        let mut bytes = archive(&[("a", b"1"), ("b", b"2"), ("c", b"3")]);
+        bytes[1024] ^= 1;
+        assert_eq!(members(&bytes).1, [Damage::Header { offset: 1024, resume: Some(2048) }]);
+        let names: Vec<_> = contents(&bytes).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "c"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(
+            mut changes in proptest::collection::vec((0usize..6000, proptest::num::u8::ANY), 0..20),
+            keep in 0usize..6000,
+        ) {
+            let long = "x/".repeat(130);
+            let mut bytes = archive(&[("a", &[1; 600]), (&long, b"2"), ("c", &[0; 1200])]);
+            // A huge size with a valid sum, too.
+            bytes.splice(0..0, header("huge", u64::MAX, 0));
+            bytes.truncate(keep);
+            changes.retain(|(at, _)| *at < bytes.len());
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            let (members, _) = members(&bytes);
+            for member in members {
+                proptest::prop_assert!(member.range.end <= bytes.len());
+            }
+        }
+    }
+}

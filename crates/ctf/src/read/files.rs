@@ -1,0 +1,333 @@
+//! The files of a trace: in a folder, or packed into one file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::OpenError;
+use super::map::Bytes;
+use super::trace::DataFile;
+use crate::archive::{self, List};
+
+/// How the names of compressed files end.
+pub const PACKED: &str = ".zst";
+
+/// The file that makes a folder a trace.
+const METADATA: &str = "metadata";
+
+/// The largest file besides streams that is decompressed.
+const MAX_FILE: u64 = 256 << 20;
+
+/// How deep below a folder, and in how many folders, a trace is looked for.
+const MAX_DEPTH: usize = 8;
+const MAX_FOLDERS: usize = 4096;
+
+/// Where a trace lies.
+///
+/// That is a folder with a file `metadata`; or a tar archive of one, whose members are
+/// read in place; or a folder with one trace somewhere inside, as LTTng's sessions are.
+/// Any file may be there as `NAME.zst` instead.
+#[derive(Debug)]
+pub struct Files {
+    path: PathBuf,
+    place: Place,
+    problems: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder,
+    Archive {
+        whole: Arc<Bytes>,
+        /// By their paths below the trace's folder.
+        members: BTreeMap<String, std::ops::Range<usize>>,
+    },
+}
+
+impl Files {
+    /// Finds the files of a trace.
+    ///
+    /// # Errors
+    /// When there is no trace, or more than one, or it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let io = |source| OpenError::Io { path: path.into(), source };
+        if !fs::metadata(path).map_err(io)?.is_dir() {
+            let bytes = Bytes::map(path).map_err(io)?;
+            let bytes = bytes.ok_or_else(|| OpenError::NoTrace { path: path.into() })?;
+            return Self::of_archive(path, bytes);
+        }
+        let mut found = Vec::new();
+        inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
+        match found.len() {
+            0 => Err(OpenError::NoTrace { path: path.into() }),
+            1 => Ok(Self { path: found.remove(0), place: Place::Folder, problems: Vec::new() }),
+            _ => Err(OpenError::SeveralTraces { path: path.into(), found }),
+        }
+    }
+
+    /// The same for an archive in memory; `path` is for messages.
+    ///
+    /// # Errors
+    /// When it is no archive, or has no trace, or more than one.
+    pub fn from_archive(path: &Path, bytes: Vec<u8>) -> Result<Self, OpenError> {
+        Self::of_archive(path, Bytes::Owned(bytes))
+    }
+
+    fn of_archive(path: &Path, bytes: Bytes) -> Result<Self, OpenError> {
+        if !archive::is_archive(&bytes) {
+            return Err(OpenError::NoTrace { path: path.into() });
+        }
+        let (found, damages) = archive::members(&bytes);
+        let mut problems: Vec<_> =
+            damages.iter().map(|damage| format!("{}: {damage}", path.display())).collect();
+        let root = root(path, &found)?;
+        let below = |name: &str| Some(name.strip_prefix(&root)?.to_owned()).filter(|n| !n.is_empty());
+        let members: BTreeMap<_, _> =
+            found.into_iter().filter_map(|m| Some((below(&m.name)?, m.range))).collect();
+        let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
+        let missing = list.iter().flat_map(|list| &list.files).filter(|f| !members.contains_key(&f.member()));
+        problems
+            .extend(missing.map(|f| format!("{}: {} ({} bytes) is missing", path.display(), f.name, f.size)));
+        let place = Place::Archive { whole: Arc::new(bytes), members };
+        Ok(Self { path: path.into(), place, problems })
+    }
+
+    /// Where it is: the file, or the folder with `metadata` in it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is packed into one file.
+    pub fn is_packed(&self) -> bool {
+        matches!(self.place, Place::Archive { .. })
+    }
+
+    /// What is wrong with the packed file, a sentence each.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Names of the files right in a folder of the trace, sorted, without `.zst`;
+    /// none if there is no such folder.
+    pub fn list(&self, folder: &str) -> Vec<String> {
+        let plain = |name: &str| name.strip_suffix(PACKED).unwrap_or(name).to_owned();
+        let mut names: Vec<String> = match &self.place {
+            Place::Folder => {
+                let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
+                let files = entries.filter(|entry| entry.path().is_file());
+                files.map(|entry| plain(&entry.file_name().to_string_lossy())).collect()
+            }
+            Place::Archive { members, .. } => {
+                let prefix = format!("{folder}/");
+                let inside = members.keys().filter_map(|name| name.strip_prefix(&prefix));
+                inside.filter(|name| !name.contains('/')).map(plain).collect()
+            }
+        };
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The paths of all files below the trace's folder, as they are, sorted; and what else
+    /// is there that is neither file nor folder.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, or a name is not UTF-8.
+    pub fn all(&self) -> io::Result<(Vec<String>, Vec<String>)> {
+        let (mut files, mut others) = (Vec::new(), Vec::new());
+        match &self.place {
+            Place::Folder => walk(&self.path, "", MAX_DEPTH, &mut files, &mut others)?,
+            Place::Archive { members, .. } => files.extend(members.keys().cloned()),
+        }
+        files.sort();
+        others.sort();
+        Ok((files, others))
+    }
+
+    /// The content of a file as it is, mapped; none if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be opened or mapped.
+    pub fn content(&self, name: &str) -> io::Result<Option<Content>> {
+        Ok(match &self.place {
+            Place::Folder => match Bytes::map(&self.path.join(name)) {
+                Ok(bytes) => Some(Content(bytes.unwrap_or(Bytes::Owned(Vec::new())))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            },
+            Place::Archive { whole, members } => members
+                .get(name)
+                .map(|range| Content(Bytes::Part { whole: whole.clone(), range: range.clone() })),
+        })
+    }
+
+    /// The content of a file, decompressed; none if it is not there. For small files: of
+    /// compressed ones at most 256 MiB.
+    ///
+    /// # Errors
+    /// When it cannot be read or decompressed.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        if let Some(bytes) = self.raw(name)? {
+            return Ok(Some(bytes));
+        }
+        let Some(bytes) = self.raw(&format!("{name}{PACKED}"))? else { return Ok(None) };
+        let mut plain = Vec::new();
+        zstd::Decoder::new(&bytes[..])?.take(MAX_FILE + 1).read_to_end(&mut plain)?;
+        if plain.len() as u64 > MAX_FILE {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "more than 256 MiB"));
+        }
+        Ok(Some(plain))
+    }
+
+    fn raw(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match &self.place {
+            Place::Folder => match fs::read(self.path.join(name)) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            },
+            Place::Archive { whole, members } => {
+                Ok(members.get(name).map(|range| whole[range.clone()].to_vec()))
+            }
+        }
+    }
+
+    /// The content of `metadata`.
+    pub(super) fn metadata(&self) -> Result<Vec<u8>, OpenError> {
+        let io = |source| OpenError::Io { path: self.path.join(METADATA), source };
+        self.read(METADATA).map_err(io)?.ok_or_else(|| OpenError::NoTrace { path: self.path.clone() })
+    }
+
+    /// The data streams, in the order of their names without `.zst`, so that it is the
+    /// same for a packed trace.
+    pub(super) fn streams(&self) -> Result<Vec<DataFile>, OpenError> {
+        let is_stream =
+            |name: &str| name.strip_suffix(PACKED).unwrap_or(name) != METADATA && !name.starts_with('.');
+        let mut files = Vec::new();
+        match &self.place {
+            Place::Folder => {
+                let io = |path: &Path, source| OpenError::Io { path: path.into(), source };
+                for entry in fs::read_dir(&self.path).map_err(|e| io(&self.path, e))? {
+                    let path = entry.map_err(|e| io(&self.path, e))?.path();
+                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    if is_stream(&name)
+                        && path.is_file()
+                        && let Some(data) = Bytes::map(&path).map_err(|e| io(&path, e))?
+                    {
+                        files.push(DataFile::new(name, data));
+                    }
+                }
+            }
+            Place::Archive { whole, members } => {
+                let streams = members
+                    .iter()
+                    .filter(|(name, range)| !name.contains('/') && is_stream(name) && !range.is_empty());
+                files.extend(streams.map(|(name, range)| {
+                    let data = Bytes::Part { whole: whole.clone(), range: range.clone() };
+                    DataFile::new(name.clone(), data)
+                }));
+            }
+        }
+        files.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
+        Ok(files)
+    }
+}
+
+/// The bytes of a file.
+#[derive(Debug)]
+pub struct Content(Bytes);
+
+impl Content {
+    /// Says that these bytes will hardly be read again.
+    pub fn forget(&self, range: std::ops::Range<usize>) {
+        self.0.forget(range);
+    }
+}
+
+impl std::ops::Deref for Content {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    files: &mut Vec<String>,
+    others: &mut Vec<String>,
+) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        let name = name.to_str().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{}: a name that is not UTF-8", path.display()),
+            )
+        })?;
+        let name = format!("{prefix}{name}");
+        if path.is_file() {
+            files.push(name);
+        } else if path.is_dir() && !path.is_symlink() && depth > 0 {
+            walk(&path, &format!("{name}/"), depth - 1, files, others)?;
+        } else {
+            others.push(name);
+        }
+    }
+    Ok(())
+}
+
+/// What streams are sorted by.
+fn order(name: &str) -> (&str, &str) {
+    (name.strip_suffix(PACKED).unwrap_or(name), name)
+}
+
+fn has_metadata(folder: &Path) -> bool {
+    folder.join(METADATA).is_file() || folder.join(format!("{METADATA}{PACKED}")).is_file()
+}
+
+/// Finds the traces in a folder, sorted.
+fn inside(folder: &Path, depth: usize, folders: &mut usize, found: &mut Vec<PathBuf>) {
+    if has_metadata(folder) {
+        found.push(folder.into());
+        return;
+    }
+    let Some(rest) = folders.checked_sub(1).filter(|_| depth > 0) else { return };
+    *folders = rest;
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    // A link may lead back to where it is.
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let mut below: Vec<_> = entries.flatten().filter(is_folder).map(|entry| entry.path()).collect();
+    below.sort();
+    for folder in below {
+        inside(&folder, depth - 1, folders, found);
+    }
+}
+
+/// What names of members begin with: that of the folder with `metadata`. Of several, the
+/// outermost counts: a trace may hold files of any name.
+fn root(path: &Path, members: &[archive::Member]) -> Result<String, OpenError> {
+    let is_metadata = |name: &str| {
+        let name = name.strip_suffix(PACKED).unwrap_or(name);
+        name.strip_suffix(METADATA).filter(|root| root.is_empty() || root.ends_with('/')).map(str::to_owned)
+    };
+    let depth = |root: &String| root.matches('/').count();
+    let mut roots: Vec<_> = members.iter().filter_map(|m| is_metadata(&m.name)).collect();
+    let outermost = roots.iter().map(depth).min();
+    roots.retain(|root| Some(depth(root)) == outermost);
+    roots.sort();
+    roots.dedup();
+    match roots.len() {
+        0 => Err(OpenError::NoTrace { path: path.into() }),
+        1 => Ok(roots.remove(0)),
+        _ => {
+            let found = roots.iter().map(PathBuf::from).collect();
+            Err(OpenError::SeveralTraces { path: path.into(), found })
+        }
+    }
+}

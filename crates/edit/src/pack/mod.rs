@@ -1,0 +1,235 @@
+//! A trace's folder to one file, and back.
+//!
+//! ```text
+//! NAME.tar   | NAME/hetrace/packed | NAME/metadata.zst | NAME/hetrace/... | NAME/STREAM.zst | ...
+//! STREAM.zst | frame | frame | ...           each of whole packets, with its size and a checksum
+//! ```
+//! The list of files comes first, so that a file that is cut tells what is missing; then
+//! what is needed to understand the rest; then the streams.
+
+mod frames;
+mod unpack;
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, padding};
+use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Trace};
+
+use crate::output::Output;
+use crate::{Error, Watch, tell};
+use frames::{FRAME, Squeezer, borders};
+pub use unpack::{Unpacked, unpack};
+
+/// Smaller files are not worth being compressed, unless they are streams.
+const SMALL: u64 = 512;
+
+/// How to pack.
+#[derive(Clone, Copy, Debug)]
+pub struct PackOptions {
+    /// Level of zstd, 1 to 22.
+    pub level: i32,
+    /// Remove the folder when the file is complete and was compared with it.
+    pub remove: bool,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        Self { level: 3, remove: false }
+    }
+}
+
+/// What was packed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// How many files.
+    pub files: usize,
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after.
+    pub after: u64,
+    /// What could not be packed as it is no file.
+    pub left_out: Vec<String>,
+}
+
+/// Packs a trace into a file that must not exist.
+///
+/// # Errors
+/// When `trace` is none, when something cannot be read or written, or when `watch` says
+/// to stop; then there is no file.
+pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) -> Result<Packed, Error> {
+    let files = Files::open(trace)?;
+    if files.is_packed() {
+        return Err(Error::IsPacked { path: trace.into() });
+    }
+    let folder = files.path();
+    let (names, left_out) = files.all().map_err(Error::io(folder))?;
+    let mut contents = Vec::new();
+    for name in in_order(names) {
+        if name.contains('\n') {
+            return Err(Error::Name { path: folder.into(), name });
+        }
+        let content = files.content(&name).map_err(Error::io(&folder.join(&name)))?;
+        contents.extend(content.map(|content| (name, content)));
+    }
+    let list = list(&contents);
+    // Without metadata that can be understood, nobody knows where packets begin.
+    let readable = Trace::from_files(&files).ok();
+    let top = file.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
+    let modified = std::fs::metadata(folder.join("metadata")).and_then(|m| m.modified());
+    let modified = modified.unwrap_or_else(|_| SystemTime::now());
+    let output = Output::new(file)?;
+    let mut packer = Packer {
+        out: output.file()?,
+        at: 0,
+        path: output.scratch().to_owned(),
+        top: top.unwrap_or_else(|| "trace".to_owned()),
+        mtime: modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs(),
+        squeezer: Squeezer::new(options.level),
+        watch,
+    };
+    packer.plain(List::NAME, list.to_text().as_bytes())?;
+    for (listed, (_, content)) in list.files.iter().zip(&contents) {
+        if !listed.compressed {
+            packer.plain(&listed.name, content)?;
+            continue;
+        }
+        let stream = readable.iter().flat_map(Trace::streams).find(|s| s.name() == listed.name);
+        let borders = borders(content.len(), stream.map(PacketReader::new));
+        packer.squeezed(listed, content, &borders)?;
+    }
+    packer.write(&END)?;
+    let after = packer.at;
+    // Of the traces here, the one recorded last is the newest, whenever it was packed.
+    packer.out.set_modified(modified).map_err(Error::io(&packer.path))?;
+    drop(packer);
+    output.finish()?;
+    let before = list.files.iter().map(|f| f.size).sum();
+    if options.remove {
+        compare(&files, file, &list, watch)?;
+        if let Some(name) = left_out.first().cloned() {
+            return Err(Error::Changed { path: folder.into(), name });
+        }
+        std::fs::remove_dir_all(folder).map_err(Error::io(folder))?;
+    }
+    Ok(Packed { files: list.files.len(), before, after, left_out })
+}
+
+/// What is needed to understand the rest comes first.
+fn in_order(mut names: Vec<String>) -> Vec<String> {
+    names.retain(|name| name != List::NAME);
+    let rank = |name: &String| match name.split_once('/') {
+        None if name.starts_with("metadata") => 0,
+        Some(("hetrace", "manifest.json")) => 1,
+        Some(("hetrace", rest)) if rest.starts_with("model/") => 2,
+        None => 3,
+        Some(_) => 4,
+    };
+    names.sort_by_key(rank);
+    names
+}
+
+fn list(contents: &[(String, Content)]) -> List {
+    let taken = |name: &str| contents.iter().any(|(other, _)| other == name);
+    let listed = |(name, content): &(String, Content)| {
+        let size = content.len() as u64;
+        let is_stream = !name.contains('/') && !name.starts_with('.');
+        let worth = size >= SMALL || is_stream && size > 0;
+        let compressed = worth && !name.ends_with(PACKED) && !taken(&format!("{name}{PACKED}"));
+        Listed { name: name.clone(), size, compressed }
+    };
+    List { files: contents.iter().map(listed).collect() }
+}
+
+/// An archive in the making.
+struct Packer<'w> {
+    out: File,
+    at: u64,
+    path: std::path::PathBuf,
+    /// The folder that everything is in.
+    top: String,
+    mtime: u64,
+    squeezer: Squeezer,
+    watch: Watch<'w>,
+}
+
+impl Packer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(Error::io(&self.path))?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn name(&self, name: &str) -> String {
+        format!("{}/{name}", self.top)
+    }
+
+    fn plain(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let size = content.len() as u64;
+        self.write(&header(&self.name(name), size, self.mtime))?;
+        for part in content.chunks(FRAME) {
+            tell(self.watch, part.len() as u64)?;
+            self.write(part)?;
+        }
+        self.write(&END[..padding(size)])
+    }
+
+    fn squeezed(&mut self, listed: &Listed, content: &Content, borders: &[usize]) -> Result<(), Error> {
+        let name = self.name(&listed.member());
+        // Room for the most that it may become.
+        let most = listed.size.saturating_mul(2).saturating_add(1 << 20);
+        let header_at = self.at;
+        self.write(&header_up_to(&name, 0, self.mtime, most))?;
+        let begin = self.at;
+        let mut done = 0;
+        for group in borders.chunks(self.squeezer.at_once()) {
+            let starts = [done].into_iter().chain(group.iter().copied());
+            let parts: Vec<&[u8]> = starts.zip(group).map(|(from, &to)| &content[from..to]).collect();
+            for frame in self.squeezer.squeeze(&parts).map_err(Error::io(&self.path))? {
+                self.write(&frame)?;
+            }
+            let end = group.last().copied().unwrap_or(done);
+            tell(self.watch, (end - done) as u64)?;
+            content.forget(done..end);
+            done = end;
+        }
+        let size = self.at - begin;
+        self.write(&END[..padding(size)])?;
+        let header = header_up_to(&name, size, self.mtime, most);
+        let again = self.out.seek(SeekFrom::Start(header_at)).and_then(|_| self.out.write_all(&header));
+        again.and_then(|()| self.out.seek(SeekFrom::Start(self.at))).map_err(Error::io(&self.path))?;
+        Ok(())
+    }
+}
+
+/// Whether a packed file holds what the files are now.
+fn compare(files: &Files, packed: &Path, list: &List, watch: Watch<'_>) -> Result<(), Error> {
+    let archive = Files::open(packed)?;
+    let folder = files.path();
+    for listed in &list.files {
+        let changed = || Error::Changed { path: folder.into(), name: listed.name.clone() };
+        let path = folder.join(&listed.name);
+        let now = files.content(&listed.name).map_err(Error::io(&path))?.ok_or_else(changed)?;
+        let then = archive.content(&listed.member()).map_err(Error::io(packed))?.ok_or_else(changed)?;
+        let mut at = 0;
+        let same = |part: &[u8]| {
+            let same = now.get(at..at + part.len()) == Some(part);
+            at += part.len();
+            tell(watch, part.len() as u64).map(|()| same)
+        };
+        let same = match listed.compressed {
+            true => frames::all_plain(&then, same)?,
+            false => *then == *now,
+        };
+        if !same || at as u64 != if listed.compressed { listed.size } else { 0 } {
+            return Err(changed());
+        }
+    }
+    let (names, _) = files.all().map_err(Error::io(folder))?;
+    match in_order(names).into_iter().find(|name| !list.files.iter().any(|f| f.name == *name)) {
+        Some(name) => Err(Error::Changed { path: folder.into(), name }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,98 @@
+//! A packed trace to a folder.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Component, Path};
+
+use hetrace_ctf::archive::{List, Listed};
+use hetrace_ctf::read::Files;
+
+use super::frames::{self, FRAME, Frame};
+use crate::output::Output;
+use crate::{Error, Watch, tell};
+
+/// What was unpacked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unpacked {
+    /// How many files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What is missing or damaged, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Makes the folder again that a trace was packed from; it must not exist. An archive
+/// that `hetrace pack` has not made is unpacked as it is.
+///
+/// What is damaged is told, and everything else is there: of a stream the frames that
+/// can be decompressed.
+///
+/// # Errors
+/// When `packed` is no trace in an archive, something cannot be written, or `watch` says
+/// to stop; then there is no folder.
+pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked, Error> {
+    let files = Files::open(packed)?;
+    if !files.is_packed() {
+        return Err(Error::NotPacked { path: packed.into() });
+    }
+    let (members, _) = files.all().map_err(Error::io(packed))?;
+    let list = files.content(List::NAME).map_err(Error::io(packed))?;
+    let list = list.and_then(|text| List::parse(&text)).unwrap_or_default();
+    let mut known: BTreeMap<String, Listed> = list.files.into_iter().map(|f| (f.member(), f)).collect();
+    let output = Output::new(folder)?;
+    output.folder()?;
+    let mut done = Unpacked { problems: files.problems().to_vec(), ..Unpacked::default() };
+    for member in members.into_iter().filter(|name| name != List::NAME) {
+        let Some(content) = files.content(&member).map_err(Error::io(packed))? else { continue };
+        let listed = known.remove(&member);
+        let name = listed.as_ref().map_or(member.as_str(), |listed| &listed.name);
+        // Nothing may get out of the folder.
+        let inside = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+        if !inside(name) {
+            return Err(Error::Name { path: packed.into(), name: name.to_owned() });
+        }
+        let path = output.scratch().join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::io(parent))?;
+        }
+        let mut file = BufWriter::new(File::create_new(&path).map_err(Error::io(&path))?);
+        let (mut size, mut damaged) = (0, 0);
+        let mut write = |bytes: &[u8]| {
+            size += bytes.len() as u64;
+            tell(watch, bytes.len() as u64)?;
+            file.write_all(bytes).map_err(Error::io(&path))
+        };
+        if listed.as_ref().is_some_and(|listed| listed.compressed) {
+            let mut at = 0;
+            for frame in frames::split(&content) {
+                let whole = match frame {
+                    Frame::Whole(frame) => {
+                        at += frame.len();
+                        frames::plain(frame, &mut write)?
+                    }
+                    Frame::Cut(frame) => {
+                        frames::plain(frame, &mut write)?;
+                        false
+                    }
+                    Frame::None(_) => false,
+                };
+                damaged += usize::from(!whole);
+                content.forget(0..at);
+            }
+        } else {
+            content.chunks(FRAME).try_for_each(&mut write)?;
+        }
+        file.flush().map_err(Error::io(&path))?;
+        let expected = listed.as_ref().map_or(size, |listed| listed.size);
+        if damaged > 0 || size != expected {
+            done.problems
+                .push(format!("{}: {name}: {size} of {expected} bytes could be had", packed.display()));
+        }
+        done.files += 1;
+        done.bytes += size;
+    }
+    output.finish()?;
+    Ok(done)
+}

@@ -1,0 +1,122 @@
+//! What events are to a trim, by their names: found once per class.
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::{EventClass, Scope, StreamClass, TraceClass};
+use hetrace_ctf::read::Event;
+use hetrace_model::layout::Phase;
+
+/// What an event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call begins: the number of its function.
+    Entry(usize),
+    /// A call ends.
+    Exit(usize),
+    /// What later events need to be understood, whenever it was told.
+    Definition,
+    /// A command on a device: the fields `duration`, `cause_tid` and `queue`.
+    Command([Option<usize>; 3]),
+    /// What no thread of the program did.
+    Telemetry,
+    /// Anything else.
+    Other,
+}
+
+/// An event class.
+#[derive(Clone, Debug)]
+pub(super) struct EventKind {
+    pub kind: Kind,
+    /// What stands before the name's first colon.
+    pub api: String,
+}
+
+/// Where a stream tells threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// In the context of its packets: positions of process and thread.
+    Packet([Option<usize>; 2]),
+    /// In that of each event.
+    Event([Option<usize>; 2]),
+}
+
+/// A stream class.
+#[derive(Clone, Debug)]
+pub(super) struct StreamKind {
+    pub events: Vec<EventKind>,
+    pub identity: Identity,
+    /// Whether something from before the window may have to be kept, so that all its
+    /// packets before it must be read.
+    pub outlasts: bool,
+}
+
+/// Names of definitions, and how those of APIs end.
+const DEFINITIONS: [&str; 6] = [
+    "device:device",
+    "device:property",
+    "device:queue",
+    "device:function",
+    "device:launches",
+    "telemetry:device",
+];
+const TEXTS: &str = ":error_text";
+
+/// The kinds of all classes, by stream class.
+pub(super) fn kinds(trace: &TraceClass) -> Vec<StreamKind> {
+    let mut functions: Vec<String> = Vec::new();
+    trace.streams.iter().map(|stream| of_stream(stream, &mut functions)).collect()
+}
+
+fn of_stream(stream: &StreamClass, functions: &mut Vec<String>) -> StreamKind {
+    let events: Vec<_> = stream.events.iter().map(|event| of_event(event, functions)).collect();
+    let find = |class: Option<&hetrace_ctf::class::StructClass>, names: [&str; 2]| {
+        names.into_iter().find_map(|name| class?.index(name))
+    };
+    let (context, packet) = (stream.event_context.as_ref(), stream.packet_context.as_ref());
+    let identity = match find(context, ["vtid", "tid"]) {
+        Some(tid) => Identity::Event([find(context, ["vpid", "pid"]), Some(tid)]),
+        None => Identity::Packet([find(packet, ["vpid", "pid"]), find(packet, ["vtid", "tid"])]),
+    };
+    let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_)));
+    StreamKind { events, identity, outlasts }
+}
+
+fn of_event(event: &EventClass, functions: &mut Vec<String>) -> EventKind {
+    let name = &event.name;
+    let api = name.split(':').next().unwrap_or("").to_owned();
+    let mut function = |suffix: &str| {
+        let name = name.strip_suffix(suffix)?;
+        Some(functions.iter().position(|known| known == name).unwrap_or_else(|| {
+            functions.push(name.to_owned());
+            functions.len() - 1
+        }))
+    };
+    let kind = if DEFINITIONS.contains(&name.as_str()) || name.ends_with(TEXTS) {
+        Kind::Definition
+    } else if api == "telemetry" {
+        Kind::Telemetry
+    } else if api == "device" {
+        Kind::Command(["duration", "cause_tid", "queue"].map(|field| event.fields.index(field)))
+    } else if let Some(function) = function(Phase::Entry.suffix()) {
+        Kind::Entry(function)
+    } else if let Some(function) = function(Phase::Exit.suffix()) {
+        Kind::Exit(function)
+    } else {
+        Kind::Other
+    };
+    EventKind { kind, api }
+}
+
+/// A field of the payload as a number.
+pub(super) fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
+    let value = event.get_at(Scope::EventFields, field?)?;
+    value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
+}
+
+/// The process and the thread of an event, as far as its stream tells.
+pub(super) fn ids(identity: Identity, event: &Event<'_, '_>) -> [Option<i64>; 2] {
+    let (scope, fields) = match identity {
+        Identity::Packet(fields) => (Scope::PacketContext, fields),
+        Identity::Event(fields) => (Scope::StreamEventContext, fields),
+    };
+    fields.map(|field| event.get_at(scope, field?).and_then(Scalar::as_i64))
+}

@@ -1,0 +1,233 @@
+//! A part of a trace: a window of time, some threads, some APIs.
+//!
+//! ```text
+//!              from                 to
+//! packets  |....[..|........|........|.]......|
+//!           drop cut  copy     copy  cut drop
+//! kept, too:  entries of calls that are open at `from`, commands that run at `from`,
+//!             and definitions from before `to`; files of definitions whole
+//! ```
+//! Packets that are cut get new heads: times, sizes, number and loss counter. What the
+//! trace lost in the window stays counted, what the trim leaves out is no loss.
+
+mod calls;
+mod kinds;
+mod rewrite;
+mod stream;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hetrace_ctf::read::{Files, PACKED, Trace};
+use serde_json::{Value as Json, json};
+
+use crate::output::Output;
+use crate::{Error, Watch};
+use kinds::{Kind, StreamKind, kinds, number};
+use stream::{Cutter, Frame};
+
+/// What to keep. An empty list means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// From so many nanoseconds after the first event on.
+    pub from: Option<u64>,
+    /// Up to so many, without what is at that time.
+    pub to: Option<u64>,
+    /// These processes.
+    pub pids: Vec<i64>,
+    /// These threads.
+    pub tids: Vec<i64>,
+    /// These APIs.
+    pub apis: Vec<String>,
+}
+
+/// What was kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Packets copied.
+    pub copied: u64,
+    /// Packets written anew.
+    pub rewritten: u64,
+    /// Events from before the window that what is inside needs.
+    pub before: u64,
+    /// Bytes of the streams.
+    pub bytes: u64,
+    /// Damage of the trace, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Where the manifest is in a trace.
+const MANIFEST: &str = "hetrace/manifest.json";
+
+/// Makes a trace of a part of another, in a folder that must not exist.
+///
+/// # Errors
+/// When there is no trace, something cannot be read or written, a stream is of a form in
+/// which nothing can be cut, or `watch` says to stop; then there is no folder.
+pub fn trim(path: &Path, folder: &Path, window: &Window, watch: Watch<'_>) -> Result<Trimmed, Error> {
+    let files = Files::open(path)?;
+    let trace = Trace::from_files(&files)?;
+    let kinds = kinds(trace.class());
+    let first = first(&trace);
+    let after = |ns: Option<u64>, otherwise: i64| match (first, ns) {
+        (Some(first), Some(ns)) => first.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX)),
+        _ => otherwise,
+    };
+    let (from, to) = (after(window.from, i64::MIN), after(window.to, i64::MAX));
+    let queues = queues(&trace, &kinds);
+    let open = match first.is_some_and(|first| from > first) {
+        true => calls::open_at(&trace, &kinds, from, watch)?,
+        false => calls::Places::new(),
+    };
+    let output = Output::new(folder)?;
+    output.folder()?;
+    let frame = Frame { window, from, to, queues: &queues };
+    let cut = |index: usize| -> Result<Trimmed, Error> {
+        let Some(stream) = trace.stream(index) else { return Ok(Trimmed::default()) };
+        let name = stream.name();
+        let mut cutter = Cutter {
+            trace: &trace,
+            kinds: &kinds,
+            frame: &frame,
+            open: open.get(name).cloned().unwrap_or_default(),
+            path: output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name)),
+            watch,
+            out: None,
+            done: Trimmed::default(),
+            definitions: None,
+            written: false,
+            last_seq: None,
+            missing: 0,
+            discarded: 0,
+        };
+        cutter.run(stream)?;
+        Ok(cutter.done)
+    };
+    let mut done = in_parallel(trace.stream_count(), &cut)?;
+    done.problems.splice(0..0, files.problems().iter().cloned());
+    let write = |name: &str, bytes: &[u8]| {
+        let path = output.scratch().join(name);
+        let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
+        parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
+    };
+    let read = |name: &str| files.read(name).map_err(Error::io(&files.path().join(name)));
+    write("metadata", &read("metadata")?.unwrap_or_default())?;
+    let (all, _) = files.all().map_err(Error::io(files.path()))?;
+    for name in all.iter().filter(|name| name.starts_with("hetrace/")) {
+        let name = name.strip_suffix(PACKED).unwrap_or(name);
+        if name != MANIFEST && name != hetrace_ctf::archive::List::NAME {
+            write(name, &read(name)?.unwrap_or_default())?;
+        }
+    }
+    let manifest = manifest(&trace, path, read(MANIFEST)?, &frame);
+    write(MANIFEST, manifest.to_string().as_bytes())?;
+    output.finish()?;
+    Ok(done)
+}
+
+/// The time of the first event, in nanoseconds from the clocks' origin.
+fn first(trace: &Trace) -> Option<i64> {
+    let of = |mut stream: hetrace_ctf::read::StreamReader<'_>| loop {
+        if let Ok(event) = stream.next_event()? {
+            return event.ns_from_origin();
+        }
+    };
+    trace.streams().filter_map(of).min()
+}
+
+/// The API of each queue, as files of definitions tell.
+fn queues(trace: &Trace, kinds: &[StreamKind]) -> HashMap<i64, String> {
+    let mut queues = HashMap::new();
+    for mut stream in trace.streams() {
+        while let Some(event) = stream.next_event() {
+            let Ok(event) = event else { continue };
+            let class = event.stream_class();
+            let position = trace.class().streams.iter().position(|s| std::ptr::eq(s, class));
+            let kind = position.and_then(|p| kinds.get(p)?.events.get(event.class_index()));
+            if !kind.is_some_and(|kind| kind.kind == Kind::Definition && kind.api == "device") {
+                break;
+            }
+            let api = event.get("api").and_then(hetrace_ctf::Scalar::as_str);
+            if let (Some(queue), Some(api)) = (number(&event, event.class().fields.index("queue")), api) {
+                queues.insert(queue, api.to_owned());
+            }
+        }
+    }
+    queues
+}
+
+/// Does work on each stream, with as many threads as there are processors.
+fn in_parallel(
+    count: usize,
+    work: &(dyn Fn(usize) -> Result<Trimmed, Error> + Sync),
+) -> Result<Trimmed, Error> {
+    let next = AtomicUsize::new(0);
+    let result = Mutex::new(Ok(Trimmed::default()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count.max(1));
+    let one = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return;
+            }
+            let part = work(index);
+            let Ok(mut result) = result.lock() else { return };
+            match (&mut *result, part) {
+                (Ok(all), Ok(part)) => all.add(part),
+                (Ok(_), Err(error)) => *result = Err(error),
+                (Err(_), _) => return,
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(one);
+        }
+        one();
+    });
+    result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Trimmed {
+    fn add(&mut self, other: Self) {
+        self.copied += other.copied;
+        self.rewritten += other.rewritten;
+        self.before += other.before;
+        self.bytes += other.bytes;
+        self.problems.extend(other.problems);
+    }
+}
+
+/// The manifest, with what was done to the trace.
+fn manifest(trace: &Trace, path: &Path, old: Option<Vec<u8>>, frame: &Frame<'_>) -> Json {
+    let old = old.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut manifest = match old {
+        Some(Json::Object(members)) => members,
+        _ => serde_json::Map::new(),
+    };
+    // Times as the trace's clock has them.
+    let offset = trace.class().clocks.first().and_then(|clock| clock.ns_from_origin(0)).unwrap_or(0);
+    let time = |ns: i64| (ns != i64::MIN && ns != i64::MAX).then(|| ns.saturating_sub(offset));
+    let name = path.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    let window = frame.window;
+    let entry = json!({
+        "of": name,
+        "from_ns": time(frame.from),
+        "to_ns": time(frame.to),
+        "pids": window.pids,
+        "tids": window.tids,
+        "apis": window.apis,
+    });
+    let mut append = |member: &str, value: Json| {
+        let list = manifest.entry(member).or_insert_with(|| json!([]));
+        if let Json::Array(list) = list {
+            list.push(value);
+        }
+    };
+    append("trimmed", entry);
+    append("notes", json!("this is a part of a trace; losses in the manifest are those of the whole"));
+    Json::Object(manifest)
+}
