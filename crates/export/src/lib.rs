@@ -11,10 +11,7 @@ pub mod otf2;
 pub mod parquet;
 pub mod stacks;
 
-use std::ops::ControlFlow;
-
-/// Is told how many more events have been read; says whether to go on.
-pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
+pub use hetrace_analyze::Watch;
 
 /// Why nothing, or not all, was written.
 #[derive(Debug, thiserror::Error)]

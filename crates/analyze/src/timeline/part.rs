@@ -1,13 +1,9 @@
 //! Files that a time line is cut into, and what of a trace is drawn.
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 
 use crate::spans::Summary;
-
-/// Is told now and then how many more events have been read; [`ControlFlow::Break`]
-/// stops the drawing.
-pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
+pub use crate::watch::Watch;
 
 /// What to draw.
 #[derive(Clone, Debug)]

@@ -14,10 +14,11 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use hetrace_analyze::spans::Summary;
 use hetrace_analyze::trace::Trace;
-use hetrace_export::{Error, Watch as Ask, parquet};
+use hetrace_export::{Error, Watch as Ask, chrome, otf2, parquet, stacks};
 
 use self::place::Place;
 use super::newest;
+use super::output::Output;
 use super::watch::Watch;
 
 /// Options of `export`.
@@ -38,6 +39,9 @@ pub struct Export {
     /// Parquet: the rank that this trace is of, if several of one host go into the same folder
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rank: u32,
+    /// Folded stacks and flame graphs: what the width of a call means: time, calls, device or bytes
+    #[arg(long, default_value = "time")]
+    pub weight: stacks::Weight,
 }
 
 /// What can be written.
@@ -45,16 +49,25 @@ pub struct Export {
 pub enum Format {
     /// A folder of tables for DuckDB, pyarrow and the like; several hosts and ranks may share it
     Parquet,
+    /// An OTF2 archive, for Vampir, Scalasca and otf2-print
+    Otf2,
+    /// Chrome's trace events in JSON, for speedscope, Perfetto and chrome://tracing
+    Chrome,
+    /// A line for each path of calls, as flamegraph.pl and speedscope read them
+    Folded,
+    /// A flame graph (SVG)
+    Flame,
 }
 
+/// What was read, and what the format does not tell.
+type Written = (Summary, Vec<String>);
 /// Writes one file.
-type ToFile = fn(&Trace, &Export, Ask<'_>, &mut dyn Write) -> Result<Summary, Error>;
+type ToFile = fn(&Trace, &Export, Ask<'_>, &mut dyn Write) -> Result<Written, Error>;
 /// Writes into an empty folder.
-type ToFolder = fn(&Trace, &Export, Ask<'_>, &Path) -> Result<Summary, Error>;
+type ToFolder = fn(&Trace, &Export, Ask<'_>, &Path) -> Result<Written, Error>;
 
 /// What a format's function writes to.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "formats come one by one")]
 enum To {
     /// One file.
     File(ToFile),
@@ -81,13 +94,66 @@ impl Format {
                 to: To::Shared(to_parquet),
                 then: "query it with DuckDB or pyarrow, as docs/export-parquet.md shows",
             },
+            Self::Otf2 => Form {
+                ending: ".otf2",
+                to: To::Folder(to_otf2),
+                then: "its anchor file is traces.otf2; otf2-print shows all of it",
+            },
+            Self::Chrome => Form {
+                ending: ".json",
+                to: To::File(to_chrome),
+                then: "open it at https://www.speedscope.app or https://ui.perfetto.dev",
+            },
+            Self::Folded => Form {
+                ending: ".folded",
+                to: To::File(|trace, args, watch, out| {
+                    to_stacks(trace, args, watch, out, stacks::Form::Folded)
+                }),
+                then: "one line for each path of calls",
+            },
+            Self::Flame => Form {
+                ending: ".svg",
+                to: To::File(|trace, args, watch, out| {
+                    to_stacks(trace, args, watch, out, stacks::Form::Flame)
+                }),
+                then: "open it in a browser",
+            },
         }
     }
 }
 
-fn to_parquet(trace: &Trace, args: &Export, watch: Ask<'_>, folder: &Path) -> Result<Summary, Error> {
+fn to_parquet(trace: &Trace, args: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
     let options = parquet::Options { arguments: !args.no_arguments, rank: args.rank };
-    parquet::export(trace, &options, watch, folder)
+    parquet::export(trace, &options, watch, folder).map(|summary| (summary, Vec::new()))
+}
+
+fn to_otf2(trace: &Trace, _: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
+    let written = otf2::write(trace, folder, watch)?;
+    // What was lost before is told for all formats.
+    let own = |(name, ..): &(&str, &str, u64)| !name.starts_with("LOST") && !name.starts_with("DAMAGED");
+    let left = written.missing().into_iter().filter(own).map(|(_, what, n)| format!("{n} {what}")).collect();
+    Ok((written.summary, left))
+}
+
+fn to_chrome(trace: &Trace, args: &Export, watch: Ask<'_>, out: &mut dyn Write) -> Result<Written, Error> {
+    let options = chrome::Options { arguments: !args.no_arguments };
+    chrome::write(trace, &options, out, watch).map(|written| (written.summary, Vec::new()))
+}
+
+fn to_stacks(
+    trace: &Trace,
+    args: &Export,
+    watch: Ask<'_>,
+    out: &mut dyn Write,
+    form: stacks::Form,
+) -> Result<Written, Error> {
+    let options = stacks::Options { weight: args.weight, form, merge_threads: false };
+    let written = stacks::write(trace, &options, out, watch)?;
+    let left = match written.lost_causes {
+        0 => Vec::new(),
+        n => vec![format!("{n} commands whose calls are not known any more")],
+    };
+    Ok((written.summary, left))
 }
 
 /// Writes a trace in the format of another tool.
@@ -106,7 +172,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     {
         let trace = open(&path)?;
         let watch = Watch::new(false);
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(Output::new()?);
         let written = write(&trace, args, &|events| watch.seen(events), &mut out);
         return end(&watch, written, || Ok(out.flush()?));
     }
@@ -140,18 +206,21 @@ fn open(path: &Path) -> Result<Trace> {
 /// Does what is left to do if all was written, and says what the trace lacks.
 fn end(
     watch: &Watch,
-    written: Result<Summary, Error>,
+    written: Result<Written, Error>,
     done: impl FnOnce() -> Result<()>,
 ) -> Result<ExitCode> {
     watch.end();
-    let summary = match written {
-        Ok(summary) => summary,
+    let (summary, left) = match written {
+        Ok(written) => written,
         Err(Error::Stopped) => return Ok(watch.stopped()),
         Err(error) => return Err(error.into()),
     };
     done()?;
     if !summary.is_complete() {
         eprintln!("hetrace: {}", summary.what_is_missing());
+    }
+    for left in left {
+        eprintln!("hetrace: not told as it was: {left}");
     }
     Ok(ExitCode::SUCCESS)
 }
