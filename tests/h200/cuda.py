@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [SECONDS]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [SECONDS]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -28,7 +28,8 @@ import traceback
 from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
-SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8}
+SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8,
+          "launches": 12}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
 HERE = Path(__file__).resolve().parent / "cuda"
@@ -486,6 +487,28 @@ def cost():
         say(f"    {name:<26}{columns[0]:>9.1f}{columns[1]:>9.2f}{columns[2]:>9.2f}{columns[3]:>9.3f}"
             f"{columns[3] / least(base['step']):>7.3f}{least(row['records']):>9.0f}{least(row['bytes']):>9.0f}"
             f"{least(row['tally_s']):>8.2f}{len(row['launch']):>7}")
+
+
+def launches():
+    """Where the time of a launch goes: many short runs in turn, as single ones differ by 10 %."""
+    say("\nan empty launch, ns: least, and median over runs of their medians")
+    ways = [w for w in WAYS if w[0] in ("bare", "hetrace, dormant", "hetrace, calls only", "hetrace", "CUPTI alone, kernels")]
+    ways.append(("CUPTI, and callbacks", None, "launches"))
+    table = {name: {"min": [], "median": []} for name, *_ in ways}
+    for _ in range(12):
+        if left() < 20:
+            break
+        for name, options, kinds in ways:
+            row = {k: [] for k in ("records", "bytes", "tally_s")}
+            line = bench_line(one_way(options, kinds, [BUILT / "bench", "40", "launch"], row))
+            for key, value in ((line or {}).get("launch") or {}).items():
+                table[name][key].append(value)
+        results["launches"] = table
+        save()
+    for name, row in table.items():
+        medians = sorted(row["median"])
+        middle = medians[len(medians) // 2] if medians else math.nan
+        say(f"    {name:<26}{least(row['min']):>9.0f}{middle:>9.0f}   {len(medians)} runs")
 
 
 def peers():

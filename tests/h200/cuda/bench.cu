@@ -1,9 +1,11 @@
 // What single calls cost: `bench ROUNDS` prints the least and the median nanoseconds of
 // each over rounds, as one JSON line, so that runs under different tools can be compared.
+// `bench ROUNDS launch` does launches only.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 __global__ void nothing() {}
@@ -39,7 +41,9 @@ int main(int argc, char **argv) {
         times[round] = (now() - begin) / 1000;
         cudaDeviceSynchronize();
     }
-    report("launch", times, rounds, ", ");
+    bool alone = argc > 2 && !strcmp(argv[2], "launch");
+    report("launch", times, rounds, alone ? "}\n" : ", ");
+    if (alone) return 0;
     for (int round = 0; round < rounds; round++) {
         double begin = now();
         for (int i = 0; i < 200000; i++) cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device);

@@ -1,9 +1,11 @@
 /* Counts what a device did, through CUPTI alone and independent of hetrace:
  *
- *   COUNT_OUT=file COUNT_KINDS=all|kernel|none LD_PRELOAD=./libcount.so app
+ *   COUNT_OUT=file COUNT_KINDS=all|kernel|launches|none LD_PRELOAD=./libcount.so app
  *
  * Each process writes a JSON line at its end: kernels, copies and bytes by kind, memsets,
- * kernels by name. With `kernel` only kernels are asked for: what CUPTI itself costs.
+ * kernels by name. With `kernel` only kernels are asked for: what CUPTI itself costs. With
+ * `launches` CUPTI also calls back at each launch, for nothing: who wants to know which call
+ * a kernel came from needs that.
  */
 #define _GNU_SOURCE
 #include <cupti.h>
@@ -109,13 +111,29 @@ static void finish(void) {
     fclose(out);
 }
 
+static void CUPTIAPI called(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info) {
+    (void)data, (void)domain, (void)id, (void)info;
+}
+
+static void call_back(void) {
+    const CUpti_CallbackId launches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
+    CUpti_SubscriberHandle subscriber;
+    if (cuptiSubscribe(&subscriber, called, NULL) != CUPTI_SUCCESS) return;
+    for (unsigned i = 0; i < sizeof launches / sizeof *launches; i++)
+        cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]);
+}
+
 __attribute__((constructor)) static void begin(void) {
     const char *kinds = getenv("COUNT_KINDS");
     if (kinds && !strcmp(kinds, "none")) return;
     owner = getpid();
     if (cuptiActivityRegisterCallbacks(requested, completed) != CUPTI_SUCCESS) return;
     cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    if (!kinds || strcmp(kinds, "kernel")) {
+    if (kinds && !strcmp(kinds, "launches")) {
+        call_back();
+    } else if (!kinds || strcmp(kinds, "kernel")) {
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2);
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);

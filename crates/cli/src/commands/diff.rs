@@ -1,8 +1,7 @@
 //! `hetrace diff`.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +9,7 @@ use clap::{Args, ValueEnum};
 use hetrace_analyze::diff::{
     By, FailOn, Form, Metric, MinChange, Options, Profile, Report, TextOptions, Time, diff,
 };
-use hetrace_analyze::tally::{Aggregate, is_aggregate};
+use hetrace_analyze::tally::Aggregate;
 use hetrace_analyze::trace::Trace;
 
 use super::watch::Watch;
@@ -164,7 +163,7 @@ fn profiles(paths: &[PathBuf], watch: &Watch) -> Result<Option<Vec<Profile>>> {
     let mut all = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        if let Some(bytes) = saved(path)? {
+        if let Some(bytes) = super::tally::saved(path)? {
             let sums = Aggregate::from_bytes(&bytes).with_context(|| name.clone())?;
             all.push(Profile::of_sums(&name, &sums).with_context(|| name.clone())?);
             continue;
@@ -177,20 +176,6 @@ fn profiles(paths: &[PathBuf], watch: &Watch) -> Result<Option<Vec<Profile>>> {
         }
     }
     Ok(Some(all))
-}
-
-/// The content of a file of sums.
-fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.with_context(|| path.display().to_string())?;
-    if !is_aggregate(&bytes) {
-        bail!("{}: neither a trace nor a file made by `hetrace tally --save`", path.display());
-    }
-    Ok(Some(bytes))
 }
 
 fn options(args: &Diff) -> Options {

@@ -71,8 +71,8 @@ fn by(named: &[By]) -> Vec<By> {
     if usual { Vec::new() } else { by }
 }
 
-/// The content of a file that is an aggregate.
-fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
+/// The content of a file that is an aggregate; none of a trace.
+pub(super) fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
     if !path.is_file() || newest::is_packed(path) {
         return Ok(None);
     }
@@ -80,7 +80,7 @@ fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
     let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.with_context(|| path.display().to_string())?;
     if !is_aggregate(&bytes) {
-        bail!("{}: neither a trace nor an aggregate made by `hetrace tally --save`", path.display());
+        bail!("{}: neither a trace nor a file made by `hetrace tally --save`", path.display());
     }
     Ok(Some(bytes))
 }
