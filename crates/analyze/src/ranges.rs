@@ -137,7 +137,7 @@ impl<'t> Ranges<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         let kind = |index: usize| {
             let id = FunctionId(u32::try_from(index).unwrap_or(u32::MAX));
-            trace.described(id).map_or(Kind::Nothing, kind_of)
+            trace.described(id).filter(|_| trace.has_calls_of(id)).map_or(Kind::Nothing, kind_of)
         };
         let kinds: Vec<Kind> = (0..trace.functions().all().len()).map(kind).collect();
         Self {

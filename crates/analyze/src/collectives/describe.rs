@@ -35,16 +35,17 @@ pub(super) struct Operation {
 
 /// The kinds of all functions; empty if no API has collectives.
 pub(super) fn kinds(trace: &Trace) -> Vec<Kind> {
-    let has = |m: &Model| m.functions.iter().any(|f| f.collective.is_some());
-    let with: Vec<bool> = trace.models().iter().map(has).collect();
-    if !with.contains(&true) {
+    let operates = |m: &Model| m.functions.iter().any(|f| f.collective.is_some());
+    let with: Vec<bool> = trace.models().iter().map(operates).collect();
+    let functions = || trace.functions().all().iter().zip(0u32..);
+    let has = |api: usize| with.get(api) == Some(&true);
+    if !functions().any(|(function, id)| has(function.api) && trace.has_calls_of(FunctionId(id))) {
         return Vec::new();
     }
-    let functions = trace.functions().all().iter().zip(0u32..);
-    let kinds = functions.map(|(function, id)| {
+    let kinds = functions().map(|(function, id)| {
         let described = trace.model_of(FunctionId(id)).zip(trace.described(FunctionId(id)));
         match described {
-            Some((model, f)) if with.get(function.api) == Some(&true) => kind(model, f),
+            Some((model, f)) if has(function.api) => kind(model, f),
             _ if function.enqueues => Kind::Enqueues,
             _ => Kind::Nothing,
         }

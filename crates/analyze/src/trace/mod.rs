@@ -7,6 +7,7 @@ mod manifest;
 mod names;
 mod only;
 mod open;
+mod present;
 mod source;
 mod threads;
 
@@ -33,6 +34,8 @@ pub struct Trace {
     classes: Classes,
     names: Names,
     problems: Vec<String>,
+    /// By API: whether it occurs.
+    present: Vec<bool>,
 }
 
 impl Trace {
@@ -41,7 +44,8 @@ impl Trace {
         let mut functions = Functions::new(&models);
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
         let names = Names::read(&ctf, &classes);
-        Self { ctf, models, manifest, functions, classes, names, problems: Vec::new() }
+        let present = present::present(&ctf, &classes, &functions);
+        Self { present, ctf, models, manifest, functions, classes, names, problems: Vec::new() }
     }
 
     /// The streams and their description.
@@ -62,6 +66,11 @@ impl Trace {
     /// All functions that may occur.
     pub fn functions(&self) -> &Functions {
         &self.functions
+    }
+
+    /// Whether calls of a function's API are in the trace.
+    pub fn has_calls_of(&self, id: FunctionId) -> bool {
+        self.present.get(self.functions.get(id).api) == Some(&true)
     }
 
     /// The model of a function's API.
