@@ -143,20 +143,18 @@ impl Stack {
         })
     }
 
-    /// A call without calls inside, whose stream has lost nothing: the time it took is
-    /// inside the innermost open one. False, and nothing done, where that is not all.
+    /// Whether exits of the innermost call may be missing.
     #[inline]
-    pub fn leaf(&mut self, function: FunctionId, time: u64) -> bool {
-        if let Some(top) = self.frames.last_mut() {
-            if top.doubtful {
-                return false;
-            }
-            top.inside = top.inside.saturating_add(time);
-        } else {
-            self.outside = self.outside.saturating_add(time);
-        }
-        self.last = Some((function, None));
-        true
+    pub fn is_doubtful(&self) -> bool {
+        self.frames.last().is_some_and(|top| top.doubtful)
+    }
+
+    /// Calls without calls inside, of which `last` was the last, and which went well: the time
+    /// they took is inside the innermost open one, which is not doubtful.
+    #[inline]
+    pub fn leaves(&mut self, last: FunctionId, time: u64) {
+        self.enclose(time);
+        self.last = Some((last, None));
     }
 
     /// Whether a call of this stream is open.

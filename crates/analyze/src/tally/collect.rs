@@ -320,7 +320,7 @@ impl Brief for Collector<'_> {
     }
 
     #[inline]
-    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u64) {
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32) {
         if self.wants(function, start) {
             self.host.leaf(self.current.0, thread, function, time);
         }

@@ -145,9 +145,9 @@ impl Host {
 
     /// A call that went well, without calls inside.
     #[inline]
-    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u64) {
+    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
-        sum.times.add(time);
+        sum.times.add_short(time);
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
             self.called(function, thread);

@@ -36,6 +36,18 @@ impl Times {
         self.sketch.add(ns, 1);
     }
 
+    /// The same for what takes less than some seconds, as most do.
+    #[inline]
+    pub fn add_short(&mut self, ns: u32) {
+        let ns = u64::from(ns);
+        self.count = self.count.saturating_add(1);
+        self.total = self.total.saturating_add(ns);
+        self.squares = self.squares.saturating_add(u128::from(ns * ns));
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.sketch.add(ns, 1);
+    }
+
     /// So many that took `total` together, of which `ns` is taken for each.
     pub fn add_many(&mut self, ns: u64, weight: u64, total: u64) {
         self.count = self.count.saturating_add(weight);

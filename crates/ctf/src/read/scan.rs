@@ -129,9 +129,14 @@ impl Lane {
         if plain { Self::new(int.order, int.bits, int.signed, offset) } else { None }
     }
 
-    /// The same for a field of the header.
+    /// The same for a field of the header: in its first word, if it fits.
     fn of_header(part: Part) -> Option<Self> {
-        Self::new(part.order, part.bits, false, part.offset())
+        let (order, bits, offset) = (part.order, part.bits, part.offset());
+        let lane = Self::new(order, bits, false, offset)?;
+        match 64u64.checked_sub(offset + u64::from(bits)) {
+            Some(above) => Some(Self { byte: 0, up: above as u8, ..lane }),
+            None => Some(lane),
+        }
     }
 
     /// None of the other byte order: such traces are rare, and read whole.
@@ -148,10 +153,20 @@ impl Lane {
     /// Its value; none where no whole word is there.
     #[inline(always)]
     fn get(self, data: &[u8], at: usize) -> Option<i64> {
-        let word = *data.get(at + self.byte as usize..)?.first_chunk()?;
-        let value = ((u64::from_le_bytes(word) << (self.up % 64)) as i64) >> (self.down % 64);
-        Some(value & self.keep as i64)
+        Some(self.of_word(word(data, at + self.byte as usize)?))
     }
+
+    /// Its value in its word.
+    #[inline(always)]
+    fn of_word(self, word: u64) -> i64 {
+        (((word << (self.up % 64)) as i64) >> (self.down % 64)) & self.keep as i64
+    }
+}
+
+/// The word at a byte.
+#[inline(always)]
+fn word(data: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
 /// The place of a field in a structure whose fields before it are of fixed size.
@@ -202,6 +217,9 @@ impl Trace {
         let rows = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
         let (id, clock) = (Lane::of_header(header.id)?, Lane::of_header(header.clock)?);
+        if id.byte != 0 {
+            return None;
+        }
         Some(Scanner {
             stream,
             bytes: header.bytes,
@@ -246,12 +264,19 @@ impl StreamReader<'_> {
             return Scanned { events, timestamp: now, pause: Pause::Whole };
         };
         let data = self.data().get(..end).unwrap_or_default();
-        let (mut word, mut context) = (None, [0, 0]);
+        let (mut before, mut context) = (None, [0, 0]);
         // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
-            let Some(id) = scanner.id.get(data, at) else { break Pause::Whole };
+            let Some(head) = word(data, at) else { break Pause::Whole };
+            let id = scanner.id.of_word(head);
             let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
-            let Some(shown) = scanner.clock.get(data, at) else { break Pause::Whole };
+            let shown = match scanner.clock.byte {
+                0 => scanner.clock.of_word(head),
+                _ => match scanner.clock.get(data, at) {
+                    Some(shown) => shown,
+                    None => break Pause::Whole,
+                },
+            };
             let Some(body_of) = row.body else { break Pause::Whole };
             let mut clock = now & !scanner.low | shown as u64;
             if clock < now {
@@ -274,18 +299,16 @@ impl StreamReader<'_> {
             }
             let Some(field) = row.field.get(data, body) else { break Pause::Whole };
             let bits = match scanner.both {
-                Some(both) => {
-                    let Some(bits) = data.get(body..).and_then(<[u8]>::first_chunk) else {
-                        break Pause::Whole;
-                    };
-                    Some(u64::from_le_bytes(*bits) & both)
-                }
+                Some(both) => match word(data, body) {
+                    Some(bits) => Some(bits & both),
+                    None => break Pause::Whole,
+                },
                 None => None,
             };
-            if bits.is_none() || bits != word {
+            if bits.is_none() || bits != before {
                 let lanes = scanner.context.map(|lane| lane.get(data, body));
                 let [Some(one), Some(two)] = lanes else { break Pause::Whole };
-                (word, context) = (bits, [one, two]);
+                (before, context) = (bits, [one, two]);
             }
             let told = each(Glimpse { timestamp: clock, mark: row.mark, context, field });
             if told == Next::Leave {

@@ -68,7 +68,7 @@ pub(crate) trait Brief {
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 
     /// A call that ended well, without calls inside: when it began and how long it took.
-    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u64);
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32);
 
     /// Any other call that ended.
     fn call(&mut self, call: &Call);

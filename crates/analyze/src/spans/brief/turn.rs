@@ -86,11 +86,13 @@ impl<B: Brief> Turn<'_, B> {
         let last = stretch.end - 1;
         let ends_later = safe.is_some_and(|safe| feed.digests[last].end() >= safe);
         let end = if ends_later { last } else { stretch.end };
-        for digest in &feed.digests[stretch.start..end] {
-            if digest.kind() == Kind::Leaf {
-                self.leaf(*digest, stretch.feed);
+        let mut rest = feed.digests[stretch.start..end].iter().as_slice();
+        while let Some(first) = rest.first() {
+            if first.kind() == Kind::Leaf && !self.track.stack.is_doubtful() {
+                rest = self.leaves(rest);
             } else {
-                self.digest(*digest, stretch.feed, feed);
+                self.digest(*first, stretch.feed, feed);
+                rest = &rest[1..];
             }
         }
         if ends_later {
@@ -149,15 +151,31 @@ impl<B: Brief> Turn<'_, B> {
         }
     }
 
-    #[inline(always)]
+    /// Takes all calls without calls inside that come first; gives what follows.
+    fn leaves<'d>(&mut self, digests: &'d [Digest]) -> &'d [Digest] {
+        let (mut time, mut calls) = (0u64, 0);
+        for digest in digests {
+            if digest.kind() != Kind::Leaf {
+                break;
+            }
+            self.sink.leaf(self.thread, digest.function(), digest.time, digest.word);
+            time += u64::from(digest.word);
+            calls += 1;
+        }
+        if let Some(last) = digests[..calls].last() {
+            self.track.stack.leaves(last.function(), time);
+        }
+        self.summary.calls += calls as u64;
+        &digests[calls..]
+    }
+
     fn leaf(&mut self, digest: Digest, stream: u32) {
-        let (function, start, time) = (digest.function(), digest.time, u64::from(digest.word));
-        if self.track.stack.leaf(function, time) {
-            self.summary.calls += 1;
-            self.sink.leaf(self.thread, function, start, time);
+        if self.track.stack.is_doubtful() {
+            let (entry, exit) = digest.split();
+            self.enter(entry.function(), entry.time, stream, false);
+            self.exit(exit.function(), exit.time, stream, None);
         } else {
-            self.enter(function, start, stream, false);
-            self.exit(function, start + time, stream, None);
+            self.leaves(&[digest]);
         }
     }
 
