@@ -136,10 +136,12 @@ impl Thread {
     }
 }
 
-/// What the files of a trace have: by thread, the file and the records in order; and
-/// how many records each file says were lost.
-fn read(trace: &Path) -> (BTreeMap<u32, Vec<(String, u32)>>, BTreeMap<String, u64>) {
-    let (mut records, mut lost) = (BTreeMap::<u32, Vec<_>>::new(), BTreeMap::new());
+/// By thread: the file and the number of each record, in order.
+type Records = BTreeMap<u32, Vec<(String, u32)>>;
+
+/// What the files of a trace have, and how many records each file says were lost.
+fn read(trace: &Path) -> (Records, BTreeMap<String, u64>) {
+    let (mut records, mut lost) = (Records::new(), BTreeMap::new());
     for entry in fs::read_dir(trace).expect("a folder").flatten() {
         let name = entry.file_name().into_string().expect("text");
         let bytes = fs::read(entry.path()).expect("a file");
