@@ -218,8 +218,10 @@ impl Drainer {
         }
         for mut source in gone {
             if source.awaits.is_some() {
-                // Killed on its way from one ring to the other.
+                // Killed on its way from one ring to the other, and nothing is in there
+                // yet; or it says that rings follow each other in a circle.
                 source.stream.identify(source.identity());
+                source.damaged += source.ring.waiting().min(source.ring.size());
             }
             // A process that lives on may add to the run; the trace ends here.
             source.close_fold(host);
