@@ -253,6 +253,27 @@ fn a_ring_that_was_left_serves_other_threads() {
     assert_eq!(play(&steps, LARGEST), 0);
 }
 
+#[test]
+fn rings_that_follow_each_other_in_a_circle_are_damage_and_nothing_hangs() {
+    let trace = TempDir::new().expect("a scratch folder");
+    let mut program = Program::new(FIRST);
+    let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let start = ReferencePoint { tsc: 0, monotonic_ns: 0, realtime_ns: 0, uncertainty_ns: 0 };
+    let host = HostClock::new(start, start);
+    let mut threads: Vec<Thread> = (0..3).map(|i| Thread::start(&mut program, i)).collect();
+    // The first two each other, the third itself.
+    for (thread, follows) in threads.iter_mut().zip([2, 1, 3]) {
+        thread.write();
+        thread.writer.header().expect("attached").follows.store(follows, Ordering::Relaxed);
+    }
+    drainer.discover();
+    drainer.pass(&host);
+    drainer.finish(&host);
+    assert_eq!(drainer.losses().damaged_bytes, 2 * 16);
+    assert_eq!(drainer.written().0, 1, "what follows itself follows nothing");
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..2usize, 1..3 * FULL).prop_map(|(thread, records)| Step::Write(thread, records)),
@@ -263,6 +284,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever the order: one stream a thread, all that was written, in order.
     #[test]
     fn streams_follow_their_threads(steps in proptest::collection::vec(step(), 1..40)) {
