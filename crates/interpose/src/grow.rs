@@ -19,6 +19,9 @@ use crate::process::{PATH, Session, session};
 const STEP: u64 = 4;
 /// The largest ring, in first rings.
 const LARGEST: u64 = 16;
+/// And in bytes, whatever the first is: making a ring takes the thread a millisecond for
+/// each MiB or two.
+const LARGEST_BYTES: u64 = 64 << 20;
 /// What all larger rings of a process and API may have together, in first rings.
 const TOGETHER: u64 = 32;
 
@@ -36,7 +39,7 @@ pub(crate) unsafe fn grow(writer: &mut Writer) -> bool {
     let Some((size, number)) = writer.header().map(|h| (h.data_bytes, h.number)) else { return false };
     let first = u64::from(session.control().ring_bytes);
     let wanted = size.saturating_mul(STEP);
-    if wanted > first.saturating_mul(LARGEST) {
+    if wanted > first.saturating_mul(LARGEST).min(LARGEST_BYTES) {
         return false;
     }
     let Some(base) = claim(session, wanted).or_else(|| more(session, wanted, first)) else { return false };
