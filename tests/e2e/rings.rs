@@ -1,6 +1,6 @@
 //! What happens when a ring is full, and how polls are folded.
 
-use hetrace_tests::{Expected, Platform, trace, trace_with};
+use hetrace_tests::{Expected, Platform, programs, trace, trace_with};
 
 #[test]
 fn a_tiny_ring_loses_records_and_says_how_many() {
@@ -17,6 +17,31 @@ fn a_tiny_ring_loses_records_and_says_how_many() {
     let ended: u64 = seen.ended.values().sum();
     assert_eq!(lost, (expected - recorded) + (recorded - ended), "every missing record is counted");
     assert!(seen.discarded > 0, "the packets say so, too");
+}
+
+/// A launcher that gets no processor at all while the program records some MiB. A script
+/// stops it, so this does not depend on how fast anything is.
+#[test]
+fn a_burst_that_the_launcher_sleeps_through_is_whole() {
+    let polls = programs().join("polls");
+    let script = format!("kill -STOP $PPID; '{}' user 150000; kill -CONT $PPID", polls.display());
+    let sleeping = |buffer: &str| {
+        let options = ["-m", "full", "--buffer", buffer];
+        let traced = trace_with(Platform::Pocl, &options, &["/bin/sh", "-c", &script]);
+        assert_eq!(traced.done.status, 0, "{}", traced.done.err);
+        let lost = traced.manifest()["losses"]["records"].as_u64().expect("a number");
+        (lost, traced.seen(), Expected::parse(&traced.done.out).total())
+    };
+    let (lost, seen, expected) = sleeping("1024");
+    assert_eq!((lost, seen.disorder, seen.discarded), (0, 0, 0));
+    assert!(seen.damage.is_empty(), "{:?}", seen.damage);
+    assert_eq!(seen.total(), expected);
+    // Larger rings end somewhere, and then it is said.
+    let (lost, seen, expected) = sleeping("16");
+    let (recorded, expected): (u64, u64) = (seen.total().values().sum(), expected.values().sum());
+    let ended: u64 = seen.ended.values().sum();
+    assert!(lost > 0);
+    assert_eq!(lost, (expected - recorded) + (recorded - ended), "every missing record is counted");
 }
 
 #[test]

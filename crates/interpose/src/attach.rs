@@ -12,6 +12,7 @@ use hetrace_ring::{clock, map_mirrored};
 
 use crate::errno::ErrnoGuard;
 use crate::errors;
+use crate::grow::{GROWN, grow};
 use crate::process::{KEY, PATH, Session, session};
 use crate::tls;
 
@@ -26,10 +27,10 @@ static FAILURES: AtomicU32 = AtomicU32::new(0);
 const MAX_FAILURES: u32 = 16;
 
 /// Blocks all signals of this thread, and puts the mask back.
-struct SignalsBlocked(libc::sigset_t);
+pub(crate) struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: all bit patterns of a set are valid; the calls fill it in.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();
@@ -66,9 +67,10 @@ pub(crate) fn attach() -> Option<&'static mut Writer> {
         session.control().calls_without_ring.fetch_add(1, Ordering::Relaxed);
         return None;
     }
-    match claim(session).or_else(|| make(session)) {
+    let data = session.control().ring_bytes as usize;
+    match claim(session, 0).or_else(|| make(session, data)) {
         Some(base) => {
-            finish(session, existing, base)?;
+            finish(session, existing, base)?.grow = Some(grow);
             errors::tell_once();
             // SAFETY: set by `finish`.
             unsafe { tls::get().as_mut() }
@@ -94,12 +96,14 @@ pub(crate) fn own() {
     OWNER.store(pid(), Ordering::Relaxed);
 }
 
-/// A ring of this process whose thread ended and which the drainer has emptied.
-fn claim(session: &Session) -> Option<*mut u8> {
+/// A ring of this process, of at least so many data bytes, whose thread ended and
+/// which the drainer has emptied.
+pub(crate) fn claim(session: &Session, least: u64) -> Option<*mut u8> {
     let me = pid();
     if OWNER.swap(me, Ordering::Relaxed) != me {
         RING_COUNT.store(0, Ordering::Relaxed); // A forked child has no rings yet.
         FAILURES.store(0, Ordering::Relaxed);
+        GROWN.store(0, Ordering::Relaxed);
     }
     let count = (RING_COUNT.load(Ordering::Acquire) as usize).min(MAX_RINGS);
     for slot in RINGS.iter().take(count) {
@@ -109,6 +113,7 @@ fn claim(session: &Session) -> Option<*mut u8> {
         // Pairs with the Release store in `Ring::recycle`.
         let free = header.pid == me
             && header.api == session.api
+            && header.data_bytes >= least
             && header
                 .state
                 .compare_exchange(state::FREE, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed)
@@ -122,13 +127,12 @@ fn claim(session: &Session) -> Option<*mut u8> {
 
 /// A new ring file, with all its memory there: a full file system must show
 /// here as a failure, not later as SIGBUS in the program.
-fn make(session: &Session) -> Option<*mut u8> {
+pub(crate) fn make(session: &Session, data: usize) -> Option<*mut u8> {
     let number = RING_COUNT.load(Ordering::Relaxed);
-    let data = session.control().ring_bytes as usize;
     if !data.is_power_of_two() || data < PAGE {
         return None;
     }
-    let file = create(session, number)?;
+    let (file, number) = create(session, number)?;
     use std::os::fd::AsRawFd;
     // SAFETY: an open descriptor.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, (PAGE + data) as libc::off_t) } != 0 {
@@ -145,6 +149,7 @@ fn make(session: &Session) -> Option<*mut u8> {
     let header = unsafe { &mut *base.cast::<RingHeader>() };
     header.version = ABI_VERSION;
     header.api = session.api;
+    header.number = number;
     header.data_bytes = data as u64;
     header.pid = pid();
     // SAFETY: no preconditions.
@@ -161,7 +166,8 @@ fn make(session: &Session) -> Option<*mut u8> {
 
 const MADV_POPULATE_WRITE: libc::c_int = 23;
 
-fn create(session: &Session, mut number: u32) -> Option<File> {
+/// A new file, and the number in its name.
+fn create(session: &Session, mut number: u32) -> Option<(File, u32)> {
     // Several threads may try the same number; the file system decides.
     for _ in 0..10_000 {
         let mut name = Text::new();
@@ -178,7 +184,7 @@ fn create(session: &Session, mut number: u32) -> Option<File> {
         let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
         if fd >= 0 {
             // SAFETY: just opened, and owned by nobody else.
-            return Some(unsafe { File::from_raw_fd(fd) });
+            return Some((unsafe { File::from_raw_fd(fd) }, number));
         }
         // SAFETY: the C library's own place for this thread's errno.
         if unsafe { *libc::__errno_location() } != libc::EEXIST {
@@ -189,12 +195,31 @@ fn create(session: &Session, mut number: u32) -> Option<File> {
     None
 }
 
-/// Writes the thread's identity, and opens the ring for the drainer.
+/// Opens the ring, and gives it to the thread's writer.
 #[expect(clippy::mut_from_ref, reason = "the writer is a page of its own, no part of the session")]
 fn finish(session: &'static Session, existing: *mut Writer, base: *mut u8) -> Option<&'static mut Writer> {
     let writer = if existing.is_null() { new_writer()? } else { existing };
+    open(session, base, 0);
+    // SAFETY: this thread's own writer, in a page of its own.
+    let writer = unsafe { &mut *writer };
+    // SAFETY: ring and control file stay mapped for ever, and the ring was
+    // claimed by this thread alone.
+    unsafe { writer.attach(base, session.control_pointer()) };
+    tls::set(writer);
+    let key = KEY.load(Ordering::Relaxed);
+    if key != u32::MAX {
+        // SAFETY: a key of ours; the value is what the destructor expects.
+        unsafe { libc::pthread_setspecific(key, (&raw const *writer).cast()) };
+    }
+    Some(writer)
+}
+
+/// Writes this thread's identity into a ring that it claimed, and shows the ring
+/// to the drainer. `follows` is as [`RingHeader::follows`].
+pub(crate) fn open(session: &Session, base: *mut u8, follows: u32) {
     // SAFETY: a mirrored mapping of a ring that this thread claimed.
     let header = unsafe { &*base.cast::<RingHeader>() };
+    header.follows.store(follows, Ordering::Relaxed);
     // SAFETY: no preconditions.
     header.tid.store(unsafe { libc::syscall(libc::SYS_gettid) } as u32, Ordering::Relaxed);
     let mut comm = [0u8; 16];
@@ -208,21 +233,9 @@ fn finish(session: &'static Session, existing: *mut Writer, base: *mut u8) -> Op
     // Pairs with the Acquire loads of the drainer: the identity is complete.
     header.state.store(state::ACTIVE, Ordering::Release);
     header.magic.store(RING_MAGIC, Ordering::Release);
-    // SAFETY: this thread's own writer, in a page of its own.
-    let writer = unsafe { &mut *writer };
-    // SAFETY: ring and control file stay mapped for ever, and the ring was
-    // claimed by this thread alone.
-    unsafe { writer.attach(base, session.control_pointer()) };
-    tls::set(writer);
-    let key = KEY.load(Ordering::Relaxed);
-    if key != u32::MAX {
-        // SAFETY: a key of ours; the value is what the destructor expects.
-        unsafe { libc::pthread_setspecific(key, (&raw const *writer).cast()) };
-    }
     let control = session.control();
     control.rings_made.fetch_add(1, Ordering::Release);
     wake(&control.wake);
-    Some(writer)
 }
 
 /// A page that a forked child finds empty.

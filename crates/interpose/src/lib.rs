@@ -19,6 +19,7 @@ mod elf;
 mod errno;
 mod errors;
 mod flags;
+mod grow;
 pub mod library;
 pub mod members;
 pub mod prelude;

@@ -13,7 +13,7 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of a ring file.
@@ -152,6 +152,9 @@ pub mod state {
     pub const ENDED: u32 = 2;
     /// A thread is claiming it and writes its identity.
     pub const CLAIMED: u32 = 3;
+    /// Its thread went on in a larger ring, whose [`super::RingHeader::follows`]
+    /// names this one; the drainer will free it when it is empty.
+    pub const MOVED: u32 = 4;
 }
 
 /// Start of a ring file; the data begins at byte [`PAGE`].
@@ -182,10 +185,13 @@ pub struct RingHeader {
     pub comm: [AtomicU8; 16],
     /// Parent of the process.
     pub parent: u32,
-    /// Not used.
-    pub reserved: u32,
+    /// Number in the file's name.
+    pub number: u32,
     /// The command line, arguments separated by NULs, cut to fit.
     pub command: [u8; 512],
+    /// 1 more than the number of the ring from which the present thread came
+    /// because it was full; 0 if it began here.
+    pub follows: AtomicU32,
     /// The producer's position.
     pub head: Head,
     /// Records that found no room, since the ring was made.

@@ -9,14 +9,22 @@
 //!   record(len) ── room? ──► reserve ──► bytes ──► finish ──► Head::publish
 //!                   │ no
 //!                   └──► make_room: close an open fold, look how far the drainer
-//!                        is, wake it; else count the record as lost (or wait)
+//!                        is, wake it; else move to a larger ring, else count the
+//!                        record as lost (or wait)
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{Ordering, compiler_fence};
 
-use crate::abi::{Control, OpenFold, PAGE, RingHeader, option};
+use crate::abi::{Control, OpenFold, PAGE, RingHeader};
 use crate::clock;
 use crate::record;
+
+mod room;
+
+pub use room::wake;
+
+/// Bytes of the record of a run of polls.
+const FOLD_RECORD: usize = record::HEAD + 4 * 8;
 
 /// Words of a poll's arguments and results that are compared.
 pub const FOLD_WORDS: usize = 8;
@@ -49,6 +57,9 @@ pub struct Writer {
     fold_head: u64,
     /// For the API's own use; cleared with the rest in a forked child.
     pub extra: *mut libc::c_void,
+    /// Asked when the ring is full: finds a larger one and calls
+    /// [`Writer::move_to`]. Answers whether it did; if not, it is not asked again.
+    pub grow: Option<unsafe fn(&mut Writer) -> bool>,
 }
 
 /// What the slow path found.
@@ -319,12 +330,16 @@ impl Writer {
                 unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
             }
         };
-        // Room was seen to, so this does not come back here.
-        self.limit = self.end.wrapping_add(FOLD_RECORD as u64 + record::MAX_RECORD as u64);
+        // Room was seen to. It is written as a signal handler would, while the record that
+        // ends the run waits: told so is that just this one fits.
+        self.free_until = self.end.wrapping_add(FOLD_RECORD as u64 + record::MAX_RECORD as u64);
         // It belongs where its last poll ended, before whatever ends the run.
         // SAFETY: `body` writes four words.
-        unsafe { self.write(id, FOLD_RECORD, || words[2], body) };
+        let written = unsafe { self.write(id, FOLD_RECORD, || words[2], body) };
         if let Some(header) = self.header() {
+            if written.is_none() {
+                add(&header.lost_calls, words[0]);
+            }
             header.fold.id.store(0, Ordering::Release);
         }
     }
@@ -362,105 +377,6 @@ impl Writer {
             add(&header.lost, 1);
         }
     }
-
-    /// The slow path: closes a fold, learns how far the drainer is, wakes it.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self, length: usize) -> Room {
-        if self.control.is_null() || self.header.is_null() {
-            return Room::Detached;
-        }
-        if self.inside != 0 {
-            return Room::No;
-        }
-        if self.depth != 1 {
-            // A signal handler interrupted the writing of a record: it takes
-            // what is known to be free, and leaves room for that record.
-            let others = self.depth.wrapping_sub(1) as usize * record::MAX_RECORD;
-            if self.end.wrapping_add((length + others) as u64) <= self.free_until {
-                return Room::Yes;
-            }
-            self.lose();
-            return Room::No;
-        }
-        let errno = errno();
-        let room = self.wait_for_room(length);
-        set_errno(errno);
-        room
-    }
-
-    fn wait_for_room(&mut self, length: usize) -> Room {
-        // SAFETY: not null, and mapped as `attach` was promised.
-        let control = unsafe { &*self.control };
-        let block = control.options.load(Ordering::Relaxed) & option::BLOCK != 0;
-        let mut naps = 0u32;
-        loop {
-            let fold = if self.fold_open { FOLD_RECORD } else { 0 };
-            let Some(header) = self.header() else { return Room::Detached };
-            let size = header.data_bytes;
-            let free_until = header.tail.released().wrapping_add(size);
-            // Read once: a signal handler may move it at any moment.
-            // SAFETY: a word of ours.
-            let end = unsafe { (&raw const self.end).read_volatile() };
-            let free = free_until.wrapping_sub(end);
-            if free < size - size / 4 {
-                wake(&control.wake);
-            }
-            let need = (length + fold) as u64;
-            if need <= free && free <= size {
-                if self.fold_open {
-                    self.close_fold();
-                }
-                self.free_until = free_until;
-                // Come back after a quarter, to see whether to wake the drainer.
-                let quarter = end.wrapping_add(need.max(size / 4));
-                self.limit = if quarter.wrapping_sub(end) < free { quarter } else { free_until };
-                return Room::Yes;
-            }
-            if !block || !drainer_lives(control, naps) {
-                if self.fold_open {
-                    self.lose_fold();
-                }
-                self.lose();
-                return Room::No;
-            }
-            naps = naps.wrapping_add(1);
-            let pause = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-            // SAFETY: a valid duration, and no remainder is asked for.
-            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
-        }
-    }
-}
-
-/// Bytes of the record of a run of polls.
-const FOLD_RECORD: usize = record::HEAD + 4 * 8;
-
-/// Whether somebody will make room. A launcher that was killed could not say
-/// that it is gone, so now and then it is looked for.
-fn drainer_lives(control: &Control, naps: u32) -> bool {
-    if control.drainer_alive.load(Ordering::Relaxed) == 0 {
-        return false;
-    }
-    if naps % 256 != 255 {
-        return true;
-    }
-    // SAFETY: signal 0 only asks whether the process is there.
-    let there = unsafe { libc::kill(control.launcher as libc::pid_t, 0) } == 0 || errno() != libc::ESRCH;
-    if !there {
-        // Said for all: nobody needs to ask again.
-        control.drainer_alive.store(0, Ordering::Relaxed);
-    }
-    there
-}
-
-fn errno() -> i32 {
-    // SAFETY: the C library's own place for this thread's errno.
-    unsafe { *libc::__errno_location() }
-}
-
-fn set_errno(value: i32) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = value };
 }
 
 /// Whether two keys agree from one word to another. One word at a time: the key
@@ -483,13 +399,4 @@ pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
 /// Only the owning thread writes its counters, so no atomic addition is needed.
 fn add(word: &std::sync::atomic::AtomicU64, n: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-}
-
-/// Wakes the drainer. A system call, and only on slow paths.
-pub fn wake(word: &AtomicU32) {
-    if word.swap(1, Ordering::Relaxed) != 0 {
-        return; // It has been woken and did not look yet.
-    }
-    // SAFETY: a futex word in memory that stays mapped.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
 }

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{ABI_VERSION, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader};
+use hetrace_ring::abi::{ABI_VERSION, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{map_file, map_mirrored, record};
@@ -13,10 +13,15 @@ const DATA: usize = 2 * PAGE;
 struct Setup {
     reader: Ring,
     writer: Writer,
+    control: *const Control,
 }
 
 /// A ring of two pages in a file without a name.
 fn setup() -> Setup {
+    setup_of(DATA)
+}
+
+fn setup_of(data: usize) -> Setup {
     let open = |size: usize| {
         let path = std::env::temp_dir().join(format!(
             "hetrace-ring-test-{}-{:?}-{size}",
@@ -29,19 +34,19 @@ fn setup() -> Setup {
         file.set_len(size as u64).expect("room");
         file
     };
-    let file = open(PAGE + DATA);
-    let base = map_mirrored(&file, DATA).expect("mapped").leak();
+    let file = open(PAGE + data);
+    let base = map_mirrored(&file, data).expect("mapped").leak();
     // SAFETY: a zeroed page is a valid header, and nobody else has it yet.
     let header = unsafe { &mut *base.cast::<RingHeader>() };
     header.version = ABI_VERSION;
-    header.data_bytes = DATA as u64;
+    header.data_bytes = data as u64;
     header.magic.store(RING_MAGIC, Ordering::Release);
     let control = map_file(&open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
     // SAFETY: all members of a writer are valid when zero.
     let mut writer: Writer = unsafe { std::mem::zeroed() };
     // SAFETY: both mappings were leaked, and this is the only writer.
     unsafe { writer.attach(base, control.cast::<Control>()) };
-    Setup { reader: Ring::open(&file).expect("a ring"), writer }
+    Setup { reader: Ring::open(&file).expect("a ring"), writer, control: control.cast() }
 }
 
 impl Setup {
@@ -91,6 +96,90 @@ fn a_full_ring_loses_and_counts_and_goes_on() {
     assert_eq!(s.read().len(), kept);
     assert!(s.write(16, b"again"));
     assert_eq!(s.read(), [(16, b"again".to_vec())]);
+}
+
+/// What the slow path knew of the drainer's progress was old: the run must not be lost.
+#[test]
+fn a_run_of_polls_finds_room_that_was_made_meanwhile() {
+    let mut s = setup();
+    let kept = (0..DATA / 100).filter(|_| s.write(19, &[7; 92])).count();
+    assert_eq!(s.read().len(), kept);
+    let key = [3; FOLD_WORDS];
+    s.writer.remember_poll(21, &key);
+    assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110));
+    assert!(s.write(16, b"other"));
+    assert_eq!(s.read().iter().map(|(id, _)| *id).collect::<Vec<_>>(), [21, 16]);
+    assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 0);
+}
+
+/// A second ring, twice as large, for [`Writer::grow`], which finds it in `extra`.
+fn with_larger(s: &mut Setup) -> Setup {
+    // SAFETY: attached to mappings that are leaked.
+    let control = unsafe { &*s.control };
+    control.drainer_alive.store(1, Ordering::Relaxed);
+    let larger = setup_of(2 * DATA);
+    s.writer.extra = std::ptr::from_ref(larger.writer.header().expect("attached")).cast_mut().cast();
+    unsafe fn grow(writer: &mut Writer) -> bool {
+        let base = std::mem::replace(&mut writer.extra, std::ptr::null_mut());
+        if !base.is_null() {
+            // SAFETY: the start of a mapping that is leaked; its own writer is not used.
+            unsafe { writer.move_to(base.cast()) };
+        }
+        !base.is_null()
+    }
+    s.writer.grow = Some(grow);
+    larger
+}
+
+#[test]
+fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
+    let mut s = setup();
+    let larger = with_larger(&mut s);
+    let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
+    assert_eq!(kept, DATA / 100 + 2 * DATA / 100);
+    assert_eq!(s.reader.header().state.load(Ordering::Relaxed), state::MOVED);
+    assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 0);
+    assert_eq!(larger.reader.header().lost.load(Ordering::Relaxed), 1000 - kept as u64);
+    assert_eq!((s.read().len(), larger.read().len()), (DATA / 100, 2 * DATA / 100));
+}
+
+#[test]
+fn a_launcher_that_is_gone_gets_no_larger_ring() {
+    let mut s = setup();
+    let larger = with_larger(&mut s);
+    // SAFETY: as in `with_larger`.
+    unsafe { &*s.control }.drainer_alive.store(0, Ordering::Relaxed);
+    let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
+    assert_eq!((kept, larger.read().len()), (DATA / 100, 0));
+}
+
+#[test]
+fn a_run_of_polls_goes_along_to_the_larger_ring() {
+    let mut s = setup();
+    let larger = with_larger(&mut s);
+    let key = [3; FOLD_WORDS];
+    let kept = (0..DATA / 100).filter(|_| s.write(19, &[7; 92])).count();
+    s.writer.remember_poll(21, &key);
+    assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
+    assert!(s.write(16, &[8; 92]));
+    assert!(s.reader.open_fold().is_none() && larger.reader.open_fold().is_none());
+    let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();
+    assert_eq!(s.read().len(), kept);
+    assert_eq!(larger.read(), [(21, expected), (16, vec![8; 92])]);
+    assert!(!s.writer.continues_poll(21, &key, FOLD_WORDS));
+}
+
+#[test]
+fn the_drainer_is_woken_when_a_quarter_is_full() {
+    let mut s = setup();
+    // SAFETY: as in `with_larger`.
+    let wake = &unsafe { &*s.control }.wake;
+    for _ in 0..DATA / 4 / 100 {
+        s.write(16, &[7; 92]);
+    }
+    assert_eq!(wake.load(Ordering::Relaxed), 0);
+    s.write(16, &[7; 92]);
+    assert_eq!(wake.load(Ordering::Relaxed), 1);
 }
 
 #[test]

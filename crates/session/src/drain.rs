@@ -18,12 +18,14 @@ use crate::output::{Identity, Stream, TraceFolder};
 use crate::schema::{api_stream, objects};
 use crate::time::HostClock;
 
+mod hand_over;
+
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
 /// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
-/// A ring being drained.
+/// A ring being drained, and the stream its records go to.
 #[derive(Debug)]
 struct Source {
     ring: Ring,
@@ -36,6 +38,12 @@ struct Source {
     last: u64,
     /// When the ring was last looked at, in ticks.
     looked: u64,
+    /// Number in the file's name.
+    number: u32,
+    /// Number of the ring whose records come before those of the present thread.
+    awaits: Option<u32>,
+    /// What the stream lost more than this ring, while it was another ring's.
+    lost_elsewhere: u64,
     /// Losses told for threads that used the ring before.
     lost_before: (u64, u64),
     threads: Vec<ThreadLosses>,
@@ -148,6 +156,9 @@ impl Drainer {
             incarnation: 0,
             last,
             looked: last,
+            number: number.parse().unwrap_or(u32::MAX),
+            awaits: None,
+            lost_elsewhere: 0,
             lost_before: (0, 0),
             threads: Vec::new(),
             damaged: 0,
@@ -157,15 +168,16 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
-        let mut i = 0;
-        while i < self.sources.len() {
-            let source = &mut self.sources[i];
-            let waiting = source.ring.waiting().min(source.ring.size());
-            pass.fullest = pass.fullest.max(waiting * 100 / source.ring.size().max(1));
-            pass.bytes += source.drain(host, &mut self.devices, &self.shared, &self.apis);
-            i += 1;
+        loop {
+            for source in &mut self.sources {
+                let waiting = source.ring.waiting().min(source.ring.size());
+                pass.fullest = pass.fullest.max(waiting * 100 / source.ring.size().max(1));
+                pass.bytes += source.drain(host, &mut self.devices, &self.shared, &self.apis);
+            }
+            if !hand_over::all(&mut self.sources, &self.apis) {
+                return pass;
+            }
         }
-        pass
     }
 
     /// Writes what waits in memory, and commands that can be ordered by now.
@@ -195,16 +207,29 @@ impl Drainer {
             if all || !alive(source.pid) { gone.push(source) } else { kept.push(source) }
         }
         self.sources = kept;
+        // What they wrote between the last pass and their end.
+        loop {
+            for source in &mut gone {
+                while source.drain(host, &mut self.devices, &self.shared, &self.apis) > 0 {}
+            }
+            if !hand_over::all(&mut gone, &self.apis) {
+                break;
+            }
+        }
         for mut source in gone {
-            // What it wrote between the last pass and its end.
-            while source.drain(host, &mut self.devices, &self.shared, &self.apis) > 0 {}
+            if source.awaits.is_some() {
+                // Killed on its way from one ring to the other, and nothing is in there
+                // yet; or it says that rings follow each other in a circle.
+                source.stream.identify(source.identity());
+                source.damaged += source.ring.waiting().min(source.ring.size());
+            }
             // A process that lives on may add to the run; the trace ends here.
             source.close_fold(host);
             source.note_losses(&self.apis);
             let header = source.ring.header();
             self.commands.0 += header.commands.load(Ordering::Relaxed);
             self.commands.1 += header.reported.load(Ordering::Relaxed);
-            source.stream.set_discarded(source.ring.header().lost.load(Ordering::Relaxed));
+            source.stream.set_discarded(source.discarded());
             source.stream.flush();
             let (bytes, records, unwritten) = source.stream.counts();
             self.written.0 += records;
@@ -301,8 +326,14 @@ impl Source {
         let incarnation = header.incarnation.load(Ordering::Relaxed);
         if incarnation != self.incarnation {
             self.incarnation = incarnation;
-            self.stream.identify(self.identity());
+            self.awaits = header.follows.load(Ordering::Relaxed).checked_sub(1);
             self.last = self.last.max(header.claimed_at.load(Ordering::Relaxed));
+            if self.awaits.is_none() {
+                self.stream.identify(self.identity());
+            }
+        }
+        if self.awaits.is_some() {
+            return 0; // See `hand_over`.
         }
         let looked = clock::ticks();
         if self.ring.waiting() > self.ring.size() {
@@ -314,7 +345,7 @@ impl Source {
         let bytes = self.ring.published(PORTION);
         let taken = bytes.len();
         if taken > 0 {
-            self.stream.set_discarded(header.lost.load(Ordering::Relaxed));
+            self.stream.set_discarded(self.discarded());
         }
         // Time can't be older than the last look by much, nor than the last record.
         let mut floor = self.last.max(self.looked.saturating_sub(HALF_PERIOD));
@@ -382,6 +413,11 @@ impl Source {
         }
     }
 
+    /// Records that the stream lost in all.
+    fn discarded(&self) -> u64 {
+        self.ring.header().lost.load(Ordering::Relaxed).wrapping_add(self.lost_elsewhere)
+    }
+
     /// Books what the present thread lost.
     fn note_losses(&mut self, apis: &[String]) {
         let header = self.ring.header();
@@ -443,3 +479,6 @@ fn alive(pid: u32) -> bool {
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());
     !matches!(state.flatten(), None | Some(b'Z' | b'X'))
 }
+
+#[cfg(test)]
+mod tests;

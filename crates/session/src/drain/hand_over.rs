@@ -1,0 +1,67 @@
+//! When a thread goes on in a larger ring: its stream goes with it.
+//!
+//! ```text
+//!   ring 0  MOVED    ─ drained ─┐  stream of the thread
+//!   ring 1  follows ring 0  ◄───┘  waits until ring 0 is empty
+//! ```
+//! A reader finds one stream of the thread, sorted, as if it had one ring. The stream
+//! that the larger ring had stays with the ring that the thread left, for another.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi::state;
+
+use super::Source;
+
+/// Hands streams on as far as rings were emptied. Answers whether any ring waits no
+/// longer: it may be drained now.
+pub(super) fn all(sources: &mut [Source], apis: &[String]) -> bool {
+    let mut any = false;
+    for i in 0..sources.len() {
+        let Some(source) = sources.get(i) else { break };
+        let Some(awaited) = source.awaits else { continue };
+        let (pid, api) = (source.pid, source.api);
+        let before = sources.iter().position(|s| (s.pid, s.api, s.number) == (pid, api, awaited));
+        // A ring follows another, never itself, whatever the program wrote there.
+        match before.filter(|before| *before != i).map(|before| sources.get_disjoint_mut([before, i])) {
+            Some(Ok([before, source])) => {
+                if before.is_left() {
+                    take(before, source, apis);
+                    any = true;
+                }
+            }
+            // The other was never seen: nothing can come from there.
+            _ => {
+                let Some(source) = sources.get_mut(i) else { break };
+                source.awaits = None;
+                source.stream.identify(source.identity());
+                any = true;
+            }
+        }
+    }
+    any
+}
+
+impl Source {
+    /// Whether its thread went on elsewhere, and all it left is taken.
+    fn is_left(&self) -> bool {
+        // Pairs with the Release store in `Writer::move_to`: the head is final.
+        let moved = self.ring.header().state.load(Ordering::Acquire) == state::MOVED;
+        moved && self.awaits.is_none() && self.ring.waiting() == 0
+    }
+}
+
+/// Gives the stream of `before` to `source`, and frees the ring of `before`.
+fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
+    source.awaits = None;
+    // What each stream has lost so far must not jump when its ring is another one.
+    // The new ring may have lost records already; those are of this thread.
+    let (gone, had) = (before.discarded(), source.lost_before.0.wrapping_add(source.lost_elsewhere));
+    source.lost_elsewhere = gone.wrapping_sub(source.lost_before.0);
+    before.lost_elsewhere = had.wrapping_sub(before.ring.header().lost.load(Ordering::Relaxed));
+    mem::swap(&mut before.stream, &mut source.stream);
+    source.last = before.last;
+    before.note_losses(apis);
+    before.ring.recycle();
+}
