@@ -3,6 +3,7 @@
 mod doctor;
 mod lint;
 mod man;
+pub mod merge;
 mod model;
 mod newest;
 pub mod pack;
@@ -39,6 +40,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Pack(args) => pack::run(&args),
         Command::Unpack(args) => pack::unpack(&args),
         Command::Trim(args) => trim::run(&args),
+        Command::Merge(args) => merge::run(&args),
     }
 }
 
