@@ -2,7 +2,7 @@
 
 mod common;
 #[path = "../../analyze/tests/common/mod.rs"]
-mod script;
+mod scripts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -34,8 +34,8 @@ const ORIGIN: i64 = 1_700_000_000_000_000_000;
 
 /// Writes the trace of a script.
 fn write(folder: &Path, text: &str, machine: &Machine) {
-    let models = script::models_of(text);
-    let (mut class, streams) = script::parts(&models, text);
+    let models = scripts::models_of(text);
+    let (mut class, streams) = scripts::parts(&models, text);
     let clock = &mut class.clocks[0];
     clock.uuid = Some([machine.boot; 16]);
     let origin = ORIGIN + machine.offset;
