@@ -45,6 +45,8 @@ pub enum Command {
     Diff(super::commands::diff::Diff),
     /// Make a trace of a part of one: a window of time, some threads, some APIs
     Trim(super::commands::trim::Trim),
+    /// Make one trace of several: of ranks, of hosts, of programs started apart
+    Merge(super::commands::merge::Merge),
     /// Make one compressed file of a trace, which all commands read as it is
     Pack(super::commands::pack::Pack),
     /// Make a trace's folder of a packed one

@@ -1,8 +1,9 @@
-//! Traces made of traces: packed into one file and unpacked, or cut.
+//! Traces made of traces: packed into one file and unpacked, cut, or merged.
 //!
 //! ```text
 //!  pack/    a folder to a file that is read in place, and back
 //!  trim/    a window of time, some threads, some APIs
+//!  merge/   several traces as one
 //!  output   files and folders that are there whole or not at all
 //! ```
 //!
@@ -10,12 +11,14 @@
 //! - Nothing is overwritten, and nothing is left half-done: results get their names when
 //!   they are complete and on disk.
 //! - What cannot be read of a damaged trace is told, and the rest is kept.
-//! - It works on any CTF trace. What hetrace's own events mean it knows by their names
-//!   only, as far as the trace format says.
+//! - It works on any CTF trace, but for `merge`, which is for hetrace's. What hetrace's
+//!   own events mean it knows by their names only, as far as the trace format says.
 //! - No bytes make it panic, and memory does not grow with the trace.
 
+mod merge;
 mod output;
 mod pack;
+mod parallel;
 mod trim;
 
 use std::ops::ControlFlow;
@@ -23,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use merge::{Merged, merge};
 pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
 pub use trim::{Trimmed, Window, trim};
 
@@ -84,6 +88,14 @@ pub enum Error {
         /// The stream's name.
         stream: String,
         /// Why.
+        why: String,
+    },
+    /// A trace that cannot be merged with others.
+    #[error("{}: {why}", path.display())]
+    Unmergeable {
+        /// The trace.
+        path: PathBuf,
+        /// Why, and what to do.
         why: String,
     },
     /// Somebody asked to stop.

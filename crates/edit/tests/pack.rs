@@ -142,7 +142,10 @@ fn one_trace_inside_is_meant() {
     write(&session.join("kernel"), &[(1, 1)]);
     let error = Trace::open(&session).unwrap_err();
     assert!(matches!(&error, OpenError::SeveralTraces { found, .. } if found.len() == 2));
-    assert!(error.to_string().contains("session/kernel"));
+    assert!(error.to_string().contains("session/kernel") && error.to_string().contains("hetrace merge"));
+    // Those of others cannot be merged.
+    fs::remove_dir_all(session.join("kernel/hetrace")).unwrap();
+    assert!(!Trace::open(&session).unwrap_err().to_string().contains("hetrace merge"));
     let none = dir.path().join("none");
     fs::create_dir(&none).unwrap();
     assert!(matches!(Trace::open(&none), Err(OpenError::NoTrace { .. })));

@@ -6,7 +6,7 @@ mod schema;
 mod script;
 mod value;
 
-pub use script::{build, build_with, long, models_of};
+pub use script::{build, build_with, long, models_of, parts};
 
 use hetrace_model::Model;
 

@@ -59,9 +59,25 @@ pub fn models_of(text: &str) -> Vec<Model> {
 }
 
 /// The same with these APIs, and streams that `damage` may change.
-pub fn build_with(models: Vec<Model>, text: &str, mut damage: impl FnMut(&mut Vec<u8>)) -> Trace {
+pub fn build_with(models: Vec<Model>, text: &str, damage: impl FnMut(&mut Vec<u8>)) -> Trace {
+    let (class, files, manifest) = assemble(&models, text, damage);
+    let ctf = hetrace_ctf::read::Trace::from_class(class, files).expect("a trace");
+    Trace::new(ctf, models, manifest)
+}
+
+/// Metadata and stream files, for those who want a trace on disk.
+pub fn parts(models: &[Model], text: &str) -> (TraceClass, Vec<(String, Vec<u8>)>) {
+    let (class, files, _) = assemble(models, text, |_| {});
+    (class, files)
+}
+
+fn assemble(
+    models: &[Model],
+    text: &str,
+    mut damage: impl FnMut(&mut Vec<u8>),
+) -> (TraceClass, Vec<(String, Vec<u8>)>, Manifest) {
     let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
-    let class = schema::trace(&models);
+    let class = schema::trace(models);
     let mut script = Script { class, streams: BTreeMap::new(), manifest };
     for line in text.lines() {
         let line = line.trim();
@@ -77,8 +93,7 @@ pub fn build_with(models: Vec<Model>, text: &str, mut damage: impl FnMut(&mut Ve
         damage(&mut stream.bytes);
         files.push((name, stream.bytes));
     }
-    let ctf = hetrace_ctf::read::Trace::from_class(script.class, files).expect("a trace");
-    Trace::new(ctf, models, script.manifest)
+    (script.class, files, script.manifest)
 }
 
 impl Script {

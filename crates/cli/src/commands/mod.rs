@@ -5,6 +5,7 @@ mod doctor;
 pub mod export;
 mod lint;
 mod man;
+pub mod merge;
 mod model;
 mod newest;
 mod output;
@@ -44,6 +45,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Pack(args) => pack::run(&args),
         Command::Unpack(args) => pack::unpack(&args),
         Command::Trim(args) => trim::run(&args),
+        Command::Merge(args) => merge::run(&args),
     }
 }
 

@@ -25,12 +25,20 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// More than one trace.
-    #[error("{}: {} traces inside; name one of them:{}", path.display(), found.len(), list(found))]
+    #[error(
+        "{}: {} traces inside; name one of them{}:{}",
+        path.display(),
+        found.len(),
+        if *ours { ", or merge them with `hetrace merge`" } else { "" },
+        list(found)
+    )]
     SeveralTraces {
         /// Where they were looked for.
         path: PathBuf,
         /// Where they are.
         found: Vec<PathBuf>,
+        /// Whether all are folders of hetrace, which can be merged.
+        ours: bool,
     },
     /// Metadata that cannot be understood.
     #[error(transparent)]

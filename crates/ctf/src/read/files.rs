@@ -17,6 +17,9 @@ pub const PACKED: &str = ".zst";
 /// The file that makes a folder a trace.
 const METADATA: &str = "metadata";
 
+/// The folder that traces of hetrace have inside.
+const OWN: &str = "hetrace";
+
 /// The largest file besides streams that is decompressed.
 const MAX_FILE: u64 = 256 << 20;
 
@@ -63,7 +66,10 @@ impl Files {
         match found.len() {
             0 => Err(OpenError::NoTrace { path: path.into() }),
             1 => Ok(Self { path: found.remove(0), place: Place::Folder, problems: Vec::new() }),
-            _ => Err(OpenError::SeveralTraces { path: path.into(), found }),
+            _ => {
+                let ours = found.iter().all(|folder| folder.join(OWN).is_dir());
+                Err(OpenError::SeveralTraces { path: path.into(), found, ours })
+            }
         }
     }
 
@@ -327,7 +333,7 @@ fn root(path: &Path, members: &[archive::Member]) -> Result<String, OpenError> {
         1 => Ok(roots.remove(0)),
         _ => {
             let found = roots.iter().map(PathBuf::from).collect();
-            Err(OpenError::SeveralTraces { path: path.into(), found })
+            Err(OpenError::SeveralTraces { path: path.into(), found, ours: false })
         }
     }
 }

@@ -18,13 +18,12 @@ mod stream;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hetrace_ctf::read::{Files, PACKED, Trace};
 use serde_json::{Value as Json, json};
 
 use crate::output::Output;
+use crate::parallel::in_parallel;
 use crate::{Error, Watch};
 use kinds::{Kind, StreamKind, kinds, number};
 use stream::{Cutter, Frame};
@@ -106,7 +105,8 @@ pub fn trim(path: &Path, folder: &Path, window: &Window, watch: Watch<'_>) -> Re
         cutter.run(stream)?;
         Ok(cutter.done)
     };
-    let mut done = in_parallel(trace.stream_count(), &cut)?;
+    let mut done = Trimmed::default();
+    in_parallel(trace.stream_count(), &cut)?.into_iter().for_each(|part| done.add(part));
     done.problems.splice(0..0, files.problems().iter().cloned());
     let write = |name: &str, bytes: &[u8]| {
         let path = output.scratch().join(name);
@@ -157,38 +157,6 @@ fn queues(trace: &Trace, kinds: &[StreamKind]) -> HashMap<i64, String> {
         }
     }
     queues
-}
-
-/// Does work on each stream, with as many threads as there are processors.
-fn in_parallel(
-    count: usize,
-    work: &(dyn Fn(usize) -> Result<Trimmed, Error> + Sync),
-) -> Result<Trimmed, Error> {
-    let next = AtomicUsize::new(0);
-    let result = Mutex::new(Ok(Trimmed::default()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count.max(1));
-    let one = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return;
-            }
-            let part = work(index);
-            let Ok(mut result) = result.lock() else { return };
-            match (&mut *result, part) {
-                (Ok(all), Ok(part)) => all.add(part),
-                (Ok(_), Err(error)) => *result = Err(error),
-                (Err(_), _) => return,
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(one);
-        }
-        one();
-    });
-    result.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Trimmed {

@@ -1,0 +1,44 @@
+//! `hetrace merge`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use hetrace_edit::Error;
+
+use super::watch::Watch;
+
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// The traces, packed or not: of ranks, of hosts, of programs started apart
+    #[arg(required = true, num_args = 2.., value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The folder to make; must not exist
+    #[arg(short, long)]
+    pub output: PathBuf,
+}
+
+/// Makes the trace.
+pub fn run(args: &Merge) -> Result<ExitCode> {
+    let watch = Watch::of_bytes();
+    let done = hetrace_edit::merge(&args.traces, &args.output, &|bytes| watch.seen(bytes));
+    watch.end();
+    let done = match done {
+        Err(Error::Stopped) => return Ok(watch.stopped()),
+        done => done?,
+    };
+    for text in done.problems.iter().chain(&done.notes) {
+        eprintln!("hetrace: {text}");
+    }
+    let (traces, streams) = (args.traces.len(), done.streams);
+    writeln!(
+        std::io::stdout().lock(),
+        "{}: {traces} traces, {streams} streams, {:.1} MB",
+        args.output.display(),
+        done.bytes as f64 / 1e6
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

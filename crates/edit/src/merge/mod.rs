@@ -1,0 +1,182 @@
+//! Several traces as one.
+//!
+//! ```text
+//! input      each trace: whether it is hetrace's; a first reading finds its ids and numbers
+//! metadata   stream classes of all, equal ones once; models must be equal
+//! change     what changes in each: clock, ids of processes and streams, numbers
+//! fields     where in an event that stands
+//! stream     packets are copied, and changed in place; their sizes stay
+//! manifest   all manifests as one, and who was called what
+//! ```
+
+mod change;
+mod fields;
+mod input;
+mod manifest;
+mod metadata;
+mod stream;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hetrace_ctf::read::PACKED;
+use hetrace_ctf::tsdl;
+use serde_json::{Map, Value as Json};
+
+use crate::output::Output;
+use crate::parallel::in_parallel;
+use crate::{Error, Watch};
+use change::Change;
+use input::Input;
+use stream::Copier;
+
+/// Where fields stand in a packet; see `hetrace_ctf::write::form`.
+const UUID: usize = 4;
+const STREAM_ID: usize = 20;
+const INSTANCE: usize = 24;
+const TIME_BEGIN: usize = 32;
+const TIME_END: usize = 40;
+const VPID: usize = 80;
+const VTID: usize = 84;
+
+/// Where the manifest is in a trace.
+const MANIFEST: &str = "hetrace/manifest.json";
+
+/// What was merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Stream files.
+    pub streams: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of the streams.
+    pub bytes: u64,
+    /// What is not as it was in one of the traces, a sentence each.
+    pub notes: Vec<String>,
+    /// Damage of the traces, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Makes one trace of several, in a folder that must not exist.
+///
+/// All must be traces of hetrace. Times of different machines, or boots, are aligned by
+/// their wall clocks; processes with equal ids stay apart.
+///
+/// # Errors
+/// When one is no trace of hetrace, they describe an API differently, something cannot
+/// be read or written, or `watch` says to stop; then there is no folder.
+pub fn merge(paths: &[PathBuf], folder: &Path, watch: Watch<'_>) -> Result<Merged, Error> {
+    let output = Output::new(folder)?;
+    let mut inputs = paths.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+    metadata::check_models(&inputs)?;
+    manifest::check_schemas(&inputs)?;
+    for input in &mut inputs {
+        input.survey(watch)?;
+    }
+    let uuid = *uuid::Uuid::new_v4().as_bytes();
+    let mut changes: Vec<_> = inputs.iter().map(|_| Change { uuid, ..Change::default() }).collect();
+    let mut class = metadata::unite(&inputs, &mut changes);
+    let clocks = change::clocks(&inputs, &mut changes)?;
+    change::numbers(&inputs, &mut changes)?;
+    change::processes(&inputs, &mut changes)?;
+    change::streams(&inputs, &mut changes);
+    class.uuid = Some(uuid);
+    class.clocks = vec![clocks.class.clone()];
+
+    output.folder()?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = output.scratch().join(name);
+        let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
+        parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
+    };
+    write("metadata", tsdl::print(&class).as_bytes())?;
+    let streams = names(&inputs);
+    let copy = |index: usize| {
+        let Some((input, stream, name)) = streams.get(index) else { return Ok(Merged::default()) };
+        let (Some(input), Some(change)) = (inputs.get(*input), changes.get(*input)) else {
+            return Ok(Merged::default());
+        };
+        let Some(stream) = input.trace.stream(*stream) else { return Ok(Merged::default()) };
+        Copier { input, change, path: output.scratch().join(name), watch }.run(stream)
+    };
+    let mut done = Merged::default();
+    for input in &inputs {
+        done.problems.extend(input.problems.iter().cloned());
+    }
+    for part in in_parallel(streams.len(), &copy)? {
+        done.streams += part.streams;
+        done.packets += part.packets;
+        done.bytes += part.bytes;
+        done.problems.extend(part.problems);
+    }
+    others(&inputs, &mut done.problems, write)?;
+    done.notes = manifest::notes(&inputs, &changes, &clocks);
+    let manifest = manifest::unite(&inputs, &changes, &clocks, &done);
+    write(MANIFEST, manifest.to_string().as_bytes())?;
+    output.finish()?;
+    Ok(done)
+}
+
+/// What each stream file is called: as it was, or with a number behind.
+fn names(inputs: &[Input]) -> Vec<(usize, usize, String)> {
+    let mut used: BTreeSet<String> = ["metadata", "hetrace"].map(str::to_owned).into();
+    let mut all = Vec::new();
+    for (number, input) in inputs.iter().enumerate() {
+        for (index, stream) in input.trace.streams().enumerate() {
+            let name = stream.name();
+            let name = name.strip_suffix(PACKED).unwrap_or(name);
+            let mut new = name.to_owned();
+            for n in 2u64.. {
+                if used.insert(new.clone()) {
+                    break;
+                }
+                new = format!("{name}-{n}");
+            }
+            all.push((number, index, new));
+        }
+    }
+    all
+}
+
+/// Copies models, blobs, and what else there is beside the streams.
+fn others(
+    inputs: &[Input],
+    problems: &mut Vec<String>,
+    write: impl Fn(&str, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut from: BTreeMap<String, &Input> = BTreeMap::new();
+    for input in inputs {
+        for name in input.others()? {
+            if name == MANIFEST || name == hetrace_ctf::archive::List::NAME {
+                continue;
+            }
+            let read = |input: &Input| {
+                let path = input.files.path().join(&name);
+                input.files.read(&name).map_err(Error::io(&path)).map(Option::unwrap_or_default)
+            };
+            match from.get(&name) {
+                None => {
+                    write(&name, &read(input)?)?;
+                    from.insert(name, input);
+                }
+                // Two texts of one model may differ in spaces.
+                Some(_) if name.starts_with(metadata::MODELS) => {}
+                Some(first) => {
+                    if read(first)? != read(input)? {
+                        let (first, second) = (&first.name, &input.name);
+                        problems.push(format!("{name} of {second} is not that of {first}, which is kept"));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A member deeper in a manifest, as `/losses/records`.
+fn at<'m>(manifest: Option<&'m Map<String, Json>>, pointer: &str) -> Option<&'m Json> {
+    let (first, rest) = pointer.strip_prefix('/')?.split_once('/').unwrap_or((pointer.get(1..)?, ""));
+    let member = manifest?.get(first)?;
+    if rest.is_empty() { Some(member) } else { member.pointer(&format!("/{rest}")) }
+}

@@ -1,0 +1,121 @@
+//! One stream file, copied with what has to change in it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use hetrace_ctf::read::{Packet, PacketReader, StreamReader};
+use hetrace_ctf::write::HEADER_LEN;
+
+use super::change::Change;
+use super::fields::{Layout, What, set_word, word};
+use super::input::Input;
+use super::{INSTANCE, Merged, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
+use crate::{Error, Watch, tell};
+
+/// Where an event's header has the clock.
+const EVENT_TIME: usize = 2;
+
+/// Copies a stream file of a trace.
+pub(super) struct Copier<'i> {
+    pub input: &'i Input,
+    pub change: &'i Change,
+    pub path: PathBuf,
+    pub watch: Watch<'i>,
+}
+
+impl Copier<'_> {
+    /// Copies all packets. Damage inside of one is copied as it is.
+    pub fn run(&self, stream: StreamReader<'_>) -> Result<Merged, Error> {
+        let io = |source| Error::Io { path: self.path.clone(), source };
+        let mut done = Merged::default();
+        let (mut out, mut bytes) = (None, Vec::new());
+        let mut reader = PacketReader::new(stream);
+        while let Some(packet) = reader.next_packet() {
+            let packet = match packet {
+                Ok(packet) => packet,
+                Err(error) => {
+                    done.problems.push(format!("{}: {error}", self.input.name));
+                    continue;
+                }
+            };
+            tell(self.watch, packet.info.size)?;
+            bytes.clear();
+            bytes.extend_from_slice(reader.bytes());
+            let pid = self.head(&packet, &mut bytes);
+            self.events(&packet, pid, &mut reader, &mut bytes);
+            let out = match &mut out {
+                Some(out) => out,
+                None => {
+                    out.insert(BufWriter::with_capacity(1 << 18, File::create_new(&self.path).map_err(io)?))
+                }
+            };
+            out.write_all(&bytes).map_err(io)?;
+            done.packets += 1;
+            done.bytes += bytes.len() as u64;
+        }
+        if let Some(mut out) = out {
+            out.flush().map_err(io)?;
+            done.streams = 1;
+        }
+        Ok(done)
+    }
+
+    /// Changes the head of a packet; tells of which process it was.
+    fn head(&self, packet: &Packet<'_>, bytes: &mut [u8]) -> u32 {
+        let change = self.change;
+        let mut set = |at: usize, size: usize, new: &dyn Fn(u64) -> u64| {
+            let field = bytes.get_mut(at..at + size)?;
+            let old = word(field);
+            set_word(field, new(old));
+            Some(old as u32)
+        };
+        set(STREAM_ID, 4, &|id| change.streams.get(packet.stream).map_or(id, |&id| id.into()));
+        set(INSTANCE, 8, &|id| change.instances.get(&(packet.stream, id)).copied().unwrap_or(id));
+        for at in [TIME_BEGIN, TIME_END] {
+            set(at, 8, &|time| time.wrapping_add(change.shift));
+        }
+        let pid = set(VPID, 4, &|pid| change.pid(pid as u32).into()).unwrap_or(0);
+        set(VTID, 4, &|tid| change.tid(pid, tid as u32).into());
+        if let Some(field) = bytes.get_mut(UUID..UUID + change.uuid.len()) {
+            field.copy_from_slice(&change.uuid);
+        }
+        pid
+    }
+
+    /// Changes the events of a packet of a process.
+    fn events(&self, packet: &Packet<'_>, pid: u32, reader: &mut PacketReader<'_>, bytes: &mut [u8]) {
+        let change = self.change;
+        let layouts = self.input.layouts.get(packet.stream).map_or(&[][..], Vec::as_slice);
+        let numbers = change.changes_numbers() || change.pids.contains_key(&pid);
+        if change.shift == 0 && !(numbers && layouts.iter().any(Layout::has_numbers)) {
+            return;
+        }
+        // What cannot be decoded stays as it is: who reads it comes no further, either.
+        while let Some(Ok((event, found))) = reader.next_event() {
+            let at = event.offset().saturating_sub(packet.info.offset);
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let Some(end) = at.checked_add(found.len()) else { return };
+            let Some(bytes) = bytes.get_mut(at..end) else { return };
+            let Some((header, payload)) = bytes.split_at_mut_checked(HEADER_LEN) else { return };
+            if let Some(time) = header.get_mut(EVENT_TIME..HEADER_LEN) {
+                set_word(time, word(time).wrapping_add(change.shift));
+            }
+            let Some(layout) = layouts.get(event.class_index()).filter(|layout| !layout.is_empty()) else {
+                continue;
+            };
+            let payload_before = found.get(HEADER_LEN..).unwrap_or(&[]);
+            layout.places(payload_before, |what, range| {
+                let Some(field) = payload.get_mut(range) else { return };
+                let old = word(field);
+                let new = match what {
+                    What::Number(kind) => change.number(kind, old),
+                    What::Tid => change.tid(pid, old as u32).into(),
+                    What::Time if old == 0 => 0,
+                    What::Time => old.wrapping_add(change.shift),
+                };
+                set_word(field, new);
+            });
+        }
+    }
+}
