@@ -1,5 +1,7 @@
 //! One walk to all sums.
 
+mod apart;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
@@ -20,12 +22,12 @@ use super::query::{Choice, Query, Reading};
 use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
 use crate::collectives::Collectives;
 use crate::ranges::{Ranges, Step};
-use crate::spans::brief::{Brief, Ended, brief};
+use crate::spans::brief::{self, Ended};
 use crate::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
 use crate::telemetry::Telemetry;
-use crate::trace::{Exit, FunctionId, Thread, ThreadId, Trace};
+use crate::trace::{Exit, ThreadId, Trace};
 use crate::watch::Stopped;
 
 /// What to count apart.
@@ -65,8 +67,8 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     };
     let sum = || {
         let walked = match query.reading {
-            Reading::Fastest if alone => brief(trace, None, &new),
-            Reading::Slices(number) if alone => brief(trace, Some(number), &new),
+            Reading::Fastest if alone => brief::brief(trace, None, &new),
+            Reading::Slices(number) if alone => brief::brief(trace, Some(number), &new),
             _ => Err(Ended::Unfit),
         };
         match walked {
@@ -313,78 +315,7 @@ impl Visitor for Collector<'_> {
     }
 }
 
-impl Brief for Collector<'_> {
-    fn thread(&mut self, id: ThreadId, thread: &Thread) {
-        let wanted = self.choice.has_thread(thread.pid, thread.tid);
-        self.current = (Collector::slice(self, id), wanted);
-    }
-
-    #[inline]
-    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32) {
-        if self.wants(function, start) {
-            self.host.leaf(self.current.0, thread, function, time);
-        }
-    }
-
-    #[inline]
-    fn call(&mut self, call: &Call) {
-        if self.wants(call.function, call.start) {
-            self.host.call(self.current.0, call);
-        }
-    }
-
-    fn fold(&mut self, fold: &Fold) {
-        if self.wants(fold.function, fold.first) {
-            self.host.fold(self.current.0, fold);
-        }
-    }
-
-    fn unfinished(&mut self, call: &Unfinished) {
-        if self.wants(call.function, call.start) {
-            self.host.unfinished(self.current.0, call);
-        }
-    }
-
-    fn command(&mut self, at: At<'_>, command: &Command<'_>) {
-        self.energy.command(self.meters, command);
-        if !self.choice.any || self.choice.has_command(command, at.time) {
-            self.devices.command(command, None);
-        }
-    }
-
-    fn unknown(&mut self, api: &str, function: &str) {
-        *self.unknown.entry((api.to_owned(), function.to_owned())).or_default() += 1;
-    }
-
-    fn other(&mut self, event: &Event<'_, '_>) {
-        if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
-            self.host.error_text(api, code, text);
-        }
-    }
-
-    fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId) {
-        self.host.merge(&other.host, there, here);
-        self.devices.merge(&other.devices);
-        self.energy.merge(&other.energy);
-        self.makers.merge(other.makers);
-        for (function, calls) in other.unknown {
-            *self.unknown.entry(function).or_default() += calls;
-        }
-    }
-
-    fn watch(&mut self, events: u64) -> ControlFlow<()> {
-        self.query.watch.map_or(ControlFlow::Continue(()), |watch| watch(events))
-    }
-}
-
 impl Collector<'_> {
-    /// Whether a call of the current thread is wanted.
-    #[inline]
-    fn wants(&self, function: FunctionId, begin: u64) -> bool {
-        !self.choice.any
-            || self.current.1 && self.choice.has_function(function) && self.choice.has_time(begin)
-    }
-
     fn sums(
         &self,
         trace: &Trace,

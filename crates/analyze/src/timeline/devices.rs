@@ -19,6 +19,7 @@ use super::lanes::{Lanes, Whole};
 use super::sheet::{Mark, Row, Sheet, Unit};
 use super::steps::Steps;
 use super::tracks::{Kind, number};
+use crate::ranges::Ranges;
 use crate::spans::Command;
 use crate::trace::{Device, Queue, Trace};
 
@@ -369,4 +370,10 @@ fn has_streams(trace: &Trace, api: &str) -> bool {
 
 fn is_stream(base: &str) -> bool {
     base.to_ascii_lowercase().contains("stream")
+}
+
+/// What the program calls a queue, by the names that APIs have for the parameter.
+pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
+    let name = |what| ranges.name_of(command.pid, what, command.queue);
+    ["stream", "queue", "command_queue"].into_iter().find_map(name).map(str::to_owned)
 }

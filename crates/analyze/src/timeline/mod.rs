@@ -66,6 +66,6 @@ mod tracks;
 mod traits;
 mod window;
 
-pub use devices::{device_title, queue_title};
+pub use devices::{device_title, queue_name, queue_title};
 pub use part::{Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, Watch};
-pub use run::{queue_name, timeline, timeline_in_parts};
+pub use run::{timeline, timeline_in_parts};

@@ -8,7 +8,7 @@ use hetrace_ctf::read::Event;
 
 use super::calls;
 use super::commands;
-use super::devices::Devices;
+use super::devices::{Devices, queue_name};
 use super::flows::{Flows, Wait};
 use super::kernels::Kernels;
 use super::memory::Live;
@@ -443,12 +443,6 @@ impl<'t> Drawer<'t, '_> {
         let process = |sheet: &mut Sheet<'_>| tracks.process(sheet, trace, who);
         self.live.exit(&mut self.sheet, trace, (who, call, event), process)
     }
-}
-
-/// What the program calls a queue, by the names that APIs have for the parameter.
-pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
-    let name = |what| ranges.name_of(command.pid, what, command.queue);
-    ["stream", "queue", "command_queue"].into_iter().find_map(name).map(str::to_owned)
 }
 
 impl Visitor for Drawer<'_, '_> {
