@@ -317,11 +317,15 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
 
     let trace = Trace::open(&all).unwrap();
     let (mut tids, mut causes, mut queues) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut streams = BTreeMap::new();
     for mut stream in trace.streams() {
         while let Some(event) = stream.next_event() {
             let event = event.unwrap();
             let id = |name| event.get_in(Scope::PacketContext, name).unwrap().as_i64().unwrap();
             tids.insert((id("vpid"), id("vtid")));
+            let stream = (event.stream_class().id, event.packet().stream_instance_id);
+            let name = event.stream_name();
+            assert_eq!(*streams.entry(stream).or_insert(name), name, "two files are one stream: {stream:?}");
             if event.class().name == "device:kernel" {
                 let get = |name| event.get(name).unwrap().as_u64().unwrap();
                 causes.insert((id("vpid"), get("cause_tid") as i64));
