@@ -138,13 +138,13 @@ impl Host {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn sum(&mut self, slice: usize, function: FunctionId) -> Option<&mut Sum> {
         self.slices.get_mut(slice)?.1.get_mut(function.index())
     }
 
     /// A call that went well, without calls inside.
-    #[inline]
+    #[inline(always)]
     pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
         sum.times.add_short(time);

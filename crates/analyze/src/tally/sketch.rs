@@ -43,7 +43,7 @@ impl Eq for Sketch {}
 
 impl Sketch {
     /// `weight` values of `ns`.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, ns: u64, weight: u64) {
         let doubling = (u64::BITS - 1) - (ns | (CHUNK as u64 - 1)).leading_zeros();
         let shift = doubling.saturating_sub(BITS);
@@ -51,7 +51,7 @@ impl Sketch {
         self.count((doubling - (BITS - 1)) as usize, bucket, weight);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, chunk: usize, bucket: usize, weight: u64) {
         let place = usize::from(self.places.get(chunk).copied().unwrap_or(0));
         if let Some(chunk) = place.checked_sub(1).and_then(|at| self.chunks.get_mut(at)) {

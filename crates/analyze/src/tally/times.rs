@@ -37,7 +37,7 @@ impl Times {
     }
 
     /// The same for what takes less than some seconds, as most do.
-    #[inline]
+    #[inline(always)]
     pub fn add_short(&mut self, ns: u32) {
         let ns = u64::from(ns);
         self.count = self.count.saturating_add(1);

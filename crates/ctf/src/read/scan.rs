@@ -251,7 +251,7 @@ impl StreamReader<'_> {
     /// `each`. Events at `until` (in ticks) or later are left.
     ///
     /// [`Self::current`] has no event afterwards.
-    #[inline]
+    #[inline(always)]
     pub fn scan(
         &mut self,
         scanner: &Scanner<'_>,

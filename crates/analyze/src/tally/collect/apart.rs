@@ -15,7 +15,7 @@ impl Brief for Collector<'_> {
         self.current = (Collector::slice(self, id), wanted);
     }
 
-    #[inline]
+    #[inline(always)]
     fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32) {
         if self.wants(function, start) {
             self.host.leaf(self.current.0, thread, function, time);
@@ -75,7 +75,7 @@ impl Brief for Collector<'_> {
 
 impl Collector<'_> {
     /// Whether a call of the current thread is wanted.
-    #[inline]
+    #[inline(always)]
     fn wants(&self, function: FunctionId, begin: u64) -> bool {
         !self.choice.any
             || self.current.1 && self.choice.has_function(function) && self.choice.has_time(begin)
