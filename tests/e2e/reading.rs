@@ -26,6 +26,9 @@ const READERS: &[&[&str]] = &[
     &["lint"],
     &["lint", "--json"],
     &["lint", "--sarif"],
+    &["export", "-f", "chrome", "-o", "-"],
+    &["export", "-f", "folded", "-o", "-"],
+    &["timeline", "-o", "-"],
 ];
 
 fn small() -> &'static Traced {
@@ -164,8 +167,17 @@ fn ctrl_c_ends_long_work_and_leaves_no_file() {
     let folder = tempfile::tempdir().expect("scratch");
     let long_trace = folder.path().join("long");
     long(&long_trace);
-    let lines: [&[&str]; 5] =
-        [&["tally"], &["tally", "--by", "thread"], &["tally", "--save", "sums"], &["why"], &["lint"]];
+    let lines: [&[&str]; 9] = [
+        &["tally"],
+        &["tally", "--by", "thread"],
+        &["tally", "--save", "sums"],
+        &["why"],
+        &["lint"],
+        &["export", "-f", "parquet"],
+        &["export", "-f", "otf2"],
+        &["timeline"],
+        &["pack"],
+    ];
     for reader in lines {
         let (child, mut pipe) = start(line(reader, folder.path()).arg("long"));
         interrupt(&child);

@@ -216,9 +216,7 @@ fn end(
         Err(error) => return Err(error.into()),
     };
     done()?;
-    if !summary.is_complete() {
-        eprintln!("hetrace: {}", summary.what_is_missing());
-    }
+    super::tell_missing(&summary);
     for left in left {
         eprintln!("hetrace: not told as it was: {left}");
     }

@@ -67,3 +67,10 @@ fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
         eprintln!("hetrace: {problem}");
     }
 }
+
+/// Says what a report that has no room for it lacks.
+fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
+    if !summary.is_complete() {
+        eprintln!("hetrace: {}", summary.what_is_missing());
+    }
+}

@@ -62,8 +62,9 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     if to_stdout {
         let mut out = Stdout(io::stdout().lock());
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {
-            Ok(_) => {
+            Ok(drawn) => {
                 watch.end();
+                super::tell_missing(&drawn.summary);
                 Ok(ExitCode::SUCCESS)
             }
             Err(Error::Stopped) => Ok(watch.stopped()),
@@ -94,6 +95,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         bail!("the trace has nothing in that window");
     }
     tell(&files.finish()?, &drawn)?;
+    super::tell_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
 }
 
