@@ -75,12 +75,11 @@ fn shortened(name: &str) -> String {
     if length(&name) <= SHORT {
         return name;
     }
-    // `operator<` is no bracket.
-    let mut name = if name.contains("operator") { name } else { without_arguments(&name) };
+    let mut name = without_arguments(&name);
     while length(&name) > SHORT
-        && let Some(at) = name.find("::")
+        && let Some(at) = namespace(&name)
     {
-        name.drain(..at + 2);
+        name.drain(..at);
     }
     if length(&name) > SHORT {
         name = name.chars().take(SHORT - 1).collect();
@@ -89,28 +88,57 @@ fn shortened(name: &str) -> String {
     name
 }
 
+/// Where what follows the first namespace or class begins; not one within brackets.
+fn namespace(name: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in name.char_indices() {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 && name[at..].starts_with("::") => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// `a<b<c>, d>::e<f>` to `a<…>::e<…>`.
 fn without_arguments(name: &str) -> String {
-    let (mut out, mut depth) = (String::new(), 0usize);
-    for c in name.chars() {
-        match c {
-            '<' => {
+    let (mut out, mut depth, mut rest) = (String::new(), 0usize, name);
+    while let Some(c) = rest.chars().next() {
+        let length = operator(rest).unwrap_or(c.len_utf8());
+        let (token, behind) = rest.split_at(length);
+        rest = behind;
+        match token {
+            "<" => {
                 if depth == 0 {
                     out.push_str("<…");
                 }
                 depth += 1;
             }
-            '>' if depth > 0 => {
+            ">" if depth > 0 => {
                 depth -= 1;
                 if depth == 0 {
                     out.push('>');
                 }
             }
-            c if depth == 0 => out.push(c),
+            token if depth == 0 => out.push_str(token),
             _ => {}
         }
     }
     out
+}
+
+/// The length of the name of an operator, or of an arrow, whose `<` and `>` are no brackets.
+fn operator(text: &str) -> Option<usize> {
+    const SIGNS: [&str; 10] = ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<"];
+    const NAME: &str = "operator";
+    if text.starts_with("->") {
+        return Some(2);
+    }
+    let signs = text.strip_prefix(NAME)?;
+    let sign = SIGNS.into_iter().chain([">"]).find(|sign| signs.starts_with(sign))?;
+    Some(NAME.len() + sign.len())
 }
 
 #[cfg(test)]
@@ -136,6 +164,12 @@ mod tests {
     fn short_names_lose_arguments_then_namespaces() {
         let symbol = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
         assert_eq!(short(symbol), "vectorized_elementwise_kernel<…>");
+        let reduce = "reduce_kernel<128, func_wrapper_t<float, sum<float>::operator()(at::Iterator&)::{lambda(float, float)#1}>, unsigned int>";
+        assert_eq!(shortened(&format!("at::native::{reduce}")), "at::native::reduce_kernel<…>");
+        let compared = "some_namespace_of_a_library::kernel<4, bool operator< <int>(a::b const&), c>";
+        assert_eq!(shortened(compared), "kernel<…>");
+        let of_lambda = "ns::name_of_a_function(at::Tensor&)::{lambda(int)#1}::operator()";
+        assert_eq!(shortened(of_lambda), "{lambda(int)#1}::operator()");
         let long = format!("_ZN2at{}", "6native29vectorized_elementwise_kernelE");
         assert!(short(&long).chars().count() <= SHORT);
         assert_eq!(shortened(&"x".repeat(60)).chars().count(), SHORT);
