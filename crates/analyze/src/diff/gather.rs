@@ -10,6 +10,7 @@ use super::profile::{Cell, CommandKey, DeviceCount, Missing, Profile, RunRow};
 use crate::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
 use crate::tally::Stopped;
 use crate::trace::{Function, FunctionId, ThreadId, Trace};
+use crate::why::keeps_busy;
 
 /// What is called now and then while a trace is read, with how many events have
 /// been read since the last time; [`ControlFlow::Break`] stops the reading.
@@ -78,11 +79,6 @@ impl Busy {
         self.total = self.total.saturating_add(end.saturating_sub(start.max(self.until)));
         self.until = self.until.max(end);
     }
-}
-
-/// Whether a command of this kind keeps its device busy, as `why` has it.
-fn keeps_busy(kind: &str) -> bool {
-    !matches!(kind, "marker" | "barrier" | "acquire" | "release" | "free")
 }
 
 impl<'t> Gatherer<'t> {

@@ -52,6 +52,19 @@ pub enum Why {
     ThreadEnded,
 }
 
+impl Why {
+    /// Why calls that are open in a stream have no end, where after one packet and thread another
+    /// of them comes; none if they may go on. Threads of one packet take turns in other tracers'
+    /// streams, so only a new packet says that the thread before has ended.
+    pub(super) fn between(before: (u32, ThreadId), now: (u32, ThreadId), gap: bool) -> Option<Self> {
+        if before.1 == now.1 {
+            gap.then_some(Why::ExitLost)
+        } else {
+            (before.0 != now.0).then_some(Why::ThreadEnded)
+        }
+    }
+}
+
 /// A call whose end is not in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfinished {

@@ -213,19 +213,11 @@ impl Walker {
         if self.streams.len() <= slot {
             self.streams.resize(slot + 1, None);
         }
-        let now = Some((occurrence.packet, thread));
-        let before = std::mem::replace(&mut self.streams[slot], now);
-        // Threads of one packet take turns in other tracers' streams, so only a
-        // new packet says that the thread before has ended.
-        let (packet_before, thread_before) = before.unwrap_or((occurrence.packet, thread));
-        let new_packet = packet_before != occurrence.packet;
-        let why = if thread_before != thread {
-            new_packet.then_some(Why::ThreadEnded)
-        } else {
-            occurrence.after_gap.then_some(Why::ExitLost)
-        };
+        let now = (occurrence.packet, thread);
+        let before = self.streams[slot].replace(now).unwrap_or(now);
+        let why = Why::between(before, now, occurrence.after_gap);
         if let Some(why) = why.filter(|_| occurrence.owns_stream) {
-            self.give_up_stream(occurrence, thread_before, why, visitor)?;
+            self.give_up_stream(occurrence, before.1, why, visitor)?;
         }
         if occurrence.lossy && occurrence.owns_stream {
             self.stack(thread).doubt(stream);

@@ -48,8 +48,8 @@ const WATCHED: u32 = 1 << 16;
 
 /// Sums up what a query wants of a trace.
 ///
-/// Streams that have nothing to do with each other are read at the same time,
-/// on as many threads as there are processors.
+/// Where calls alone are enough, each processor takes a slice of the time; else it is one walk
+/// over all events. [`Reading`] says otherwise.
 ///
 /// # Errors
 /// When the query's watch says so.

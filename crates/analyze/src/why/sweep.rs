@@ -24,11 +24,16 @@ pub(super) enum Part {
 /// Kinds of memory that are a host's.
 const HOST: [&str; 3] = ["pageable", "pinned", "host"];
 
+/// Whether a command of this kind keeps its device busy.
+pub(crate) fn keeps_busy(kind: &str) -> bool {
+    !matches!(kind, "marker" | "barrier" | "acquire" | "release" | "free")
+}
+
 impl Part {
     /// Of a kind of command; none if it keeps nothing busy.
     pub fn of(kind: &str, from: &str, to: &str) -> Option<Self> {
         Some(match kind {
-            "marker" | "barrier" | "acquire" | "release" | "free" => return None,
+            kind if !keeps_busy(kind) => return None,
             "write" => Part::ToDevice,
             "read" => Part::ToHost,
             "copy" | "migrate" if HOST.contains(&from) && !HOST.contains(&to) => Part::ToDevice,

@@ -282,18 +282,14 @@ impl<'t> Feed<'t> {
         let (packet, thread) = (source.packets, source.thread);
         let after_gap = std::mem::take(&mut source.after_gap);
         let (owned, lossy) = (source.owns_packets(), source.lossy);
-        let before = self.before.replace((packet, thread));
-        let (packet_before, thread_before) = before.unwrap_or((packet, thread));
-        let why = if thread_before != thread {
-            (packet_before != packet).then_some(Why::ThreadEnded)
-        } else {
-            after_gap.then_some(Why::ExitLost)
-        };
+        let now = (packet, thread);
+        let before = self.before.replace(now).unwrap_or(now);
+        let why = Why::between(before, now, after_gap);
         if !owned {
             return;
         }
         if let Some(why) = why {
-            self.run(thread_before);
+            self.run(before.1);
             self.push_special(time, Special::GiveUp(why));
         }
         if lossy {
