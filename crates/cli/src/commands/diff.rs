@@ -1,6 +1,5 @@
 //! `hetrace diff`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ use hetrace_analyze::tally::Aggregate;
 use hetrace_analyze::trace::Trace;
 
 use super::watch::Watch;
-use super::{is_closed_pipe, newest, terminal};
+use super::{is_closed_pipe, newest, output, terminal};
 
 /// Exit status when B is worse than is allowed.
 const WORSE: u8 = 1;
@@ -230,13 +229,11 @@ fn judge(report: &Report) -> ExitCode {
 }
 
 fn show(report: &mut Report, args: &Diff) -> Result<()> {
-    let mut out = std::io::stdout().lock();
     if args.json {
         report.keep(args.top.unwrap_or(usize::MAX));
-        // Whole, so that a pipe nobody reads is told as such.
-        out.write_all((serde_json::to_string_pretty(report)? + "\n").as_bytes())?;
-        return Ok(());
+        return output::write(&(serde_json::to_string_pretty(report)? + "\n"));
     }
+    let out = std::io::stdout();
     let options = TextOptions {
         colour: !args.markdown && terminal::colour(&out),
         width: terminal::columns(&out),
@@ -244,8 +241,7 @@ fn show(report: &mut Report, args: &Diff) -> Result<()> {
         full_names: args.full_names,
         form: if args.markdown { Form::Markdown } else { Form::Plain },
     };
-    out.write_all(report.render(&options).as_bytes())?;
-    Ok(())
+    output::write(&report.render(&options))
 }
 
 /// A part in percent, with or without the sign.

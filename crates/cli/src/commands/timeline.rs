@@ -13,6 +13,7 @@ use hetrace_analyze::timeline::{
 use hetrace_analyze::trace::Trace;
 
 use super::newest;
+use super::output::Output;
 use super::watch::Watch;
 use crate::args::time;
 
@@ -60,7 +61,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     let watch = Watch::new(false);
     let seen = |events| watch.seen(events);
     if to_stdout {
-        let mut out = Stdout(io::stdout().lock());
+        let mut out = Output::new()?;
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {
             Ok(drawn) => {
                 watch.end();
@@ -135,19 +136,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a size, as 500M or 2G, or `all`".to_owned())
 }
 
-struct Stdout(io::StdoutLock<'static>);
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Parts for Stdout {
+impl Parts for Output {
     fn next(&mut self, _: &Part) -> io::Result<()> {
         Ok(())
     }
