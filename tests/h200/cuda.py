@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [SECONDS]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
 programs in cuda/ with nvcc, runs each bare, under an independent counter (cuda/count.c,
 CUPTI alone) and under hetrace, and compares results and counts. Prints tables; the exit
 status is 1 if anything is not as it should be. Each section has its share of SECONDS
-(default 540); what there was no time for is named. Results are saved as they come.
+(default 540); what there was no time for is named. Results are saved as they come. `only`
+runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
 
 import concurrent.futures
@@ -31,6 +32,7 @@ HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8,
           "launches": 12}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
+ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
 HERE = Path(__file__).resolve().parent / "cuda"
 SCRATCH = Path(tempfile.mkdtemp(prefix="hetrace-"))
@@ -247,6 +249,14 @@ def available(module):
     return available_modules[module]
 
 
+def gpus():
+    return sh(["nvidia-smi", "-L"], timeout=30)[1].count("UUID")
+
+
+def torchrun(ranks):
+    return [PYTHON, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", HERE / "workloads.py"]
+
+
 def programs():
     """Name, command, and: what it imports; `warm` if its first run is another; `any count`
     if runs of it differ. The most telling first."""
@@ -255,9 +265,8 @@ def programs():
     yield "contexts", [BUILT / "contexts"], ("any count",)
     yield "train", workload("train", 20), ("torch", "warm")
     yield "infer-graph", workload("infer-graph", 20), ("torch",)
-    gpus = sh(["nvidia-smi", "-L"], timeout=30)[1].count("UUID")
-    run = [PYTHON, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={min(2, max(1, gpus))}"]
-    yield f"nccl-{min(2, max(1, gpus))}", [*run, HERE / "workloads.py", "nccl", "20"], ("torch",)
+    ranks = min(2, max(1, gpus()))
+    yield f"nccl-{ranks}", [*torchrun(ranks), "nccl", "20"], ("torch",)
     yield "spawn", workload("spawn", 50), ("torch",)
     yield "triton", workload("triton", 50), ("torch", "warm")
     yield "jax", workload("jax", 50), ("jax", "any count")
@@ -314,7 +323,19 @@ def one_program(name, command, needs):
         f"{run['bytes'] / max(1, records):>7.1f}{run['told_s']:>7.2f}  {source_of(tables)[:30]}")
     for note in notes[:3]:
         say(f"    note: {note}"[:SHOWN])
+    if name.startswith("nccl-"):
+        collectives(name, tables, int(name[5:]))
     done(run)
+
+
+def collectives(name, tables, ranks):
+    """20 all-reduces of 1 Mi floats and a broadcast on each rank, each with the kernel that it became."""
+    rows = tables.get("collectives", [])
+    reduced = [r for r in rows if r["operation"] == "all-reduce" and r["bytes"] == 20 * ranks * (4 << 20)]
+    good = [r for r in reduced if r["calls"] == r["timed_calls"] == r["commands"] == 20 * ranks and r["size"] == ranks]
+    check(f"{name}: collectives", len(good) == 1, rows)
+    for row in rows:
+        say("    " + ", ".join(f"{k} {v}" for k, v in row.items() if v not in (None, "", []))[:SHOWN])
 
 
 def correct():
@@ -322,6 +343,8 @@ def correct():
     say(f"{'program':<13}{'result':>8}{'calls':>9}{'kernels':>13}{'copies':>11}{'memsets':>11}{'lost':>5}{'records':>9}"
         f"{'B/rec':>7}{'tally':>7}  times from")
     for name, command, needs in programs():
+        if ONLY and name not in ONLY:
+            continue
         module = needs[0] if needs and needs[0] in ("torch", "jax", "cupy", "numba") else None
         if left() < 25:
             say(f"{name:<13} not run: no time")
@@ -330,6 +353,43 @@ def correct():
         else:
             one_program(name, command, needs)
             save()
+    if gpus() > 1 and available("torch") and (not ONLY or "hang" in ONLY):
+        hang()
+
+
+def hang():
+    """A job of two ranks in which one waits for the other for ever, and is killed: the report
+    says what each was in."""
+    folder = SCRATCH / "trace-hang"
+    before = len(faults)
+    process = subprocess.Popen([str(c) for c in (HETRACE, "run", "-q", "-o", folder, "--", *torchrun(2), "nccl-hang", "3")],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    running.add(process)
+    pids = []
+    try:
+        while len(pids) < 2 and select.select([process.stdout], [], [], max(5, min(60, left())))[0]:
+            line = process.stdout.readline()
+            if not line:
+                break
+            pids += [int(pid) for pid in re.findall(r"^hanging (\d+)", line)]
+        time.sleep(3)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        status = process.wait(max(5, min(60, left())))
+    except subprocess.TimeoutExpired:
+        status = "hangs"
+    finally:
+        stop(process)
+        process.wait()
+        running.discard(process)
+    _, text, problems, _ = sh([HETRACE, "tally", "--json", folder], timeout=60)
+    rows = json.loads(text).get("unfinished_collectives", []) if text.startswith("{") else []
+    results.setdefault("correct", {})["hang"] = {"status": status, "unfinished": rows}
+    states = {row["rank"]: (row["operation"], row["state"]) for row in rows}
+    check("hang: what each rank was in", states == {0: ("all-reduce", "enqueued"), 1: ("all-reduce", "last")},
+          rows or problems[-300:])
+    say(f"hang          status {status}, ranks are in: {states}")
+    done({"folder": folder, "faults": before})
 
 
 def ends():

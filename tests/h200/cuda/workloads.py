@@ -200,8 +200,8 @@ def nvtx(steps):
     print(f"result {x.sum().item():.1f}")
 
 
-def nccl(steps):
-    """Under torchrun."""
+def nccl(steps, hang=False):
+    """Under torchrun. With `hang` the last rank does not come to the last all-reduce."""
     import torch
     import torch.distributed as dist
     dist.init_process_group("nccl")
@@ -211,6 +211,13 @@ def nccl(steps):
     for _ in range(steps):
         y = x.clone()
         dist.all_reduce(y)
+    if hang:
+        torch.cuda.synchronize()
+        print(f"hanging {os.getpid()}", flush=True)
+        if rank + 1 == dist.get_world_size():
+            time.sleep(600)
+        dist.all_reduce(y)
+        torch.cuda.synchronize()
     dist.broadcast(y, 0)
     torch.cuda.synchronize()
     if rank == 0:
@@ -227,6 +234,7 @@ WORKLOADS = {
     "compile": lambda n: infer(n, compile_=True),
     "loader": loader, "spawn": spawn, "triton": triton_, "jax": jax_, "cupy": cupy_, "numba": numba_,
     "nvtx": nvtx, "nccl": nccl,
+    "nccl-hang": lambda n: nccl(n, hang=True),
 }
 
 if __name__ == "__main__":
