@@ -12,6 +12,7 @@
 //! Which functions these are, the model says (`collective`, `communicator`,
 //! `element_sizes`).
 
+mod commands;
 mod describe;
 mod report;
 mod rows;

@@ -2,7 +2,7 @@
 
 use super::Collectives;
 use super::rows::{Communicator, Row, Unfinished, bus_factor};
-use super::track::Counted;
+use super::track::{Counted, Known, Pending};
 use crate::trace::Names;
 
 impl Collectives {
@@ -48,37 +48,50 @@ impl Collectives {
     /// What each rank is in at the end: for each communicator the first call
     /// without an end. Of a program that ended by itself, only calls that have not
     /// returned (`all` is false): there, commands may be missing for other reasons.
+    /// Ranks that have come out of all of theirs are told of beside others that have not.
     pub fn unfinished(&self, all: bool) -> Vec<Unfinished> {
         let mut rows: Vec<Unfinished> = Vec::new();
+        let mut out: Vec<Unfinished> = Vec::new();
         for known in &self.communicators {
             let mut open = known.pending.iter().filter(|p| all || !p.returned);
             let first = if known.any_command || !all { open.next() } else { open.next_back() };
-            let Some(call) = first else { continue };
+            let Some(call) = first else {
+                out.extend(known.ended.as_ref().and_then(|call| self.state(known, call, "ended", 0)));
+                continue;
+            };
             let behind = if known.any_command || !all { open.count() as u64 } else { 0 };
-            let Some(Counted { row, .. }) = self.rows.get(call.row as usize) else { continue };
-            rows.push(Unfinished {
-                communicator: known.about.communicator.clone(),
-                rank: known.about.rank,
-                size: known.about.size,
-                pid: known.about.pid,
-                tid: call.tid,
-                operation: row.operation.clone(),
-                element: row.element.clone(),
-                count: call.count,
-                since_ns: call.since,
-                state: match (call.returned, known.any_command) {
-                    (false, _) => "calling",
-                    (true, true) => "enqueued",
-                    (true, false) => "last",
-                }
-                .to_owned(),
-                behind,
-            });
+            let state = match (call.returned, known.any_command) {
+                (false, _) => "calling",
+                (true, true) => "enqueued",
+                (true, false) => "last",
+            };
+            rows.extend(self.state(known, call, state, behind));
         }
+        out.retain(|o| o.size != Some(1) && rows.iter().any(|r| r.communicator == o.communicator));
+        rows.append(&mut out);
         rows.sort_by(|a, b| {
             let place = |r: &Unfinished| (r.communicator.clone(), r.rank, r.pid);
             place(a).cmp(&place(b))
         });
         rows
+    }
+
+    /// What a rank has to do with a call.
+    fn state(&self, known: &Known, call: &Pending, state: &str, behind: u64) -> Option<Unfinished> {
+        let Counted { row, .. } = self.rows.get(call.row as usize)?;
+        Some(Unfinished {
+            communicator: known.about.communicator.clone(),
+            rank: known.about.rank,
+            size: known.about.size,
+            pid: known.about.pid,
+            tid: call.tid,
+            operation: row.operation.clone(),
+            element: row.element.clone(),
+            count: call.count,
+            nth: call.nth,
+            since_ns: call.since,
+            state: state.to_owned(),
+            behind,
+        })
     }
 }

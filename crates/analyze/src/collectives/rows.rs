@@ -77,10 +77,14 @@ pub struct Unfinished {
     pub element: String,
     /// How many elements the call was given.
     pub count: u64,
+    /// Which of the rank's calls in the communicator it is, from 1: a rank that is in an
+    /// earlier one than the others is the one that they wait for.
+    pub nth: u64,
     /// When it was called, ns on the trace's clock.
     pub since_ns: u64,
     /// `calling`: the call has not returned; `enqueued`: no end of its commands
-    /// is known; `last`: the last one called, of which no commands are known at all.
+    /// is known; `last`: the last one called, of which no commands are known at all;
+    /// `ended`: the last one called has ended, and other ranks are in a later one.
     pub state: String,
     /// Calls behind it that have no end either.
     pub behind: u64,

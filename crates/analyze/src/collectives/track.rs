@@ -5,32 +5,41 @@ use std::sync::Arc;
 
 use hetrace_ctf::read::Event;
 
+use super::commands::Seen;
 use super::describe::{Content, Kind, Operation, bits, kinds};
 use super::rows::{Communicator, Row, times_ranks};
 use crate::history::History;
-use crate::spans::{At, Call, Command, Open};
+use crate::spans::{At, Call, Open};
 use crate::trace::{ThreadId, Trace};
 
 /// Parts and open calls that are kept; the oldest are forgotten.
-const KEPT: usize = 1 << 20;
+pub(super) const KEPT: usize = 1 << 20;
 
 /// What shares commands: a collective, or those of a group with one communicator.
 #[derive(Clone, Debug)]
-struct Part {
-    communicator: u32,
-    row: u32,
-    calls: u64,
-    bytes: u64,
-    queues: Vec<u64>,
+pub(super) struct Part {
+    pub communicator: u32,
+    pub row: u32,
+    pub calls: u64,
+    pub bytes: u64,
+    pub queues: Vec<u64>,
     /// The number of the last call in it.
-    last: u64,
-    timed: bool,
+    pub last: u64,
+    /// When that returned, ns; 0 before.
+    pub returned: u64,
+    pub timed: bool,
+    /// It became a kernel.
+    pub kernel: bool,
+    /// Commands that are no kernels, and their time in ns: counted until one comes.
+    pub others: (u64, u64),
 }
 
 /// A call of which no command has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
-    number: u64,
+    pub number: u64,
+    /// Which of its rank's calls in the communicator it is, from 1.
+    pub nth: u64,
     pub tid: i64,
     pub row: u32,
     pub count: u64,
@@ -68,7 +77,11 @@ struct Passed {
 pub(super) struct Known {
     pub about: Communicator,
     children: u64,
+    /// Collectives that were called.
+    calls: u64,
     pub pending: VecDeque<Pending>,
+    /// The last one that ended.
+    pub ended: Option<Pending>,
     pub any_command: bool,
 }
 
@@ -85,22 +98,6 @@ pub(super) struct Counted {
     pub functions: Vec<u32>,
 }
 
-/// Functions that are told of a row.
-const FUNCTIONS: usize = 8;
-
-/// What is needed of a command.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pid: i64,
-    tid: i64,
-    cause: u64,
-    queue: u64,
-    function: u32,
-    /// ns
-    time: u64,
-    commands: u64,
-}
-
 /// Follows the collectives of a walk.
 #[derive(Debug)]
 pub struct Collectives {
@@ -109,11 +106,11 @@ pub struct Collectives {
     by_handle: HashMap<(i64, u64), u32>,
     pub(super) threads: HashMap<ThreadId, Thread>,
     /// The first has the number `forgotten`.
-    parts: VecDeque<Part>,
+    pub(super) parts: VecDeque<Part>,
     forgotten: u64,
     pub(super) rows: Vec<Counted>,
     by_key: HashMap<Key, u32>,
-    history: History<(u64, u32)>,
+    pub(super) history: History<(u64, u32)>,
     /// Seen before the calls that caused them.
     pub(super) early: Vec<Seen>,
     passed: HashMap<ThreadId, Passed>,
@@ -196,12 +193,14 @@ impl Collectives {
         let row = self.row((label, size, op.about.operation.clone(), element));
         self.calls += 1;
         let last = self.calls;
-        let pending = &mut self.communicators[communicator as usize].pending;
-        if pending.len() >= KEPT {
-            pending.pop_front();
+        let known = &mut self.communicators[communicator as usize];
+        known.calls += 1;
+        if known.pending.len() >= KEPT {
+            known.pending.pop_front();
         }
-        pending.push_back(Pending {
+        known.pending.push_back(Pending {
             number: last,
+            nth: known.calls,
             tid: who.tid,
             row,
             count,
@@ -216,7 +215,10 @@ impl Collectives {
             bytes: bytes.saturating_mul(ranks),
             queues,
             last,
+            returned: 0,
             timed: false,
+            kernel: false,
+            others: (0, 0),
         })
     }
 
@@ -265,8 +267,13 @@ impl Collectives {
         self.forgotten + self.parts.len() as u64 - 1
     }
 
-    fn part_of(&self, number: u64) -> Option<&Part> {
-        self.parts.get(usize::try_from(number.checked_sub(self.forgotten)?).ok()?)
+    pub(super) fn part_of(&self, number: u64) -> Option<&Part> {
+        self.parts.get(self.place(number)?)
+    }
+
+    /// Where the part of a number is.
+    pub(super) fn place(&self, number: u64) -> Option<usize> {
+        usize::try_from(number.checked_sub(self.forgotten)?).ok()
     }
 
     fn row(&mut self, key: Key) -> u32 {
@@ -341,6 +348,11 @@ impl Collectives {
         thread.inside = None;
         self.history.change(who.pid, who.tid, call.end, (0, 0));
         let (first, count) = inside.parts;
+        for part in first..first.saturating_add(count.into()) {
+            let Some(part) = self.place(part).and_then(|at| self.parts.get_mut(at)) else { continue };
+            part.returned = call.end;
+        }
+        let Some(thread) = self.threads.get_mut(&call.thread) else { return };
         if is_flush {
             if inside.enqueued > 0 {
                 thread.waiting.clear();
@@ -404,59 +416,6 @@ impl Collectives {
             let about =
                 Communicator { communicator: label, rank, size: passed.size, ..Communicator::default() };
             self.make(pid, handle, about);
-        }
-    }
-
-    /// A command on a device.
-    #[inline]
-    pub fn command(&mut self, at: At<'_>, command: &Command<'_>) {
-        if !self.is_active() || command.cause_tid == 0 || command.cause == 0 {
-            return;
-        }
-        let Some(times) = command.times else { return };
-        let seen = Seen {
-            pid: command.pid,
-            tid: command.cause_tid,
-            cause: command.cause,
-            queue: command.queue,
-            function: command.function.map_or(0, |f| f.id),
-            time: times.duration().saturating_mul(command.weight),
-            commands: command.weight,
-        };
-        // Clocks differ a little, and what caused it may come later.
-        if command.cause > at.time && self.early.len() < KEPT {
-            self.early.push(seen);
-        } else {
-            self.seen(&seen);
-        }
-    }
-
-    pub(super) fn seen(&mut self, command: &Seen) {
-        let Some((first, count)) = self.history.at(command.pid, command.tid, command.cause) else { return };
-        let mut parts = first..first.saturating_add(count.into());
-        let on_queue =
-            |number: &u64| self.part_of(*number).is_some_and(|p| p.queues.contains(&command.queue));
-        let Some(number) = parts.clone().find(on_queue).or_else(|| parts.next()) else { return };
-        let Some(at) = number.checked_sub(self.forgotten).and_then(|n| usize::try_from(n).ok()) else {
-            return;
-        };
-        let Some(part) = self.parts.get_mut(at) else { return };
-        let Some(counted) = self.rows.get_mut(part.row as usize) else { return };
-        let Counted { row, timed_bytes, functions } = counted;
-        if command.function != 0 && functions.len() < FUNCTIONS && !functions.contains(&command.function) {
-            functions.push(command.function);
-        }
-        row.commands = row.commands.saturating_add(command.commands);
-        row.total_ns = row.total_ns.saturating_add(command.time);
-        if !std::mem::replace(&mut part.timed, true) {
-            row.timed_calls += part.calls;
-            *timed_bytes = timed_bytes.saturating_add(part.bytes);
-        }
-        let known = &mut self.communicators[part.communicator as usize];
-        known.any_command = true;
-        // What a rank does in a communicator is done in order.
-        while known.pending.front().is_some_and(|p| p.number <= part.last) {
-            known.pending.pop_front();
         }
     }
 }

@@ -90,13 +90,14 @@ impl Renderer<'_> {
         }
         self.heading(&["Unfinished collectives".to_owned(), "what each rank was in".to_owned()])?;
         let columns =
-            ["Operation", "Comm.", "Rank", "Process", "Type", "Count", "Since", "State", "Behind it"];
+            ["Operation", "No.", "Comm.", "Rank", "Process", "Type", "Count", "Since", "State", "Behind it"];
         let mut columns = columns.map(Column::right);
-        [0, 1, 4, 7].into_iter().for_each(|i| columns[i].left = true);
+        [0, 2, 5, 8].into_iter().for_each(|i| columns[i].left = true);
         let mut table = Table::new(columns.into());
         for row in rows {
             table.row(vec![
                 row.operation.clone(),
+                some(row.nth, count),
                 row.communicator.clone(),
                 match (row.rank, row.size) {
                     (Some(rank), Some(size)) => format!("{rank} of {size}"),
@@ -110,6 +111,7 @@ impl Renderer<'_> {
                 match row.state.as_str() {
                     "calling" => "in the call".to_owned(),
                     "enqueued" => "enqueued, not ended".to_owned(),
+                    "ended" => "ended; called none since".to_owned(),
                     // Which call they are of, nobody knows.
                     _ if self.tally.commands_under_way > 0 => "last one; no command ended".to_owned(),
                     _ => "last one; no commands known".to_owned(),
