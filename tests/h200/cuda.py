@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -30,7 +30,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8,
-          "launches": 12}
+          "launches": 12, "steps": 12}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -569,6 +569,22 @@ def launches():
         medians = sorted(row["median"])
         middle = medians[len(medians) // 2] if medians else math.nan
         say(f"    {name:<26}{least(row['min']):>9.0f}{middle:>9.0f}   {len(medians)} runs")
+
+
+def steps():
+    """What the parts cost in a PyTorch step, turned on and off within one process."""
+    say("\nthe PyTorch step with parts on and off in turn, ms: median, least; ratios of both")
+    if not available("torch"):
+        return say("    not run: no torch")
+    for _ in range(3):
+        if left() < 30:
+            return
+        run = traced("steps", workload("alternate", 60), timeout=120)
+        rows = re.findall(r"^alternate (\S+) ([\d.]+) ([\d.]+) ([\d.]+) ([\d.]+)", run["out"], re.M)
+        check("steps", rows, run["err"][-300:])
+        results.setdefault("steps", []).append(rows)
+        say("    " + "    ".join(f"{n} {float(m):.2f} {float(l):.2f} ({float(r):.3f} {float(s):.3f})" for n, m, l, r, s in rows))
+        done(run)
 
 
 def peers():

@@ -65,7 +65,8 @@ pub enum Command {
 pub enum Mode {
     /// Commands on devices, and the calls that make them, build code, and wait
     Minimal,
-    /// Every call; equal polls in a row become one record
+    /// Every call; equal polls in a row become one record, and what compilers write around a
+    /// launch is left out
     #[default]
     Default,
     /// Every call by itself, and more of what pointers point at

@@ -15,6 +15,7 @@ pub const ROLES: &[(&str, &str)] = &[
     ("fill", "enqueues a fill of device memory with a pattern"),
     ("flush", "hands enqueued commands to the device"),
     ("free", "frees memory that the program addressed"),
+    ("glue", "written by a compiler around a call that is told the same: recorded in full mode only"),
     ("interop", "shares an object with another API"),
     ("launch", "enqueues device code"),
     ("map", "makes device memory addressable by the host"),

@@ -8,10 +8,10 @@ use hetrace_ring::abi::flag;
 pub enum Mode {
     /// Commands on devices and the calls that make them, build code, and wait.
     Minimal,
-    /// Every call; equal polls in a row become one record.
+    /// Every call that a program's source has; equal polls in a row become one record.
     #[default]
     Default,
-    /// Every call by itself, with more of what pointers point at.
+    /// Every call by itself, those between a compiler's code and its runtime too, with more of what pointers point at.
     Full,
 }
 
@@ -51,7 +51,12 @@ impl Selection {
 
     fn function(&self, f: &Function) -> u8 {
         let mut flags = 0;
-        let in_mode = self.mode != Mode::Minimal || MINIMAL.iter().any(|r| f.has_role(r));
+        let in_mode = match self.mode {
+            Mode::Minimal => MINIMAL.iter().any(|r| f.has_role(r)),
+            // Who asks for functions by name means them.
+            Mode::Default => !f.has_role("glue") || !self.include.is_empty(),
+            Mode::Full => true,
+        };
         if in_mode && self.names(&f.name) {
             flags |= flag::RECORD;
         }
@@ -65,5 +70,27 @@ impl Selection {
             flags |= flag::HOOK;
         }
         flags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(mode: Mode, include: &[&str], roles: &[&str]) -> bool {
+        let include = include.iter().map(|&glob| glob.to_owned()).collect();
+        let selection = Selection { mode, include, ..Selection::default() };
+        let roles = roles.iter().map(|&role| role.to_owned()).collect();
+        let function = Function { name: "pushCall".to_owned(), roles, ..Function::default() };
+        selection.function(&function) & flag::RECORD != 0
+    }
+
+    #[test]
+    fn a_compilers_own_calls_are_recorded_when_asked_for() {
+        assert!(!recorded(Mode::Default, &[], &["glue"]));
+        assert!(recorded(Mode::Default, &["push*"], &["glue"]));
+        assert!(recorded(Mode::Full, &[], &["glue"]));
+        assert!(!recorded(Mode::Minimal, &[], &["glue"]));
+        assert!(recorded(Mode::Default, &[], &["state"]));
     }
 }

@@ -74,6 +74,56 @@ def train(steps, profile=None):
     print(f"result {step.loss.item():.6f}")
 
 
+def alternate(steps):
+    """The training step under hetrace with its parts on and off in turn, in one process: what
+    each costs, with less noise than between processes. Prints the medians, ms."""
+    import ctypes
+    import mmap
+    import random
+    torch, model, data = transformer()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False, fused=False)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(data).square().mean()
+        loss.backward()
+        optimizer.step()
+        torch.cuda.synchronize()
+
+    for _ in range(10):
+        step()
+    # The functions' flags, docs/shm-abi.md: without any, libraries are dormant.
+    with open(os.environ["HETRACE_SESSION"] + "/control", "r+b") as file:
+        control = mmap.mmap(file.fileno(), 0)
+    first, size = 0x5000, 16 * 4096
+    recorded = control[first:first + size]
+    with open("/proc/self/maps") as maps:
+        path = next((line.split()[-1] for line in maps if "libcupti.so" in line), None)
+    cupti = ctypes.CDLL(path) if path else None
+    # Copies, fills, kernels.
+    kinds = (1, 2, 10)
+    wanted = [("bare", 0, 0), ("calls", 1, 0), ("CUPTI", 0, 1), ("both", 1, 1)]
+    ways = wanted if cupti else wanted[:2]
+    times = {name: [] for name, *_ in ways}
+    for _ in range(steps):
+        random.shuffle(ways)
+        for name, calls, devices in ways:
+            control[first:first + size] = recorded if calls else bytes(size)
+            for kind in kinds if cupti else ():
+                (cupti.cuptiActivityEnable if devices else cupti.cuptiActivityDisable)(kind)
+            for i in range(3):
+                begin = time.perf_counter()
+                step()
+                if i:  # The first pays for the change.
+                    times[name].append((time.perf_counter() - begin) * 1e3)
+    control[first:first + size] = recorded
+    import statistics
+    base = statistics.median(times["bare"])
+    for name, all_ in times.items():
+        middle = statistics.median(all_)
+        print(f"alternate {name} {middle:.3f} {min(all_):.3f} {middle / base:.4f} {min(all_) / min(times['bare']):.4f}")
+
+
 def infer(steps, graph=False, compile_=False):
     torch, model, data = transformer()
     model.eval()
@@ -229,6 +279,7 @@ WORKLOADS = {
     "train": train,
     "profiled": lambda n: train(n, lambda a: [a.CUDA]),
     "profiled-both": lambda n: train(n, lambda a: [a.CPU, a.CUDA]),
+    "alternate": alternate,
     "infer": infer,
     "infer-graph": lambda n: infer(n, graph=True),
     "compile": lambda n: infer(n, compile_=True),

@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Nothing,
     /// Of another API: enqueues something.
     Enqueues,
+    /// Of another API: waits for all that a device has to do.
+    Waits,
     /// Enqueues what was grouped.
     Flush,
     /// Of an API with collectives, and of no other kind.
@@ -47,6 +49,7 @@ pub(super) fn kinds(trace: &Trace) -> Vec<Kind> {
         match described {
             Some((model, f)) if has(function.api) => kind(model, f),
             _ if function.enqueues => Kind::Enqueues,
+            Some((_, f)) if f.has_role("sync") && f.has_role("blocks") && f.params.is_empty() => Kind::Waits,
             _ => Kind::Nothing,
         }
     });

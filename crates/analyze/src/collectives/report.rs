@@ -53,14 +53,14 @@ impl Collectives {
         let mut rows: Vec<Unfinished> = Vec::new();
         let mut out: Vec<Unfinished> = Vec::new();
         for known in &self.communicators {
-            let mut open = known.pending.iter().filter(|p| all || !p.returned);
+            let mut open = known.pending.iter().filter(|p| all || p.returned == 0);
             let first = if known.any_command || !all { open.next() } else { open.next_back() };
             let Some(call) = first else {
                 out.extend(known.ended.as_ref().and_then(|call| self.state(known, call, "ended", 0)));
                 continue;
             };
             let behind = if known.any_command || !all { open.count() as u64 } else { 0 };
-            let state = match (call.returned, known.any_command) {
+            let state = match (call.returned != 0, known.any_command) {
                 (false, _) => "calling",
                 (true, true) => "enqueued",
                 (true, false) => "last",

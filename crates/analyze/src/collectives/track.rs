@@ -44,7 +44,8 @@ pub(super) struct Pending {
     pub row: u32,
     pub count: u64,
     pub since: u64,
-    pub returned: bool,
+    /// When the call returned, ns; 0 before.
+    pub returned: u64,
 }
 
 /// A thread inside an API with collectives.
@@ -145,7 +146,7 @@ impl Collectives {
     #[inline]
     pub fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
         match self.kinds.get(call.function.index()) {
-            None | Some(Kind::Nothing | Kind::Enqueues | Kind::Other) => {}
+            None | Some(Kind::Nothing | Kind::Enqueues | Kind::Waits | Kind::Other) => {}
             Some(_) => self.entered(at, call, event),
         }
     }
@@ -205,7 +206,7 @@ impl Collectives {
             row,
             count,
             since: call.start,
-            returned: false,
+            returned: 0,
         });
         let queues = op.queues.iter().map(|name| number(name)).collect();
         self.part(Part {
@@ -327,7 +328,28 @@ impl Collectives {
                     inside.enqueued += u64::from(call.error.is_none());
                 }
             }
+            Some(Kind::Waits) if call.error.is_none() => self.waited(at.who().pid, call),
+            Some(Kind::Waits) => {}
             Some(_) => self.returned(at, call, event),
+        }
+    }
+
+    /// The device has done all that it had: collectives whose commands nobody told of, too.
+    #[cold]
+    fn waited(&mut self, pid: i64, call: &Call) {
+        let ranks = |known: &Known| {
+            let label = &known.about.communicator;
+            self.communicators.iter().filter(|o| o.about.pid == pid && o.about.communicator == *label).count()
+        };
+        // A process with several ranks has several devices, and waits for one.
+        let alone: Vec<bool> =
+            self.communicators.iter().map(|known| known.about.pid == pid && ranks(known) == 1).collect();
+        for (known, _) in self.communicators.iter_mut().zip(alone).filter(|(_, alone)| *alone) {
+            let over = |p: &Pending| p.returned != 0 && p.returned <= call.start;
+            while known.pending.front().is_some_and(over) {
+                known.ended = known.pending.pop_front();
+                known.any_command = true;
+            }
         }
     }
 
@@ -369,7 +391,7 @@ impl Collectives {
         if let Some(part) = self.part_of(first).cloned() {
             let pending = &mut self.communicators[part.communicator as usize].pending;
             if let Some(open) = pending.iter_mut().rev().find(|p| p.number == part.last) {
-                open.returned = true;
+                open.returned = call.end;
             }
         }
         if inside.enqueued > 0 {
