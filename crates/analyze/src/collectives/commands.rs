@@ -60,7 +60,15 @@ impl Collectives {
         let Some(part) = self.parts.get_mut(at) else { return };
         let Some(counted) = self.rows.get_mut(part.row as usize) else { return };
         let Counted { row, timed_bytes, functions } = counted;
-        // The first call in a communicator also makes its buffers ready, with copies and fills.
+        let known = &mut self.communicators[part.communicator as usize];
+        // The first call in a communicator also makes its buffers ready, with copies and fills
+        // that end before the call does. One rank alone has nothing but a copy to do.
+        let alone = known.about.size == Some(1);
+        if !(command.is_kernel || alone || part.returned != 0 && command.end > part.returned) {
+            return;
+        }
+        known.any_command = true;
+        // Of one that becomes a kernel, other commands were no part.
         if command.is_kernel && !std::mem::replace(&mut part.kernel, true) {
             let (commands, time) = std::mem::take(&mut part.others);
             row.commands = row.commands.saturating_sub(commands);
@@ -80,13 +88,6 @@ impl Collectives {
         if !std::mem::replace(&mut part.timed, true) {
             row.timed_calls += part.calls;
             *timed_bytes = timed_bytes.saturating_add(part.bytes);
-        }
-        let known = &mut self.communicators[part.communicator as usize];
-        known.any_command = true;
-        // What only made ready ended before the call did; without others, ranks copy.
-        let alone = known.about.size == Some(1);
-        if !(command.is_kernel || alone || part.returned != 0 && command.end > part.returned) {
-            return;
         }
         // What a rank does in a communicator is done in order.
         while known.pending.front().is_some_and(|p| p.number <= part.last) {
