@@ -124,6 +124,19 @@ void nvtxDomainNameCategory(nvtxDomainHandle_t domain, uint32_t category, const 
 nvtxResourceHandle_t nvtxDomainResourceCreate(nvtxDomainHandle_t domain, nvtxResourceType_t identifier_type, nvtxIdentifier_t identifier, const char *message, nvtxStringHandle_t registered);
 void nvtxDomainResourceDestroy(nvtxResourceHandle_t resource);
 
+/*
+ * The extension for payloads whose parts a schema describes. Of several payloads in one call
+ * the first is told, and `count` says how many there are. `entries` has what the attributes
+ * describe one by one: a type, a name and an offset, or a name and a value.
+ */
+uint64_t nvtxPayloadSchemaRegister(nvtxDomainHandle_t domain, const char *name, uint64_t type, uint64_t flags, const char *entries, uint64_t num_entries, uint64_t static_size, uint64_t schema_id);
+uint64_t nvtxPayloadEnumRegister(nvtxDomainHandle_t domain, const char *name, const char *entries, uint64_t num_entries, uint64_t size_of_enum, uint64_t schema_id);
+void nvtxMarkPayload(nvtxDomainHandle_t domain, uint64_t schema_id, const void *payload, uint64_t size, uint64_t count);
+int nvtxRangePushPayload(nvtxDomainHandle_t domain, uint64_t schema_id, const void *payload, uint64_t size, uint64_t count);
+int nvtxRangePopPayload(nvtxDomainHandle_t domain, uint64_t schema_id, const void *payload, uint64_t size, uint64_t count);
+nvtxRangeId_t nvtxRangeStartPayload(nvtxDomainHandle_t domain, uint64_t schema_id, const void *payload, uint64_t size, uint64_t count);
+void nvtxRangeEndPayload(nvtxDomainHandle_t domain, nvtxRangeId_t id, uint64_t schema_id, const void *payload, uint64_t size, uint64_t count);
+
 /* Names of objects of other APIs. */
 void nvtxNameCuDevice(CUdevice device, const char *name);
 void nvtxNameCuContext(CUcontext context, const char *name);

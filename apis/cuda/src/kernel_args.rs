@@ -199,11 +199,22 @@ enum Values {
 ///
 /// # Safety
 /// The arguments of a launch.
+#[inline(always)]
 pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) {
     // Where calls are not recorded, this comes by for the sake of the times.
-    if !session().is_some_and(|s| s.option(option::KERNEL_ARGS)) {
-        return;
+    if session().is_some_and(|s| s.option(option::KERNEL_ARGS)) {
+        // SAFETY: promised by the caller.
+        unsafe { tell(time, function, params, extra) };
     }
+}
+
+/// Out of the launch's way, which most sessions go without this.
+///
+/// # Safety
+/// As [`launch`].
+#[cold]
+#[inline(never)]
+unsafe fn tell(time: u64, function: P, params: *const P, extra: *const P) {
     let Some(layout) = layout(function) else { return };
     let values = if params.is_null() {
         // SAFETY: promised by the caller.

@@ -1,12 +1,13 @@
-//! The extensions of NVTX: payloads that schemas describe, counters, memory. They
-//! are not traced, and the report says so once a program uses one. Python's
-//! package asks for the first of them in any case, and that alone says nothing.
+//! The extensions of NVTX. Of that for payloads what marks, ranges and schemas need is
+//! traced ([`crate::payloads`]); its events with times of the program's own, counters and
+//! memory are not, and the report says so once a program uses one. Python's package asks
+//! for the first of them in any case, and that alone says nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hetrace_interpose::{ErrnoGuard, note, session};
 
-use crate::levels::NO_TRACKING;
+use crate::payloads;
 
 /// A part of an extension: places for its functions' addresses.
 #[repr(C)]
@@ -37,22 +38,19 @@ fn recording(module: u16) -> &'static [usize] {
     match module {
         // Registering a heap, and regions in it.
         MEMORY => &[0, 3],
-        // Mark, start and end; submitting one event or many.
-        PAYLOADS => &[2, 5, 6, 16, 17],
+        // Submitting one event or many.
+        PAYLOADS => &[16, 17],
         // Samples.
         COUNTERS => &[1, 2, 3, 4, 5],
         _ => &[],
     }
 }
 
-/// Those of [`PAYLOADS`] that answer a level: push and pop.
-const LEVELS: [usize; 2] = [3, 4];
-
 fn say() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         let _errno = ErrnoGuard::new();
-        note(b"a program uses extensions of NVTX (payloads with schemas, counters or memory): these calls are not traced");
+        note(b"a program uses extensions of NVTX (counters, memory, or events with times of its own): these calls are not traced");
     }
 }
 
@@ -61,11 +59,6 @@ fn say() {
 extern "C" fn untraced() -> u64 {
     say();
     0
-}
-
-extern "C" fn untraced_level() -> i32 {
-    say();
-    NO_TRACKING
 }
 
 /// What an extension calls before its first function.
@@ -88,8 +81,8 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const Module)
         set(*place, untraced as *const () as usize);
     }
     if module.number == PAYLOADS {
-        for place in LEVELS {
-            set(place, untraced_level as *const () as usize);
+        for (place, function) in payloads::functions().into_iter().enumerate() {
+            set(place, function);
         }
     }
     1

@@ -10,7 +10,7 @@
 //! ```
 //! * [`inject`]: how NVTX gets our functions; [`extensions`]: what it gets instead of
 //!   those that are not traced;
-//! * [`callbacks`]: from NVTX's structs and wide texts to the flat parameters of
+//! * [`callbacks`], [`payloads`]: from NVTX's structs and wide texts to the flat parameters of
 //!   the model;
 //! * `generated/`: a wrapper for every function, made from the model;
 //! * [`local`]: what the functions answer.
@@ -23,6 +23,7 @@ mod generated;
 mod inject;
 mod levels;
 mod local;
+mod payloads;
 mod wide;
 
 /// Runs when the library is loaded.

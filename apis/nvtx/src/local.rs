@@ -62,6 +62,8 @@ nothing! {
     nvtxDomainSyncUserAcquireFailed(P);
     nvtxDomainSyncUserAcquireSuccess(P);
     nvtxDomainSyncUserReleasing(P);
+    nvtxMarkPayload(P, u64, *const std::ffi::c_void, u64, u64);
+    nvtxRangeEndPayload(P, u64, u64, *const std::ffi::c_void, u64, u64);
 }
 
 unsafe extern "C" fn nvtxRangeStartEx(_: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> u64 {
@@ -120,6 +122,61 @@ unsafe extern "C" fn nvtxDomainSyncUserCreate(_: P, _: *const i8, _: P) -> P {
     handle()
 }
 
+/// Numbers from here on are given by tools, those below by programs.
+const SCHEMAS: u64 = 1 << 32;
+
+fn schema(wanted: u64) -> u64 {
+    if wanted == 0 { SCHEMAS + unique() } else { wanted }
+}
+
+unsafe extern "C" fn nvtxPayloadSchemaRegister(
+    _: P,
+    _: *const i8,
+    _: u64,
+    _: u64,
+    _: *const i8,
+    _: u64,
+    _: u64,
+    wanted: u64,
+) -> u64 {
+    schema(wanted)
+}
+
+unsafe extern "C" fn nvtxPayloadEnumRegister(
+    _: P,
+    _: *const i8,
+    _: *const i8,
+    _: u64,
+    _: u64,
+    wanted: u64,
+) -> u64 {
+    schema(wanted)
+}
+
+unsafe extern "C" fn nvtxRangePushPayload(
+    domain: P,
+    _: u64,
+    _: *const std::ffi::c_void,
+    _: u64,
+    _: u64,
+) -> i32 {
+    levels::push(domain as u64)
+}
+
+unsafe extern "C" fn nvtxRangePopPayload(
+    domain: P,
+    _: u64,
+    _: *const std::ffi::c_void,
+    _: u64,
+    _: u64,
+) -> i32 {
+    levels::pop(domain as u64)
+}
+
+unsafe extern "C" fn nvtxRangeStartPayload(_: P, _: u64, _: *const std::ffi::c_void, _: u64, _: u64) -> u64 {
+    unique()
+}
+
 /// Makes `answer` what the wrapper of that name leads to. The compiler holds it
 /// against the model's prototype, which `known` has.
 fn set<F: Copy>(name: &str, _known: fn() -> Option<F>, answer: F) {
@@ -147,6 +204,8 @@ pub fn fill() {
         nvtxNameClCommandQueue nvtxNameClMemObject nvtxNameClSampler nvtxNameClProgram nvtxNameClEvent
         nvtxDomainSyncUserCreate nvtxDomainSyncUserDestroy nvtxDomainSyncUserAcquireStart
         nvtxDomainSyncUserAcquireFailed nvtxDomainSyncUserAcquireSuccess nvtxDomainSyncUserReleasing
+        nvtxPayloadSchemaRegister nvtxPayloadEnumRegister nvtxMarkPayload nvtxRangePushPayload
+        nvtxRangePopPayload nvtxRangeStartPayload nvtxRangeEndPayload
     }
 }
 

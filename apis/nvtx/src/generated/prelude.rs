@@ -4,7 +4,7 @@ pub use std::ffi::c_void;
 pub use std::mem::transmute;
 pub use std::ptr::{null, null_mut};
 
-pub use hetrace_interpose::put::{Caps, text};
+pub use hetrace_interpose::put::{Caps, bytes, text};
 pub use hetrace_interpose::{Real, call};
 
 pub use super::real;

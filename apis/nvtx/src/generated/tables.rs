@@ -8,7 +8,7 @@ use super::wrappers;
 pub const API: &str = "nvtx";
 
 /// Names of all functions with a NUL, in the order of their numbers.
-pub static NAMES: [&std::ffi::CStr; 42] = [
+pub static NAMES: [&std::ffi::CStr; 49] = [
     c"nvtxInitialize",
     c"nvtxMarkEx",
     c"nvtxMark",
@@ -31,6 +31,13 @@ pub static NAMES: [&std::ffi::CStr; 42] = [
     c"nvtxDomainNameCategory",
     c"nvtxDomainResourceCreate",
     c"nvtxDomainResourceDestroy",
+    c"nvtxPayloadSchemaRegister",
+    c"nvtxPayloadEnumRegister",
+    c"nvtxMarkPayload",
+    c"nvtxRangePushPayload",
+    c"nvtxRangePopPayload",
+    c"nvtxRangeStartPayload",
+    c"nvtxRangeEndPayload",
     c"nvtxNameCuDevice",
     c"nvtxNameCuContext",
     c"nvtxNameCuStream",
@@ -54,7 +61,7 @@ pub static NAMES: [&std::ffi::CStr; 42] = [
 ];
 
 /// Number and wrapper of each function that the loader exports.
-pub static LOADER: [(usize, Address); 42] = [
+pub static LOADER: [(usize, Address); 49] = [
     (0, Address(wrappers::nvtxInitialize as *const c_void)),
     (1, Address(wrappers::nvtxMarkEx as *const c_void)),
     (2, Address(wrappers::nvtxMark as *const c_void)),
@@ -77,26 +84,33 @@ pub static LOADER: [(usize, Address); 42] = [
     (19, Address(wrappers::nvtxDomainNameCategory as *const c_void)),
     (20, Address(wrappers::nvtxDomainResourceCreate as *const c_void)),
     (21, Address(wrappers::nvtxDomainResourceDestroy as *const c_void)),
-    (22, Address(wrappers::nvtxNameCuDevice as *const c_void)),
-    (23, Address(wrappers::nvtxNameCuContext as *const c_void)),
-    (24, Address(wrappers::nvtxNameCuStream as *const c_void)),
-    (25, Address(wrappers::nvtxNameCuEvent as *const c_void)),
-    (26, Address(wrappers::nvtxNameCudaDevice as *const c_void)),
-    (27, Address(wrappers::nvtxNameCudaStream as *const c_void)),
-    (28, Address(wrappers::nvtxNameCudaEvent as *const c_void)),
-    (29, Address(wrappers::nvtxNameClDevice as *const c_void)),
-    (30, Address(wrappers::nvtxNameClContext as *const c_void)),
-    (31, Address(wrappers::nvtxNameClCommandQueue as *const c_void)),
-    (32, Address(wrappers::nvtxNameClMemObject as *const c_void)),
-    (33, Address(wrappers::nvtxNameClSampler as *const c_void)),
-    (34, Address(wrappers::nvtxNameClProgram as *const c_void)),
-    (35, Address(wrappers::nvtxNameClEvent as *const c_void)),
-    (36, Address(wrappers::nvtxDomainSyncUserCreate as *const c_void)),
-    (37, Address(wrappers::nvtxDomainSyncUserDestroy as *const c_void)),
-    (38, Address(wrappers::nvtxDomainSyncUserAcquireStart as *const c_void)),
-    (39, Address(wrappers::nvtxDomainSyncUserAcquireFailed as *const c_void)),
-    (40, Address(wrappers::nvtxDomainSyncUserAcquireSuccess as *const c_void)),
-    (41, Address(wrappers::nvtxDomainSyncUserReleasing as *const c_void)),
+    (22, Address(wrappers::nvtxPayloadSchemaRegister as *const c_void)),
+    (23, Address(wrappers::nvtxPayloadEnumRegister as *const c_void)),
+    (24, Address(wrappers::nvtxMarkPayload as *const c_void)),
+    (25, Address(wrappers::nvtxRangePushPayload as *const c_void)),
+    (26, Address(wrappers::nvtxRangePopPayload as *const c_void)),
+    (27, Address(wrappers::nvtxRangeStartPayload as *const c_void)),
+    (28, Address(wrappers::nvtxRangeEndPayload as *const c_void)),
+    (29, Address(wrappers::nvtxNameCuDevice as *const c_void)),
+    (30, Address(wrappers::nvtxNameCuContext as *const c_void)),
+    (31, Address(wrappers::nvtxNameCuStream as *const c_void)),
+    (32, Address(wrappers::nvtxNameCuEvent as *const c_void)),
+    (33, Address(wrappers::nvtxNameCudaDevice as *const c_void)),
+    (34, Address(wrappers::nvtxNameCudaStream as *const c_void)),
+    (35, Address(wrappers::nvtxNameCudaEvent as *const c_void)),
+    (36, Address(wrappers::nvtxNameClDevice as *const c_void)),
+    (37, Address(wrappers::nvtxNameClContext as *const c_void)),
+    (38, Address(wrappers::nvtxNameClCommandQueue as *const c_void)),
+    (39, Address(wrappers::nvtxNameClMemObject as *const c_void)),
+    (40, Address(wrappers::nvtxNameClSampler as *const c_void)),
+    (41, Address(wrappers::nvtxNameClProgram as *const c_void)),
+    (42, Address(wrappers::nvtxNameClEvent as *const c_void)),
+    (43, Address(wrappers::nvtxDomainSyncUserCreate as *const c_void)),
+    (44, Address(wrappers::nvtxDomainSyncUserDestroy as *const c_void)),
+    (45, Address(wrappers::nvtxDomainSyncUserAcquireStart as *const c_void)),
+    (46, Address(wrappers::nvtxDomainSyncUserAcquireFailed as *const c_void)),
+    (47, Address(wrappers::nvtxDomainSyncUserAcquireSuccess as *const c_void)),
+    (48, Address(wrappers::nvtxDomainSyncUserReleasing as *const c_void)),
 ];
 
 /// Number and wrappers of each function that is handed out by address.

@@ -84,78 +84,106 @@ wrapper! { #[unsafe(no_mangle)] 20 nvtxDomainResourceCreate(domain: P, identifie
 wrapper! { #[unsafe(no_mangle)] 21 nvtxDomainResourceDestroy(resource: P), on, {
     call(on, 79, move || (resource,), move |_| real::nvtxDomainResourceDestroy(resource), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 22 nvtxNameCuDevice(device: i32, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 22 nvtxPayloadSchemaRegister(domain: P, name: *const i8, type_: u64, flags: u64, entries: *const i8, num_entries: u64, static_size: u64, schema_id: u64) -> u64, on, {
     let caps = Caps::current();
-    call(on, 82, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCuDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 82, move || (domain,text(name, 0, caps),type_,flags,text(entries, 0, caps),num_entries,static_size,schema_id,), move |_| real::nvtxPayloadSchemaRegister(domain, name, type_, flags, entries, num_entries, static_size, schema_id), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 23 nvtxNameCuContext(context: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 23 nvtxPayloadEnumRegister(domain: P, name: *const i8, entries: *const i8, num_entries: u64, size_of_enum: u64, schema_id: u64) -> u64, on, {
     let caps = Caps::current();
-    call(on, 85, move || (context,text(name, 0, caps),), move |_| real::nvtxNameCuContext(context, name), move |result| { let _ = result; () }, || ())
+    call(on, 85, move || (domain,text(name, 0, caps),text(entries, 0, caps),num_entries,size_of_enum,schema_id,), move |_| real::nvtxPayloadEnumRegister(domain, name, entries, num_entries, size_of_enum, schema_id), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 24 nvtxNameCuStream(stream: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 24 nvtxMarkPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64), on, {
     let caps = Caps::current();
-    call(on, 88, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCuStream(stream, name), move |result| { let _ = result; () }, || ())
+    call(on, 88, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxMarkPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 25 nvtxNameCuEvent(event: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 25 nvtxRangePushPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 91, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCuEvent(event, name), move |result| { let _ = result; () }, || ())
+    call(on, 91, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangePushPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 26 nvtxNameCudaDevice(device: i32, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 26 nvtxRangePopPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 94, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCudaDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 94, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangePopPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 27 nvtxNameCudaStream(stream: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 27 nvtxRangeStartPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> u64, on, {
     let caps = Caps::current();
-    call(on, 97, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCudaStream(stream, name), move |result| { let _ = result; () }, || ())
+    call(on, 97, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangeStartPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 28 nvtxNameCudaEvent(event: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 28 nvtxRangeEndPayload(domain: P, id: u64, schema_id: u64, payload: *const c_void, size: u64, count: u64), on, {
     let caps = Caps::current();
-    call(on, 100, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCudaEvent(event, name), move |result| { let _ = result; () }, || ())
+    call(on, 100, move || (domain,id,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangeEndPayload(domain, id, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 29 nvtxNameClDevice(device: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 29 nvtxNameCuDevice(device: i32, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 103, move || (device,text(name, 0, caps),), move |_| real::nvtxNameClDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 103, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCuDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 30 nvtxNameClContext(context: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 30 nvtxNameCuContext(context: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 106, move || (context,text(name, 0, caps),), move |_| real::nvtxNameClContext(context, name), move |result| { let _ = result; () }, || ())
+    call(on, 106, move || (context,text(name, 0, caps),), move |_| real::nvtxNameCuContext(context, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 31 nvtxNameClCommandQueue(command_queue: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 31 nvtxNameCuStream(stream: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 109, move || (command_queue,text(name, 0, caps),), move |_| real::nvtxNameClCommandQueue(command_queue, name), move |result| { let _ = result; () }, || ())
+    call(on, 109, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCuStream(stream, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 32 nvtxNameClMemObject(memobj: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 32 nvtxNameCuEvent(event: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 112, move || (memobj,text(name, 0, caps),), move |_| real::nvtxNameClMemObject(memobj, name), move |result| { let _ = result; () }, || ())
+    call(on, 112, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCuEvent(event, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 33 nvtxNameClSampler(sampler: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 33 nvtxNameCudaDevice(device: i32, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 115, move || (sampler,text(name, 0, caps),), move |_| real::nvtxNameClSampler(sampler, name), move |result| { let _ = result; () }, || ())
+    call(on, 115, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCudaDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 34 nvtxNameClProgram(program: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 34 nvtxNameCudaStream(stream: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 118, move || (program,text(name, 0, caps),), move |_| real::nvtxNameClProgram(program, name), move |result| { let _ = result; () }, || ())
+    call(on, 118, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCudaStream(stream, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 35 nvtxNameClEvent(evnt: P, name: *const i8), on, {
+wrapper! { #[unsafe(no_mangle)] 35 nvtxNameCudaEvent(event: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 121, move || (evnt,text(name, 0, caps),), move |_| real::nvtxNameClEvent(evnt, name), move |result| { let _ = result; () }, || ())
+    call(on, 121, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCudaEvent(event, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 36 nvtxDomainSyncUserCreate(domain: P, message: *const i8, registered: P) -> P, on, {
+wrapper! { #[unsafe(no_mangle)] 36 nvtxNameClDevice(device: P, name: *const i8), on, {
     let caps = Caps::current();
-    call(on, 124, move || (domain,text(message, 0, caps),registered,), move |_| real::nvtxDomainSyncUserCreate(domain, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 124, move || (device,text(name, 0, caps),), move |_| real::nvtxNameClDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 37 nvtxDomainSyncUserDestroy(handle: P), on, {
-    call(on, 127, move || (handle,), move |_| real::nvtxDomainSyncUserDestroy(handle), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 37 nvtxNameClContext(context: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 127, move || (context,text(name, 0, caps),), move |_| real::nvtxNameClContext(context, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 38 nvtxDomainSyncUserAcquireStart(handle: P), on, {
-    call(on, 130, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireStart(handle), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 38 nvtxNameClCommandQueue(command_queue: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 130, move || (command_queue,text(name, 0, caps),), move |_| real::nvtxNameClCommandQueue(command_queue, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 39 nvtxDomainSyncUserAcquireFailed(handle: P), on, {
-    call(on, 133, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireFailed(handle), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 39 nvtxNameClMemObject(memobj: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 133, move || (memobj,text(name, 0, caps),), move |_| real::nvtxNameClMemObject(memobj, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 40 nvtxDomainSyncUserAcquireSuccess(handle: P), on, {
-    call(on, 136, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireSuccess(handle), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 40 nvtxNameClSampler(sampler: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 136, move || (sampler,text(name, 0, caps),), move |_| real::nvtxNameClSampler(sampler, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 41 nvtxDomainSyncUserReleasing(handle: P), on, {
-    call(on, 139, move || (handle,), move |_| real::nvtxDomainSyncUserReleasing(handle), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 41 nvtxNameClProgram(program: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 139, move || (program,text(name, 0, caps),), move |_| real::nvtxNameClProgram(program, name), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 42 nvtxNameClEvent(evnt: P, name: *const i8), on, {
+    let caps = Caps::current();
+    call(on, 142, move || (evnt,text(name, 0, caps),), move |_| real::nvtxNameClEvent(evnt, name), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 43 nvtxDomainSyncUserCreate(domain: P, message: *const i8, registered: P) -> P, on, {
+    let caps = Caps::current();
+    call(on, 145, move || (domain,text(message, 0, caps),registered,), move |_| real::nvtxDomainSyncUserCreate(domain, message, registered), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 44 nvtxDomainSyncUserDestroy(handle: P), on, {
+    call(on, 148, move || (handle,), move |_| real::nvtxDomainSyncUserDestroy(handle), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 45 nvtxDomainSyncUserAcquireStart(handle: P), on, {
+    call(on, 151, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireStart(handle), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 46 nvtxDomainSyncUserAcquireFailed(handle: P), on, {
+    call(on, 154, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireFailed(handle), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 47 nvtxDomainSyncUserAcquireSuccess(handle: P), on, {
+    call(on, 157, move || (handle,), move |_| real::nvtxDomainSyncUserAcquireSuccess(handle), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 48 nvtxDomainSyncUserReleasing(handle: P), on, {
+    call(on, 160, move || (handle,), move |_| real::nvtxDomainSyncUserReleasing(handle), move |result| { let _ = result; () }, || ())
 } }

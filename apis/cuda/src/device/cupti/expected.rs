@@ -3,7 +3,7 @@
 //! record is counted in its ring when it begins, and again when the first record of it
 //! comes: in shared memory, which outlives the process.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use hetrace_interpose::count_commands;
 
@@ -22,41 +22,45 @@ pub const TIME: u64 = LIKELY - 1;
 
 /// Calls by the low bits of their correlation ids, which count up. As many as there
 /// can be records under way; an id that comes too early leaves one counted too many.
-struct Calls<const WORDS: usize>([AtomicU64; WORDS]);
+///
+/// A byte each, so that a launch needs no more than a store: an instruction that locks
+/// would wait for all stores before it, into a ring that another processor has read.
+struct Calls<const ALL: usize>([AtomicU8; ALL]);
 
-impl<const WORDS: usize> Calls<WORDS> {
+impl<const ALL: usize> Calls<ALL> {
     const fn new() -> Self {
-        Calls([const { AtomicU64::new(0) }; WORDS])
+        Calls([const { AtomicU8::new(0) }; ALL])
     }
 
-    fn place(&self, id: u64) -> Option<(&AtomicU64, u64)> {
-        Some((self.0.get(id as usize / 64 % WORDS)?, 1 << (id % 64)))
+    fn place(&self, id: u64) -> Option<&AtomicU8> {
+        self.0.get(id as usize % ALL)
     }
 
+    #[inline(always)]
     fn add(&self, id: u64) {
-        if let Some((word, bit)) = self.place(id) {
-            word.fetch_or(bit, Ordering::Relaxed);
+        if let Some(place) = self.place(id) {
+            place.store(1, Ordering::Relaxed);
         }
     }
 
     /// Answers whether it was there.
     fn remove(&self, id: u64) -> bool {
-        self.place(id).is_some_and(|(word, bit)| {
-            word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
-        })
+        self.place(id)
+            .is_some_and(|place| place.load(Ordering::Relaxed) != 0 && place.swap(0, Ordering::Relaxed) != 0)
     }
 
     fn count(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+        self.0.iter().map(|place| u64::from(place.load(Ordering::Relaxed))).sum()
     }
 
     fn clear(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.swap(0, Ordering::Relaxed).count_ones())).sum()
+        let there = self.0.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
+        there.map(|place| u64::from(place.swap(0, Ordering::Relaxed))).sum()
     }
 }
 
-static SURELY: Calls<65536> = Calls::new();
-static LIKELY_ONES: Calls<1024> = Calls::new();
+static SURELY: Calls<{ 4 << 20 }> = Calls::new();
+static LIKELY_ONES: Calls<{ 64 << 10 }> = Calls::new();
 /// Records that CUPTI itself has dropped: they are counted elsewhere.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 /// The program has begun to capture a stream at least once.
@@ -131,7 +135,10 @@ pub fn dropped(records: u64) {
 
 /// CUPTI has given all that it had. Calls that only were likely to have records have none.
 pub fn settle() {
-    let counted = DROPPED.swap(0, Ordering::Relaxed).min(SURELY.count());
+    let counted = match DROPPED.swap(0, Ordering::Relaxed) {
+        0 => 0,
+        dropped => dropped.min(SURELY.count()),
+    };
     count_commands(0, LIKELY_ONES.clear() + counted);
 }
 
@@ -141,7 +148,7 @@ mod tests {
 
     #[test]
     fn each_call_is_answered_once() {
-        let calls: Calls<2> = Calls::new();
+        let calls: Calls<128> = Calls::new();
         (1..=100).for_each(|id| calls.add(id));
         assert!(calls.remove(7) && !calls.remove(7) && !calls.remove(101));
         assert_eq!(calls.count(), 99);
