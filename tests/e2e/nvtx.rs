@@ -277,6 +277,44 @@ fn a_forked_child_goes_on_where_it_was() {
     assert_eq!(counts, [2, 3]);
 }
 
+/// What a run of `nvtx_payloads` must have left, whatever header it was built with.
+fn payloads_are_there(out: &Path) {
+    let print = run(Command::new(hetrace()).args(["print"]).arg(out));
+    for part in [
+        "nvtxPayloadSchemaRegister(domain=0x1, name=\"about\", type=1, flags=0, \
+         entries=\"uint64 communicator @0; int ranks @8; int ? @12\", num_entries=3, static_size=16, schema_id=0)",
+        "nvtxPayloadEnumRegister(domain=0x1, name=\"operation\", entries=\"Sum = 0; Max = 2\", num_entries=2, \
+         size_of_enum=4, schema_id=0)",
+        "nvtxRangePopPayload(domain=0x1, schema_id=16777221, \
+         payload=[88 77 66 55 44 33 22 11 02 00 00 00 01 00 00 00], size=16, count=1) = 0",
+        "nvtxMarkPayload(domain=0x1, schema_id=16777221, payload=[], size=0, count=1)",
+    ] {
+        assert!(print.out.contains(part), "{part}\n{}", print.out);
+    }
+    let tally = run(Command::new(hetrace()).args(["tally", "--json"]).arg(out));
+    let tables: serde_json::Value = serde_json::from_str(&tally.out).expect("JSON");
+    let ranges = tables["ranges"].as_array().expect("rows");
+    let row = |r: &serde_json::Value| Some((r["name"].as_str()?.to_owned(), r["calls"].as_u64()?));
+    let mut counts: Vec<(String, u64)> = ranges.iter().filter_map(row).collect();
+    counts.sort();
+    let expected =
+        [("", 1), ("", 1), ("after", 1), ("init", 1)].map(|(name, calls)| (name.to_owned(), calls));
+    assert_eq!(counts, expected);
+    assert!(!run(Command::new(hetrace()).arg("tally").arg(out)).out.contains("UNFINISHED"), "{}", tally.out);
+}
+
+#[test]
+fn payloads_with_schemas_begin_and_end_ranges() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let out = scratch.path().join("trace");
+    let bare = run(Command::new(program("nvtx_payloads")).env_remove("NVTX_INJECTION64_PATH"));
+    assert_eq!(bare.out, "schemas 1 1\nlevels 1\n");
+    let line = ["run", "-q", "-o"];
+    let done = run(Command::new(hetrace()).args(line).arg(&out).arg("--").arg(program("nvtx_payloads")));
+    assert_eq!((done.status, done.out), (0, bare.out), "{}", done.err);
+    payloads_are_there(&out);
+}
+
 #[test]
 fn what_is_not_recorded_is_answered_all_the_same() {
     let scratch = tempfile::tempdir().expect("scratch");
@@ -338,19 +376,31 @@ fn the_real_header_says_the_same() {
     ] {
         let folder = scratch.path().join(package_name);
         package(&folder, package_name);
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/nvtx_ranges.c");
-        let built = scratch.path().join("nvtx_real");
-        let compiler = run(Command::new("cc")
-            .args(["-std=gnu11", "-D_GNU_SOURCE", "-DNVTX_REAL", "-pthread", "-I"])
-            .arg(folder.join(include))
-            .arg("-o")
-            .arg(&built)
-            .arg(source)
-            .arg("-ldl"));
-        assert_eq!(compiler.status, 0, "{package_name}: {}", compiler.err);
+        let include = folder.join(include);
+        let built = with_real_header(scratch.path(), "nvtx_ranges", &include);
         let (done, calls) = traced_command(scratch.path(), &mut Command::new(&built));
         check_everything(&done, &calls);
+        // The extension is younger.
+        if include.join("nvtx3/nvToolsExtPayload.h").exists() {
+            let built = with_real_header(scratch.path(), "nvtx_payloads", &include);
+            let out = scratch.path().join("payloads");
+            let done = run(Command::new(hetrace()).args(["run", "-q", "-o"]).arg(&out).arg("--").arg(built));
+            assert_eq!((done.status, done.out.as_str()), (0, "schemas 1 1\nlevels 1\n"), "{}", done.err);
+            payloads_are_there(&out);
+            std::fs::remove_dir_all(&out).expect("removed");
+        }
     }
+}
+
+/// A test program built with NVTX's own header.
+fn with_real_header(scratch: &Path, name: &str, include: &Path) -> std::path::PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(name).with_extension("c");
+    let built = scratch.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-D_GNU_SOURCE", "-DNVTX_REAL", "-pthread", "-I"]);
+    let done = run(compiler.arg(include).arg("-o").arg(&built).arg(source).arg("-ldl"));
+    assert_eq!(done.status, 0, "{name}: {}", done.err);
+    built
 }
 
 const PYTHON: &str = r#"

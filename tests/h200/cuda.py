@@ -323,7 +323,7 @@ def one_program(name, command, needs):
         f"{run['bytes'] / max(1, records):>7.1f}{run['told_s']:>7.2f}  {source_of(tables)[:30]}")
     for note in notes[:3]:
         say(f"    note: {note}"[:SHOWN])
-    if name.startswith("nccl-"):
+    if name.startswith("nccl-") and name != "nccl-1":  # One rank in place has nothing to do.
         collectives(name, tables, int(name[5:]))
     done(run)
 
@@ -569,6 +569,25 @@ def launches():
         medians = sorted(row["median"])
         middle = medians[len(medians) // 2] if medians else math.nan
         say(f"    {name:<26}{least(row['min']):>9.0f}{middle:>9.0f}   {len(medians)} runs")
+    parts()
+
+
+def parts():
+    """The same within one process, its parts turned on and off."""
+    say("    parts of hetrace on and off in turn within one process, three processes: least and median")
+    table = {}
+    for _ in range(3):
+        if left() < 15:
+            break
+        run = traced("parts", [BUILT / "bench", "60", "parts"])
+        for name, row in (bench_line(run["out"]) or {}).items():
+            table.setdefault(name, []).append((row["min"], row["median"]))
+        done(run)
+    results["parts"] = table
+    check("parts", table, "no figures")
+    for name, rows in table.items():
+        more = [(a - b[0], c - b[1]) for (a, c), b in zip(rows, table["bare"])]
+        say(f"    {name:<10}" + "".join(f"{a:>9.0f}{c:>7.0f} ({x:+5.0f} {y:+5.0f})" for (a, c), (x, y) in zip(rows, more)))
 
 
 def steps():

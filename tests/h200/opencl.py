@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """OpenCL under hetrace on a machine with a real GPU: one call runs everything.
 
-    opencl.py HETRACE PROGRAMS OUT
+    opencl.py HETRACE PROGRAMS OUT [PLATFORM [PROGRAM]]
 
 HETRACE is the built binary with its libraries beside it, PROGRAMS the folder of built
-test programs (tests/programs), OUT a folder for what is worth keeping. Prints a table;
+test programs (tests/programs), OUT a folder for what is worth keeping. PLATFORM is a part of
+the names of those that are tried, PROGRAM of the programs that run there. Prints a table;
 the exit status is 1 if anything is not as it should be.
 """
 
@@ -19,6 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 HETRACE, PROGRAMS, OUT = (Path(p).resolve() for p in sys.argv[1:4])
+PLATFORM, PROGRAM = ([*sys.argv[4:6], "", ""])[:2]
 OUT.mkdir(parents=True, exist_ok=True)
 RUNS = [line.split() for line in (Path(__file__).parent.parent / "programs/check/runs.txt").read_text().splitlines()
         if line and not line.startswith("#")]
@@ -28,7 +30,7 @@ faults = 0
 def sh(command, **more):
     if not shutil.which(command[0]):
         return 127, "", f"no {command[0]}"
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, **more)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=30, **more)
     return (done.returncode if done.returncode >= 0 else 128 - done.returncode), done.stdout, done.stderr
 
 
@@ -81,11 +83,15 @@ def main():
     say(sh(["nvidia-smi", "-L"])[1].strip())
     say(sh([str(HETRACE), "doctor"])[1])
     for platform, env in vendors():
+        if PLATFORM not in platform:
+            continue
         status, out, _ = sh([str(PROGRAMS / "linked"), "1"], env=env)
         say(f"\n== {platform}" + ("" if status == 0 else f": not usable here ({status})"))
         if status != 0:
             continue
         for *command, end, _ in RUNS:
+            if PROGRAM not in command[0]:
+                continue
             if command[0].endswith(".py"):
                 program = [sys.executable, str(Path(__file__).parent.parent / "programs" / command[0])]
             else:
@@ -93,6 +99,10 @@ def main():
             line = [*program, *command[1:]]
             try:
                 bare_status, bare_out, bare_err = sh(line, env=env)
+            except subprocess.TimeoutExpired:
+                say("ok   ", *command, "does not end bare, either")
+                continue
+            try:
                 status, out, err, took, tables, manifest = traced("trace", line, env)
             except subprocess.TimeoutExpired:
                 say("TIMEOUT", *command)
@@ -120,7 +130,8 @@ def main():
             note = "" if bare_status == int(end) else f" (bare ends {bare_status}, not {end})"
             say("FAULT" if what else "ok   ", *command, f"{took:.2f}s", f"{commands} commands", clocks, note, *what)
             faults += bool(what)
-        measure(platform, env)
+        if not PROGRAM:
+            measure(platform, env)
     say(f"\n{faults} faults")
     return bool(faults)
 

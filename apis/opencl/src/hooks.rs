@@ -170,9 +170,15 @@ pub unsafe fn clGetCommandQueueInfo(
 ) -> i32 {
     // Events of finished commands hold references of their queue.
     device::synchronized();
+    let hidden = queues::get(queue).is_some_and(|q| q.flags & (PROFILED | ASKED) == PROFILED);
+    if hidden && name == CL_QUEUE_PROPERTIES_ARRAY {
+        // SAFETY: the program's own arguments.
+        if let Some(answer) = unsafe { ask_one_as_wanted(queue, name, size, value, size_ret) } {
+            return answer;
+        }
+    }
     // SAFETY: the program's own arguments.
     let error = unsafe { real::clGetCommandQueueInfo(queue, name, size, value, size_ret) };
-    let hidden = queues::get(queue).is_some_and(|q| q.flags & (PROFILED | ASKED) == PROFILED);
     if !hidden || (error != CL_SUCCESS && name != CL_QUEUE_PROPERTIES_ARRAY) {
         return error;
     }
@@ -187,6 +193,38 @@ pub unsafe fn clGetCommandQueueInfo(
         return unsafe { show_list(list, size, value, size_ret) };
     }
     error
+}
+
+/// The driver's own answer for a queue that was made as the program wanted it, for once: what
+/// it tells of no list, or of an empty one, is its choice.
+///
+/// # Safety
+/// The arguments of such a query.
+unsafe fn ask_one_as_wanted(queue: P, name: u32, size: u64, value: P, size_ret: *mut u64) -> Option<i32> {
+    let known = queues::get(queue)?;
+    let properties = if known.flags & OUT_OF_ORDER != 0 { CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE } else { 0 };
+    let mut context: P = null_mut();
+    // SAFETY: places of ours and of the program; what is made is released again.
+    unsafe {
+        let place = (&raw mut context).cast();
+        if real::clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, 8, place, null_mut()) != CL_SUCCESS {
+            return None;
+        }
+        let mut error = CL_SUCCESS;
+        let probe = match queues::list(queue) {
+            Some(list) => {
+                let list = if list.is_empty() { std::ptr::null() } else { list.as_ptr() };
+                real::clCreateCommandQueueWithProperties(context, known.device, list, &mut error)
+            }
+            None => real::clCreateCommandQueue(context, known.device, properties, &mut error),
+        };
+        if probe.is_null() {
+            return None;
+        }
+        let answer = real::clGetCommandQueueInfo(probe, name, size, value, size_ret);
+        real::clReleaseCommandQueue(probe);
+        Some(answer)
+    }
 }
 
 /// Answers a query with the list that the program gave.
