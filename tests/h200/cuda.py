@@ -607,24 +607,42 @@ def steps():
 
 
 def peers():
-    say("\npeers on the same step")
+    """The same step and single calls under others, in turns: least and median of the rounds."""
+    say("\npeers on the same step (ms) and single calls (ns): least and median of rounds in turn")
     if not available("torch"):
         return say("    not run: no torch")
-    step = workload("train", 40)
-    rows = {"bare": step_of(sh(step)[1])}
-    for name in ("profiled", "profiled-both"):
-        rows[f"PyTorch, {name}"] = step_of(sh(workload(name, 40))[1])
-    nsys = shutil.which("nsys") or next(iter(sorted(Path("/opt/nvidia").glob("*/*/target-linux-x64/nsys"))), None)
-    if nsys and left() > 40:
-        rows["nsys -t cuda"] = step_of(sh([nsys, "profile", "-t", "cuda", "-o", SCRATCH / "peer", "-f", "true", *step])[1])
-    for name, options in (("hetrace", []), ("hetrace, calls only", ["--device-times", "off"])):
-        run = traced("peer", step, options)
-        rows[name] = step_of(run["out"])
-        done(run)
-    results["peers"] = rows
-    for name, value in rows.items():
-        value = value or math.nan
-        say(f"    {name:<26}{value:>9.3f} ms {value / (rows['bare'] or math.nan):>7.3f}")
+    step, bench = workload("train", 40), [BUILT / "bench", "20"]
+    found = [p for at in ("*/*/target-linux-x64/nsys", "*/*/host/target-linux-x64/nsys") for p in Path("/opt/nvidia").glob(at)]
+    nsys = shutil.which("nsys") or next(iter(sorted(found)), None)
+    under_nsys = [nsys, "profile", "-t", "cuda", "-o", SCRATCH / "peer", "-f", "true"]
+    ways = {
+        "bare": lambda program: sh(program)[1],
+        "PyTorch's profiler, CUDA": lambda program: sh(workload("profiled", 40))[1] if program == step else "",
+        "PyTorch's profiler, both": lambda program: sh(workload("profiled-both", 40))[1] if program == step else "",
+        "nsys -t cuda": lambda program: sh([*under_nsys, *program], timeout=120)[1] if nsys else "",
+        "hetrace": lambda program: one_way([], None, program, {k: [] for k in ("records", "bytes", "tally_s")}),
+        "hetrace, calls only": lambda program: one_way(["--device-times", "off"], None, program,
+                                                       {k: [] for k in ("records", "bytes", "tally_s")}),
+    }
+    table = {name: {key: [] for key in ("step", "launch", "attribute")} for name in ways}
+    for _ in range(3):
+        for name, run in ways.items():
+            if left() < 20:
+                break
+            for program in (step, bench):
+                text = run(program)
+                table[name]["step"] += [step_of(text)] if step_of(text) else []
+                for key in ("launch", "attribute"):
+                    table[name][key] += [line[key]["min"]] if (line := bench_line(text)) else []
+            results["peers"] = table
+            save()
+    middle = lambda values: sorted(values)[len(values) // 2] if values else math.nan
+    for name, row in table.items():
+        ratio = least(row["step"]) / least(table["bare"]["step"])
+        say(f"    {name:<26}" + "".join(f"{least(row[k]):>10.2f}{middle(row[k]):>10.2f}" for k in row) + f"{ratio:>8.3f}"
+            f"   {len(row['step'])} rounds")
+    if not nsys:
+        say("    nsys is not there")
 
 
 def machine():
