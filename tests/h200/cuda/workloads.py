@@ -223,6 +223,9 @@ def cupy_(steps):
 
 def numba_(steps):
     import numpy
+    for old, new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezoid")):
+        if not hasattr(numpy, old):  # Numba's package asks for what newer numpys have renamed.
+            setattr(numpy, old, getattr(numpy, new))
     from numba import cuda
 
     @cuda.jit
