@@ -36,9 +36,10 @@ pub struct Export {
     /// Leave the arguments of calls out
     #[arg(long)]
     pub no_arguments: bool,
-    /// Parquet: the rank that this trace is of, if several of one host go into the same folder
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub rank: u32,
+    /// Parquet: the rank that this trace is of [default: what launchers of jobs told its processes
+    /// (OMPI_COMM_WORLD_RANK, SLURM_PROCID, torchrun's RANK, ...); 0 in names of files if they told none]
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
     /// Folded stacks and flame graphs: what the width of a call means: time, calls, device or bytes
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
