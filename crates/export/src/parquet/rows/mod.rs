@@ -22,7 +22,7 @@ use hetrace_analyze::waits::Waits;
 use hetrace_ctf::read::Event;
 
 use self::calls::Calls;
-use self::collectives::Operations;
+use self::collectives::Called;
 use self::commands::{Cause, Causes, Kernels, Ran, Words};
 use self::marks::Marks;
 use self::told::LeftOut;
@@ -32,6 +32,7 @@ use super::files::Job;
 use super::schema::Table;
 use super::tables::TABLES;
 use crate::Watch;
+use crate::operations::Operations;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 14;
@@ -96,7 +97,7 @@ pub(super) struct Rows<'t, 'w> {
     /// Commands that wait for who waits for them.
     waits: Waits<'t, Ran>,
     words: Words,
-    operations: Operations<'t>,
+    operations: Operations<'t, Called<'t>>,
     collectives: Collectives,
     job: Ranks,
     /// The rank that all processes are said to have.
