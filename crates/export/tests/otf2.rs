@@ -256,6 +256,20 @@ fn messages_without_devices_and_with_losses() {
 }
 
 #[test]
+fn processes_of_a_job_are_called_after_their_ranks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let (_, archive) = export(&common::build(&golden("ranks")), &out);
+    let mut named: Vec<&str> = archive.locations.iter().map(|(_, name)| name.as_str()).collect();
+    named.sort_unstable();
+    let expected = ["app (thread 1)", "app (thread 4)", "rank 4: app (thread 2)", "rank 5: app (thread 3)"];
+    assert_eq!(named, expected);
+    if let Some(text) = printed(&out) {
+        assert!(text.contains("\"rank 4: python3 (process 2)\""), "{text}");
+    }
+}
+
+#[test]
 fn copies_are_accesses() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = "

@@ -208,11 +208,11 @@ impl Exporter<'_, '_> {
             unplaced: self.unplaced,
             unmatched: self.messages.unmatched,
         };
-        let (ranges, threads) = (&self.ranges, &summary.threads);
+        let (ranges, threads, places) = (&self.ranges, &summary.threads, &self.places);
         self.threads.name(&mut self.output, |number, pid, tid| {
             let own = threads.get(number.index()).map_or("", |t| &t.name);
             let name = ranges.name_of(pid, "thread_id", tid as u64).unwrap_or(own);
-            format!("{name} (thread {tid})").trim_start().to_owned()
+            format!("{}{}", places.rank(pid), format!("{name} (thread {tid})").trim_start())
         });
         let mut archive = self.output.archive;
         if archive.locations() == 0 {
