@@ -16,7 +16,7 @@ use hetrace_analyze::telemetry::Telemetry;
 use hetrace_ctf::Value;
 use hetrace_ctf::class::{EnvValue, Scope};
 use hetrace_ctf::read::Trace;
-use hetrace_edit::{Error, Merged, PackOptions, merge, pack};
+use hetrace_edit::{Error, Form, Merged, PackOptions, merge, pack};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -78,7 +78,7 @@ fn manifest(folder: &Path) -> Json {
 
 fn merged(paths: &[&Path], folder: &Path) -> Merged {
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
-    merge(&paths, folder, &go_on).unwrap()
+    merge(&paths, folder, Form::Plain, &go_on).unwrap()
 }
 
 fn tally(path: &Path, by: &[By]) -> Aggregate {
@@ -286,7 +286,7 @@ proptest! {
         let place = at.index(bytes.len());
         if cut { bytes.truncate(place) } else { bytes[place] = byte }
         fs::write(pa.join(name), bytes).unwrap();
-        match merge(&[pb.clone(), pa.clone()], &all, &go_on) {
+        match merge(&[pb.clone(), pa.clone()], &all, Form::Plain, &go_on) {
             Ok(_) => {
                 hetrace_analyze::trace::Trace::open(&all).unwrap();
             }
@@ -432,11 +432,11 @@ fn apis_that_one_has_are_there_and_others_must_be_alike() {
     let mut other: Json = serde_json::from_slice(&fs::read(&model).unwrap()).unwrap();
     other["functions"].as_array_mut().unwrap().pop();
     fs::write(&model, other.to_string()).unwrap();
-    let error = merge(&[a.clone(), b.clone()], &none, &go_on).unwrap_err().to_string();
+    let error = merge(&[a.clone(), b.clone()], &none, Form::Plain, &go_on).unwrap_err().to_string();
     assert!(error.contains("model of toy") && error.contains("same hetrace"), "{error}");
     fs::write(b.join("hetrace/manifest.json"), r#"{"schema":1}"#).unwrap();
     fs::copy(a.join("hetrace/model/toy.json"), &model).unwrap();
-    let error = merge(&[a, b], &none, &go_on).unwrap_err().to_string();
+    let error = merge(&[a, b], &none, Form::Plain, &go_on).unwrap_err().to_string();
     assert!(error.contains("form 1") && error.contains("form 2"), "{error}");
     assert!(!none.exists());
 }
@@ -448,12 +448,12 @@ fn what_is_no_trace_of_hetrace_is_refused() {
     write(&a, SMALL, &HERE);
     for name in ["lttng-ust", "barectf/trace-le", "ctf2"] {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data").join(name);
-        let error = merge(&[a.clone(), data], &all, &go_on).unwrap_err().to_string();
+        let error = merge(&[a.clone(), data], &all, Form::Plain, &go_on).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("babeltrace2"), "{error}");
     }
     let stop = |_| ControlFlow::Break(());
-    assert!(matches!(merge(&[a.clone(), a.clone()], &all, &stop), Err(Error::Stopped)));
-    assert!(matches!(merge(&[a.clone(), a.clone()], &a, &go_on), Err(Error::Exists { .. })));
+    assert!(matches!(merge(&[a.clone(), a.clone()], &all, Form::Plain, &stop), Err(Error::Stopped)));
+    assert!(matches!(merge(&[a.clone(), a.clone()], &a, Form::Plain, &go_on), Err(Error::Exists { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
@@ -478,6 +478,11 @@ fn packed_traces_and_all_files_are_merged() {
     assert_eq!(done.problems.len(), 1, "{:?}", done.problems);
     merged(&[&tar, &b], &packed);
     assert_eq!(threads(&packed, true), threads(&plain, true));
+    let small = dir.path().join("small");
+    merge(&[tar, b], &small, Form::Compressed, &go_on).unwrap();
+    assert_eq!(threads(&small, true), threads(&plain, true));
+    let of_streams = |name: &String| !name.contains('/') && name != "metadata";
+    assert!(files(&small).into_keys().filter(of_streams).all(|name| name.ends_with(".zst")));
     let mut all = files(&packed);
     assert_eq!(all.remove("hetrace/blobs/4567").unwrap(), b"one");
     assert_eq!(all.remove("hetrace/blobs/89ab").unwrap(), b"other");
