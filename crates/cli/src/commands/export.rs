@@ -30,7 +30,7 @@ pub struct Export {
     #[arg(short, long, value_enum)]
     pub format: Format,
     /// The file or folder to write; `-` for stdout if it is a file [default: the trace's name with an
-    /// ending of the format]
+    /// ending of the format, here]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
     /// Leave the arguments of calls out
@@ -83,7 +83,7 @@ struct Form {
     /// What the trace's name gets at its end.
     ending: &'static str,
     to: To,
-    /// What to do with it.
+    /// What to do with it, which is called OUT.
     then: &'static str,
 }
 
@@ -93,7 +93,9 @@ impl Format {
             Self::Parquet => Form {
                 ending: ".parquet",
                 to: To::Shared(to_parquet),
-                then: "query it with DuckDB or pyarrow, as docs/export-parquet.md shows",
+                then: "a folder for each table, as calls and commands; in DuckDB: SELECT name, sum(duration_ns) FROM \
+                       read_parquet('OUT/calls/**/*.parquet', hive_partitioning = true) GROUP BY name ORDER BY 2 \
+                       DESC; more in docs/export-parquet.md",
             },
             Self::Otf2 => Form {
                 ending: ".otf2",
@@ -164,7 +166,11 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     let output = args.output.clone().unwrap_or_else(|| {
         // Of `.` and `a/..`, too, the name that it has.
         let named = path.canonicalize().ok();
-        let mut name = named.as_deref().and_then(Path::file_name).unwrap_or_default().to_owned();
+        let named = named.as_deref();
+        // A packed trace is called as the folder was.
+        let packed = named.is_some_and(|path| path.is_file() && path.extension().is_some_and(|e| e == "tar"));
+        let name = if packed { named.and_then(Path::file_stem) } else { named.and_then(Path::file_name) };
+        let mut name = name.unwrap_or_default().to_owned();
         name.push(form.ending);
         PathBuf::from(name)
     });
@@ -193,7 +199,8 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     };
     end(&watch, written, || {
         place.keep()?;
-        writeln!(io::stdout().lock(), "{}: {}", output.display(), form.then)?;
+        let output = output.display().to_string();
+        writeln!(io::stdout().lock(), "{output}: {}", form.then.replace("OUT", &output))?;
         Ok(())
     })
 }
