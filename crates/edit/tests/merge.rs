@@ -302,7 +302,7 @@ const SMALL: &str = r#"
     20 200.200 * kernel queue=1 cause_tid=201 cause_before=10 duration=5
     0  9.9 ^ device device=0 index=0 source="fake" uuid="GPU-1" name="Toy GPU"
     1  9.9 ^ power device=0 milliwatts=100
-    manifest {"command":["./app"],"version":"1","end_ns":100,"processes":[{"pid":200,"parent":9,"command":["./app"]}],"losses":{"records":3,"calls":2,"threads":[{"pid":200,"tid":202,"name":"w","api":"toy","records":3,"calls":2}]},"device_clocks":[{"pid":200,"device":"0xd","name":"Toy GPU","error_ns":7}],"notes":["something"],"telemetry":{"period_ns":10,"devices":[{"device":0,"uuid":"GPU-1"}],"records":2}}
+    manifest {"command":["./app"],"version":"1","end_ns":100,"job":{"PMI_RANK":3},"processes":[{"pid":200,"parent":9,"command":["./app"],"job":{"PMI_RANK":3}}],"losses":{"records":3,"calls":2,"threads":[{"pid":200,"tid":202,"name":"w","api":"toy","records":3,"calls":2}]},"device_clocks":[{"pid":200,"device":"0xd","name":"Toy GPU","error_ns":7}],"notes":["something"],"telemetry":{"period_ns":10,"devices":[{"device":0,"uuid":"GPU-1"}],"records":2}}
 "#;
 
 #[test]
@@ -354,6 +354,9 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert_eq!((&told["merged"][0]["clock_error_ns"], &of["clock_error_ns"]), (&json!(0), &Json::Null));
     assert!(of["pids"].as_array().unwrap().contains(&json!([new, 200])));
     assert!(of["tids"].as_array().unwrap().contains(&json!([thread, 202])), "{of}");
+    // Ranks are of processes and of launchers, and not summed.
+    assert_eq!((&told["processes"][1]["job"], &of["job"]), (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3})));
+    assert_eq!(told["job"], Json::Null);
     assert_eq!(told["telemetry"]["devices"][1]["device"], 1);
     assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));
     assert_eq!(told["notes"].as_array().unwrap().len(), 3, "{}", told["notes"]);

@@ -328,11 +328,11 @@ impl Visitor for Scout<'_, '_> {
     }
 
     fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<()> {
-        if let (Some(launch), Some(times)) = (self.causes.of(command), command.times) {
-            if self.done.len() < MOST || self.done.contains_key(&launch) {
-                let done = self.done.entry(launch).or_default();
-                *done = times.end.max(*done);
-            }
+        if let (Some(launch), Some(times)) = (self.causes.of(command), command.times)
+            && (self.done.len() < MOST || self.done.contains_key(&launch))
+        {
+            let done = self.done.entry(launch).or_default();
+            *done = times.end.max(*done);
         }
         ControlFlow::Continue(())
     }
