@@ -88,6 +88,39 @@ fn nothing_is_left_in_shared_memory() {
     panic!("session folders are left over");
 }
 
+/// Each process has its own variables, and only numbers of those that are known are kept.
+#[test]
+fn ranks_are_found_in_the_environment_of_each_process() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    let polls = hetrace_tests::bed::program("polls");
+    // More than a ring holds, and nothing may be lost: so it lives until its ring is found.
+    let line = format!(
+        "for rank in 3 4; do RANK=$rank WORLD_SIZE=8 LOCAL_RANK=no TOKEN=7 {} user 30000 & done; wait",
+        polls.display()
+    );
+    let done = run(Command::new(hetrace())
+        .args(["run", "-q", "-m", "full", "--on-full", "block", "--buffer", "64", "-o"])
+        .arg(&folder)
+        .args(["--", "sh", "-c", &line])
+        .env("SLURM_PROCID", "2")
+        .env("SLURM_NTASKS", "x"));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let text = std::fs::read_to_string(folder.join("hetrace/manifest.json")).expect("a manifest");
+    let manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(manifest["job"], serde_json::json!({"SLURM_PROCID": 2}));
+    let mut ranks: Vec<_> =
+        manifest["processes"].as_array().expect("processes").iter().map(|p| p["job"].clone()).collect();
+    ranks.sort_by_key(|job| job["RANK"].as_u64());
+    let expected = |rank| serde_json::json!({"RANK": rank, "WORLD_SIZE": 8, "SLURM_PROCID": 2});
+    assert_eq!(ranks, [expected(3), expected(4)]);
+    let tally = run(Command::new(hetrace()).args(["tally", "--by", "rank"]).arg(&folder));
+    assert_eq!(tally.status, 0, "{}", tally.err);
+    for rank in ["\n3 ", "\n4 "] {
+        assert!(tally.out.contains(rank), "{}", tally.out);
+    }
+}
+
 /// The worst case: the program may wait for room, and who makes room is gone.
 #[test]
 fn a_killed_launcher_neither_stops_the_program_nor_loses_what_was_written() {

@@ -11,6 +11,7 @@
 //!
 //!  ranges, collectives/, telemetry    what the program marked, what its ranks did together,
 //!                                     what devices told: by role, for all reports
+//!  waits                              which call learned that a command had ended
 //!  demangle, occupancy                names of kernels; how full they can make a device
 //!  watch                              long work asks whether to go on
 //! ```
@@ -50,6 +51,7 @@ pub mod telemetry;
 mod text;
 pub mod timeline;
 pub mod trace;
+pub mod waits;
 mod watch;
 pub mod why;
 

@@ -4,6 +4,7 @@
 //!  pack/    a folder to a file that is read in place, and back
 //!  trim/    a window of time, some threads, some APIs
 //!  merge/   several traces as one
+//!  stream_file  streams of traces that are made, compressed or not
 //!  output   files and folders that are there whole or not at all
 //! ```
 //!
@@ -19,6 +20,7 @@ mod merge;
 mod output;
 mod pack;
 mod parallel;
+mod stream_file;
 mod trim;
 
 use std::ops::ControlFlow;
@@ -28,6 +30,7 @@ use thiserror::Error;
 
 pub use merge::{Merged, merge};
 pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
+pub use stream_file::Form;
 pub use trim::{Trimmed, Window, trim};
 
 /// Told how many more bytes have been read; says whether to go on.

@@ -16,7 +16,7 @@ use hetrace_analyze::telemetry::Telemetry;
 use hetrace_ctf::Value;
 use hetrace_ctf::class::{EnvValue, Scope};
 use hetrace_ctf::read::Trace;
-use hetrace_edit::{Error, Merged, PackOptions, merge, pack};
+use hetrace_edit::{Error, Form, Merged, PackOptions, merge, pack};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -78,7 +78,7 @@ fn manifest(folder: &Path) -> Json {
 
 fn merged(paths: &[&Path], folder: &Path) -> Merged {
     let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
-    merge(&paths, folder, &go_on).unwrap()
+    merge(&paths, folder, Form::Plain, &go_on).unwrap()
 }
 
 fn tally(path: &Path, by: &[By]) -> Aggregate {
@@ -286,7 +286,7 @@ proptest! {
         let place = at.index(bytes.len());
         if cut { bytes.truncate(place) } else { bytes[place] = byte }
         fs::write(pa.join(name), bytes).unwrap();
-        match merge(&[pb.clone(), pa.clone()], &all, &go_on) {
+        match merge(&[pb.clone(), pa.clone()], &all, Form::Plain, &go_on) {
             Ok(_) => {
                 hetrace_analyze::trace::Trace::open(&all).unwrap();
             }
@@ -302,7 +302,7 @@ const SMALL: &str = r#"
     20 200.200 * kernel queue=1 cause_tid=201 cause_before=10 duration=5
     0  9.9 ^ device device=0 index=0 source="fake" uuid="GPU-1" name="Toy GPU"
     1  9.9 ^ power device=0 milliwatts=100
-    manifest {"command":["./app"],"version":"1","end_ns":100,"processes":[{"pid":200,"parent":9,"command":["./app"]}],"losses":{"records":3,"calls":2,"threads":[{"pid":200,"tid":202,"name":"w","api":"toy","records":3,"calls":2}]},"device_clocks":[{"pid":200,"device":"0xd","name":"Toy GPU","error_ns":7}],"notes":["something"],"telemetry":{"period_ns":10,"devices":[{"device":0,"uuid":"GPU-1"}],"records":2}}
+    manifest {"command":["./app"],"version":"1","end_ns":100,"job":{"PMI_RANK":3},"processes":[{"pid":200,"parent":9,"command":["./app"],"job":{"PMI_RANK":3}}],"losses":{"records":3,"calls":2,"threads":[{"pid":200,"tid":202,"name":"w","api":"toy","records":3,"calls":2}]},"device_clocks":[{"pid":200,"device":"0xd","name":"Toy GPU","error_ns":7}],"notes":["something"],"telemetry":{"period_ns":10,"devices":[{"device":0,"uuid":"GPU-1"}],"records":2}}
 "#;
 
 #[test]
@@ -354,6 +354,9 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert_eq!((&told["merged"][0]["clock_error_ns"], &of["clock_error_ns"]), (&json!(0), &Json::Null));
     assert!(of["pids"].as_array().unwrap().contains(&json!([new, 200])));
     assert!(of["tids"].as_array().unwrap().contains(&json!([thread, 202])), "{of}");
+    // Ranks are of processes and of launchers, and not summed.
+    assert_eq!((&told["processes"][1]["job"], &of["job"]), (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3})));
+    assert_eq!(told["job"], Json::Null);
     assert_eq!(told["telemetry"]["devices"][1]["device"], 1);
     assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));
     assert_eq!(told["notes"].as_array().unwrap().len(), 3, "{}", told["notes"]);
@@ -432,11 +435,11 @@ fn apis_that_one_has_are_there_and_others_must_be_alike() {
     let mut other: Json = serde_json::from_slice(&fs::read(&model).unwrap()).unwrap();
     other["functions"].as_array_mut().unwrap().pop();
     fs::write(&model, other.to_string()).unwrap();
-    let error = merge(&[a.clone(), b.clone()], &none, &go_on).unwrap_err().to_string();
+    let error = merge(&[a.clone(), b.clone()], &none, Form::Plain, &go_on).unwrap_err().to_string();
     assert!(error.contains("model of toy") && error.contains("same hetrace"), "{error}");
     fs::write(b.join("hetrace/manifest.json"), r#"{"schema":1}"#).unwrap();
     fs::copy(a.join("hetrace/model/toy.json"), &model).unwrap();
-    let error = merge(&[a, b], &none, &go_on).unwrap_err().to_string();
+    let error = merge(&[a, b], &none, Form::Plain, &go_on).unwrap_err().to_string();
     assert!(error.contains("form 1") && error.contains("form 2"), "{error}");
     assert!(!none.exists());
 }
@@ -448,12 +451,12 @@ fn what_is_no_trace_of_hetrace_is_refused() {
     write(&a, SMALL, &HERE);
     for name in ["lttng-ust", "barectf/trace-le", "ctf2"] {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data").join(name);
-        let error = merge(&[a.clone(), data], &all, &go_on).unwrap_err().to_string();
+        let error = merge(&[a.clone(), data], &all, Form::Plain, &go_on).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("babeltrace2"), "{error}");
     }
     let stop = |_| ControlFlow::Break(());
-    assert!(matches!(merge(&[a.clone(), a.clone()], &all, &stop), Err(Error::Stopped)));
-    assert!(matches!(merge(&[a.clone(), a.clone()], &a, &go_on), Err(Error::Exists { .. })));
+    assert!(matches!(merge(&[a.clone(), a.clone()], &all, Form::Plain, &stop), Err(Error::Stopped)));
+    assert!(matches!(merge(&[a.clone(), a.clone()], &a, Form::Plain, &go_on), Err(Error::Exists { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
@@ -478,6 +481,11 @@ fn packed_traces_and_all_files_are_merged() {
     assert_eq!(done.problems.len(), 1, "{:?}", done.problems);
     merged(&[&tar, &b], &packed);
     assert_eq!(threads(&packed, true), threads(&plain, true));
+    let small = dir.path().join("small");
+    merge(&[tar, b], &small, Form::Compressed, &go_on).unwrap();
+    assert_eq!(threads(&small, true), threads(&plain, true));
+    let of_streams = |name: &String| !name.contains('/') && name != "metadata";
+    assert!(files(&small).into_keys().filter(of_streams).all(|name| name.ends_with(".zst")));
     let mut all = files(&packed);
     assert_eq!(all.remove("hetrace/blobs/4567").unwrap(), b"one");
     assert_eq!(all.remove("hetrace/blobs/89ab").unwrap(), b"other");

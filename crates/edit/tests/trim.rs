@@ -11,7 +11,7 @@ use common::calls::{self, Step};
 use common::{babeltrace, events, files, go_on};
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Merge, Trace};
-use hetrace_edit::{Error, PackOptions, Window, pack, trim};
+use hetrace_edit::{Error, Form, PackOptions, Window, pack, trim};
 use proptest::prelude::*;
 
 /// What the rules say is in a window, with all that an event says.
@@ -99,7 +99,7 @@ fn a_window_has_what_is_in_it_and_what_that_needs() {
     for (index, (from, to)) in [(0, 50_000), (100_000, 300_000), (300_001, 300_002)].into_iter().enumerate() {
         let part = dir.path().join(format!("part-{index}"));
         let window = window(Some(from), Some(to));
-        let done = trim(&trace, &part, &window, &go_on).unwrap();
+        let done = trim(&trace, &part, &window, Form::Plain, &go_on).unwrap();
         let events = set(&part);
         assert_eq!(events, expected(&trace, &window));
         assert!(!events.is_empty() && events.len() < all);
@@ -120,7 +120,7 @@ fn threads_and_apis_are_chosen() {
     calls::write(&trace, &a_few(), 7);
     let chosen = Window { pids: vec![1], tids: vec![11], ..window(Some(100_000), Some(900_000)) };
     let part = dir.path().join("part");
-    trim(&trace, &part, &chosen, &go_on).unwrap();
+    trim(&trace, &part, &chosen, Form::Plain, &go_on).unwrap();
     let events = set(&part);
     assert_eq!(events, expected(&trace, &chosen));
     assert!(
@@ -128,10 +128,12 @@ fn threads_and_apis_are_chosen() {
     );
     // Of an API that is not there, only what defines and commands of unknown queues is.
     let none = dir.path().join("none");
-    trim(&trace, &none, &Window { apis: vec!["other".into()], ..Window::default() }, &go_on).unwrap();
+    trim(&trace, &none, &Window { apis: vec!["other".into()], ..Window::default() }, Form::Plain, &go_on)
+        .unwrap();
     assert!(set(&none).iter().all(|e| e.contains("names") || e.contains("error_text")));
     let toy = dir.path().join("toy");
-    trim(&trace, &toy, &Window { apis: vec!["toy".into()], ..Window::default() }, &go_on).unwrap();
+    trim(&trace, &toy, &Window { apis: vec!["toy".into()], ..Window::default() }, Form::Plain, &go_on)
+        .unwrap();
     assert_eq!(set(&toy), set(&trace));
 }
 
@@ -146,7 +148,7 @@ fn losses_in_the_window_stay() {
     let stream = common::long(20, 100);
     let size = stream.len() / 20;
     fs::write(trace.join("s"), [&stream[..11 * size], &stream[12 * size..]].concat()).unwrap();
-    trim(&trace, &part, &window(Some(4_000_500), Some(15_000_500)), &go_on).unwrap();
+    trim(&trace, &part, &window(Some(4_000_500), Some(15_000_500)), Form::Plain, &go_on).unwrap();
     let trace = Trace::open(&part).unwrap();
     let mut merge = Merge::new(&trace);
     let mut packets = BTreeSet::new();
@@ -164,7 +166,7 @@ fn lttng_traces_can_be_cut() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data/lttng-ust");
     let dir = tempfile::tempdir().unwrap();
     let whole = dir.path().join("whole");
-    trim(&data, &whole, &Window::default(), &go_on).unwrap();
+    trim(&data, &whole, &Window::default(), Form::Plain, &go_on).unwrap();
     let all = events(&data);
     assert_eq!(events(&whole), all);
     // From the middle event to the end, and the rest: every event is in one of them.
@@ -176,8 +178,8 @@ fn lttng_traces_can_be_cut() {
     }
     let middle = (times[times.len() / 2] - times[0]) as u64;
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-    trim(&data, &a, &window(None, Some(middle)), &go_on).unwrap();
-    trim(&data, &b, &window(Some(middle), None), &go_on).unwrap();
+    trim(&data, &a, &window(None, Some(middle)), Form::Plain, &go_on).unwrap();
+    trim(&data, &b, &window(Some(middle), None), Form::Plain, &go_on).unwrap();
     let (first, second) = (set(&a), set(&b));
     assert!(!first.is_empty() && !second.is_empty());
     assert_eq!(first.union(&second).cloned().collect::<BTreeSet<_>>(), all.into_iter().collect());
@@ -203,7 +205,7 @@ fn other_forms_can_be_cut() {
         assert!(times.len() > 2, "{name}");
         let middle = times[times.len() / 2];
         let part = dir.path().join("part");
-        match trim(&data, &part, &window(Some((middle - times[0]) as u64), None), &go_on) {
+        match trim(&data, &part, &window(Some((middle - times[0]) as u64), None), Form::Plain, &go_on) {
             Err(Error::Refused { .. }) => eprintln!("{name}: refused"),
             done => {
                 done.unwrap();
@@ -227,9 +229,12 @@ fn nothing_is_left_of_what_was_stopped() {
     let (trace, part) = (dir.path().join("trace"), dir.path().join("part"));
     calls::write(&trace, &a_few(), 7);
     let stop = |_| ControlFlow::Break(());
-    assert!(matches!(trim(&trace, &part, &Window::default(), &stop), Err(Error::Stopped)));
+    assert!(matches!(trim(&trace, &part, &Window::default(), Form::Plain, &stop), Err(Error::Stopped)));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    assert!(matches!(trim(&trace, &trace, &Window::default(), &go_on), Err(Error::Exists { .. })));
+    assert!(matches!(
+        trim(&trace, &trace, &Window::default(), Form::Plain, &go_on),
+        Err(Error::Exists { .. })
+    ));
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -262,7 +267,7 @@ proptest! {
         let all = set(&trace);
         // Nothing cut: the same bytes.
         let whole = dir.path().join("whole");
-        trim(&trace, &whole, &Window::default(), &go_on).unwrap();
+        trim(&trace, &whole, &Window::default(), Form::Plain, &go_on).unwrap();
         let mut after = files(&whole);
         after.remove("hetrace/manifest.json");
         prop_assert_eq!(&after, &before);
@@ -275,7 +280,7 @@ proptest! {
         let part = |name: &str, from, to| {
             let path = dir.path().join(name);
             let window = window(Some(from), Some(to));
-            trim(&trace, &path, &window, &go_on).unwrap();
+            trim(&trace, &path, &window, Form::Plain, &go_on).unwrap();
             let part = set(&path);
             assert_eq!(part, expected(&trace, &window));
             part
@@ -284,4 +289,26 @@ proptest! {
         let union: BTreeSet<_> = ab.union(&bc).cloned().collect();
         prop_assert_eq!(union, ac);
     }
+}
+
+/// Compressed streams have the same events, in frames of about a megabyte.
+#[test]
+fn streams_can_be_compressed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (trace, plain, packed) =
+        (dir.path().join("trace"), dir.path().join("plain"), dir.path().join("packed"));
+    common::write(&trace, &[(1, 3)]);
+    fs::write(trace.join("s-1"), common::long(60, 1000)).unwrap();
+    let all = trim(&trace, &plain, &Window::default(), Form::Plain, &go_on).unwrap();
+    let done = trim(&trace, &packed, &Window::default(), Form::Compressed, &go_on).unwrap();
+    assert!(done.bytes < all.bytes / 2, "{} of {} bytes", done.bytes, all.bytes);
+    assert_eq!(events(&packed), events(&trace));
+    let (plain, packed) = (files(&plain), files(&packed));
+    for name in ["s-0", "s-1"] {
+        let bytes = zstd::decode_all(&packed[&format!("{name}.zst")][..]).unwrap();
+        assert!(bytes == plain[name], "{name}");
+    }
+    let frames = packed["s-1.zst"].windows(4).filter(|w| *w == 0xfd2f_b528_u32.to_le_bytes()).count();
+    let least = plain["s-1"].len() >> 20;
+    assert!(least > 1 && frames > least, "{frames} frames of {} bytes", plain["s-1"].len());
 }

@@ -7,6 +7,7 @@
 
 mod causes;
 pub mod chrome;
+mod operations;
 pub mod otf2;
 pub mod parquet;
 pub mod stacks;

@@ -141,6 +141,134 @@ fn collectives_have_all_ranks() {
     assert_eq!(threads, ["app (thread 1)", "app (thread 2)"]);
 }
 
+/// Two ranks: each sends to the other in a group with a kernel; a second message has no receiver,
+/// and a third is of another size than what is received.
+#[test]
+fn sends_and_receives_that_belong_together_are_messages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut script = String::from("0 1.1 * function function=1 name=\"mesh\"\n");
+    for rank in 0..2u64 {
+        let (who, comm, peer) = (format!("{0}.{0}", rank + 1), rank + 10, 1 - rank);
+        let group = 100 * (rank + 1);
+        script += &format!(
+            "0 {who} * queue queue={number} handle=0x10 device=1 api=\"toy\"\n\
+             10 {who} > meshInit nranks=2 id={{internal=\"x\"}} rank={rank}\n\
+             20 {who} < meshInit result=0 comm=[{comm}]\n\
+             {group} {who} > meshStart\n\
+             {} {who} < meshStart result=0\n\
+             {} {who} > meshSend count=8 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+             {} {who} < meshSend result=0\n\
+             {} {who} > meshRecv count=8 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+             {} {who} < meshRecv result=0\n\
+             {} {who} > meshEnd\n\
+             {} {who} > toyLaunch queue=0x10\n\
+             {} {who} < toyLaunch result=0\n\
+             {} {who} < meshEnd result=0\n\
+             300 {who} * kernel function=1 queue={number} cause_tid={number} cause_before={} duration=50\n",
+            group + 1,
+            group + 2,
+            group + 3,
+            group + 4,
+            group + 5,
+            group + 6,
+            group + 7,
+            group + 8,
+            group + 9,
+            300 - group - 7,
+            number = rank + 1,
+        );
+        let count = 4 + rank;
+        let what = if rank == 0 { "meshSend" } else { "meshRecv" };
+        script += &format!(
+            "400 {who} > {what} count={count} datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+             410 {who} > toyLaunch queue=0x10\n\
+             415 {who} < toyLaunch result=0\n\
+             420 {who} < {what} result=0\n\
+             430 {who} * kernel function=1 queue={number} cause_tid={number} cause_before=20 duration=9\n",
+            number = rank + 1,
+        );
+    }
+    script += "500 1.1 > meshSend count=1 datatype=MESH_FLOAT peer=1 comm=10 stream=0x10\n\
+               510 1.1 < meshSend result=0\n\
+               520 1.1 > meshSend count=1 datatype=MESH_FLOAT peer=1 comm=10 stream=0x10\n\
+               530 1.1 < meshSend result=MESH_BROKEN\n";
+    let out = folder.path().join("out");
+    let (written, archive) = export(&common::build(&script), &out);
+    // Those that fail are none.
+    assert_eq!(written.left.unmatched, 3);
+    let mut messages = archive.messages.clone();
+    messages.sort_unstable();
+    assert_eq!(
+        messages,
+        [(0, false, 0, 1, 32), (0, true, 0, 1, 32), (1, false, 0, 0, 32), (1, true, 0, 0, 32)]
+    );
+    let Some(text) = printed(&out) else { return };
+    // Asked for in the call, done when the kernel is.
+    let lines = |kind: &str| -> Vec<Vec<String>> {
+        let lines = text.lines().filter(|line| line.split_whitespace().next() == Some(kind));
+        lines.map(|line| line.split_whitespace().take(3).map(str::to_owned).collect()).collect()
+    };
+    assert_eq!(lines("MPI_ISEND"), [["MPI_ISEND", "0", "102"], ["MPI_ISEND", "1", "202"]]);
+    assert_eq!(
+        lines("MPI_IRECV_REQUEST"),
+        [["MPI_IRECV_REQUEST", "0", "104"], ["MPI_IRECV_REQUEST", "1", "204"]]
+    );
+    for kind in ["MPI_ISEND_COMPLETE", "MPI_IRECV"] {
+        assert_eq!(lines(kind), [[kind, "0", "350"], [kind, "1", "350"]]);
+    }
+}
+
+/// Without times of devices, a receive is done when its call is, but not before it is sent; of a
+/// process that lost records nothing is said.
+#[test]
+fn messages_without_devices_and_with_losses() {
+    let call = |time: u64, rank: u64, what: &str| {
+        let (who, comm, peer) = (format!("{0}.{0}", rank + 1), rank + 10, 1 - rank);
+        format!(
+            "{time} {who} > {what} count=8 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+             {} {who} < {what} result=0\n",
+            time + 5
+        )
+    };
+    let init = |rank: u64| {
+        let (who, comm) = (format!("{0}.{0}", rank + 1), rank + 10);
+        format!(
+            "10 {who} > meshInit nranks=2 id={{internal=\"x\"}} rank={rank}\n20 {who} < meshInit result=0 comm=[{comm}]\n"
+        )
+    };
+    let script = init(0) + &init(1) + &call(100, 1, "meshRecv") + &call(200, 0, "meshSend");
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let (written, archive) = export(&common::build(&script), &out);
+    assert_eq!((archive.messages.len(), written.left.unmatched), (2, 0));
+    if let Some(text) = printed(&out) {
+        let time = |kind: &str| {
+            let line =
+                text.lines().find(|line| line.split_whitespace().next() == Some(kind)).expect("an event");
+            line.split_whitespace().nth(2).expect("a time").to_owned()
+        };
+        assert_eq!((time("MPI_ISEND_COMPLETE"), time("MPI_IRECV")), ("205".to_owned(), "200".to_owned()));
+    }
+    let lossy = "manifest {\"schema\":2,\"exit\":{\"code\":0},\"losses\":{\"threads\":[{\"pid\":2,\"tid\":2,\"records\":1}]}}\n";
+    let out = folder.path().join("lossy");
+    let (written, archive) = export(&common::build(&(lossy.to_owned() + &script)), &out);
+    assert_eq!((archive.messages.len(), written.left.unmatched), (0, 2));
+}
+
+#[test]
+fn processes_of_a_job_are_called_after_their_ranks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let (_, archive) = export(&common::build(&golden("ranks")), &out);
+    let mut named: Vec<&str> = archive.locations.iter().map(|(_, name)| name.as_str()).collect();
+    named.sort_unstable();
+    let expected = ["app (thread 1)", "app (thread 4)", "rank 4: app (thread 2)", "rank 5: app (thread 3)"];
+    assert_eq!(named, expected);
+    if let Some(text) = printed(&out) {
+        assert!(text.contains("\"rank 4: python3 (process 2)\""), "{text}");
+    }
+}
+
 #[test]
 fn copies_are_accesses() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -268,7 +396,7 @@ fn it_stops_when_told_and_leaves_nothing() {
 
 /// A trace that may make little sense.
 fn any_script() -> impl Strategy<Value = String> {
-    let lines = prop::collection::vec((0u64..400, 0usize..6, 0usize..24, 0u64..300), 0..60);
+    let lines = prop::collection::vec((0u64..400, 0usize..6, 0usize..26, 0u64..300), 0..60);
     lines.prop_map(|mut lines| {
         lines.sort_by_key(|line| line.0);
         let mut script = String::from(
@@ -306,6 +434,15 @@ fn any_script() -> impl Strategy<Value = String> {
                     format!("{who} > meshAllReduce count={n} datatype=MESH_FLOAT comm={} stream=0x10", n % 3)
                 }
                 19 => format!("{who} < meshAllReduce result={}", n % 2),
+                24 | 25 => {
+                    let what = if what == 24 { "meshSend" } else { "meshRecv" };
+                    let (peer, comm) = (n % 3, n % 4);
+                    format!(
+                        "{who} > {what} count=1 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+                         {time} {who} < {what} result={}",
+                        n % 41 / 40
+                    )
+                }
                 20 => format!(
                     "1.1 * kernel function={} queue={} cause_tid=1 duration={n} graph=[{}] node=[1]",
                     n % 2,

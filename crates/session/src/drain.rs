@@ -13,6 +13,7 @@ use hetrace_ring::reader::{Ring, RingError};
 use hetrace_ring::{clock, record};
 
 use crate::devices::{Devices, Shared, Special};
+use crate::job;
 use crate::manifest::{Losses, Process, ThreadLosses};
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::schema::{api_stream, objects};
@@ -140,7 +141,9 @@ impl Drainer {
         let Some(name) = self.apis.get(api) else { return Err(RingError::Size(api as u64)) };
         // Process ids come again; when a process started tells them apart.
         if self.starts.insert(pid, header.process_start) != Some(header.process_start) {
-            self.processes.push(Process { pid, parent: header.parent, command: arguments(&header.command) });
+            let job = job::of_process(pid, header.process_start);
+            let command = arguments(&header.command);
+            self.processes.push(Process { pid, parent: header.parent, command, job });
         }
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
         let number = file_name.rsplit('-').next().unwrap_or_default().to_owned();

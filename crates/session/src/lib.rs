@@ -17,6 +17,7 @@ mod devices;
 mod drain;
 mod folder;
 mod inject;
+mod job;
 mod ldcache;
 pub mod manifest;
 mod output;

@@ -14,6 +14,9 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// Name of the machine.
     pub host: String,
+    /// What the environment of the launcher, this one, says of its rank in a job.
+    #[serde(skip_serializing_if = "crate::job::Job::is_empty")]
+    pub job: crate::job::Job,
     /// Beginning, CLOCK_MONOTONIC.
     pub start_ns: u64,
     /// End, CLOCK_MONOTONIC.
@@ -72,6 +75,9 @@ pub struct Process {
     pub parent: u32,
     /// Its command line.
     pub command: Vec<String>,
+    /// What its environment says of its rank in a job; nothing if that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<crate::job::Job>,
 }
 
 /// What was lost.

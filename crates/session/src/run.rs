@@ -20,6 +20,7 @@ use crate::control::Control;
 use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
+use crate::job;
 use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written};
 use crate::output::TraceFolder;
 use crate::schema;
@@ -138,6 +139,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         host: host_name(),
+        job: job::own(),
         start_ns: started.monotonic_ns,
         start_realtime_ns: started.realtime_ns,
         options: options.shown.clone(),
@@ -294,6 +296,7 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     let page = control.page();
     manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
     manifest.processes = drainer.processes().to_vec();
+    let unread = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();
     manifest.losses.calls_without_ring = page.calls_without_ring.load(Ordering::Relaxed);
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
@@ -305,6 +308,7 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     let (records, bytes) = drainer.written();
     manifest.written = Written { records, bytes };
     manifest.notes = control.notes();
+    manifest.notes.extend(unread);
     let lost = page.notes_lost.load(Ordering::Relaxed);
     if lost > 0 {
         manifest.notes.push(format!("{lost} more notes found no room"));

@@ -19,7 +19,7 @@ pub enum By {
     Process,
     /// The thread that called; of commands, the one that enqueued them.
     Thread,
-    /// The process's rank in the first communicator that it is in.
+    /// The process's rank in its job, or else in the first communicator that it is in.
     Rank,
     /// The device; commands only.
     Device,

@@ -20,6 +20,8 @@ pub(super) struct Labels<'t> {
     pub host: String,
     processes: HashMap<i64, String>,
     ranks: HashMap<i64, u64>,
+    /// Whether the launcher of a job told them: then communicators number something else.
+    told: bool,
     /// Whether the parts of one thread's time are told apart.
     pub by_range: bool,
     pub by_thread: bool,
@@ -58,22 +60,27 @@ impl<'t> Labels<'t> {
             let program = p.command.split(' ').next().unwrap_or("");
             (p.pid, program.rsplit('/').next().unwrap_or("").to_owned())
         });
+        let job = trace.manifest().job();
         Self {
             calls,
             commands,
             traffic,
             host: host(trace),
             processes: processes.collect(),
-            ranks: HashMap::new(),
+            told: job.ranks().next().is_some(),
+            ranks: job.ranks().map(|(pid, rank)| (pid, rank.rank)).collect(),
             by_range: by.contains(&By::Range),
             by_thread: by.iter().any(|by| matches!(by, By::Process | By::Thread | By::Rank)),
             trace,
         }
     }
 
-    /// A process is a rank, in the first communicator that it is in.
+    /// A process is a rank in a communicator: where no launcher told ranks, that of the first
+    /// communicator that it is in counts.
     pub fn rank(&mut self, pid: i64, rank: u64) {
-        self.ranks.entry(pid).or_insert(rank);
+        if !self.told {
+            self.ranks.entry(pid).or_insert(rank);
+        }
     }
 
     /// The rank that a process is, as rows have it.

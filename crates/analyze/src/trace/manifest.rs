@@ -1,6 +1,10 @@
 //! `hetrace/manifest.json`: what the launcher noted beside the trace.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
+
+use super::Job;
 
 /// The manifest. Every member may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -12,6 +16,8 @@ pub struct Manifest {
     pub version: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// What the launcher's environment said of its rank in a job: variables and their values.
+    pub job: BTreeMap<String, u64>,
     /// The options that `hetrace run` was given.
     pub options: Vec<String>,
     /// When recording began, on the trace's clock.
@@ -53,6 +59,8 @@ pub struct Process {
     /// Its command line.
     #[serde(deserialize_with = "line")]
     pub command: String,
+    /// What its environment said of its rank in a job; none if nobody could read it.
+    pub job: Option<BTreeMap<String, u64>>,
 }
 
 /// What was lost on the way into the trace.
@@ -144,6 +152,11 @@ impl Manifest {
         serde_json::from_slice(json)
     }
 
+    /// The ranks of the processes in their job.
+    pub fn job(&self) -> Job {
+        Job::new(self)
+    }
+
     /// Whether the launcher lived to write it.
     pub fn is_present(&self) -> bool {
         // The first one, written while the program runs, says of no end.
@@ -181,12 +194,13 @@ mod tests {
     #[test]
     fn members_are_read() {
         let text = br#"{"schema":1,"command":["./app","-n"],"exit":{"signal":9},
-            "processes":[{"pid":7,"parent":1,"command":["./app","-n"]}],
+            "processes":[{"pid":7,"parent":1,"command":["./app","-n"],"job":{"PMI_RANK":2}}],
             "losses":{"records":3,"threads":[{"pid":7,"tid":8,"name":"w","api":"toy","records":3}]},
             "device_clocks":[{"pid":7,"device":4096,"error_ns":120,"epochs":2}], "later":true}"#;
         let manifest = Manifest::parse(text).unwrap();
         assert_eq!(manifest.exit, Some(Exit::Signal(9)));
         assert_eq!(manifest.processes[0].command, "./app -n");
+        assert_eq!(manifest.job().rank_of(7).map(|r| r.rank), Some(2));
         assert_eq!(manifest.losses.threads[0].tid, 8);
         assert_eq!(manifest.device_clocks[0].device, "0x1000");
         assert_eq!(manifest.device_clocks[0].title(), "0x1000");

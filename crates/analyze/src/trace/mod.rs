@@ -3,6 +3,7 @@
 mod class;
 mod cursor;
 mod functions;
+mod job;
 mod manifest;
 mod names;
 mod only;
@@ -17,6 +18,7 @@ pub(crate) use class::Part;
 pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
+pub use job::{Job, Rank};
 pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;

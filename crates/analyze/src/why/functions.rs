@@ -7,7 +7,7 @@ use crate::trace::{FunctionId, Trace};
 
 /// What a program does in a call, for the advice about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// Compiles or links.
     Build,
     /// Makes or gives back objects or memory.
@@ -36,7 +36,7 @@ enum Waits<'t> {
 
 /// What a function means.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts<'t> {
+pub(crate) struct Facts<'t> {
     pub work: Work,
     /// It hands commands to a device.
     pub enqueues: bool,
@@ -77,7 +77,7 @@ const WORKS: [(&str, Work); 19] = [
 const MARKS: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
 
 /// All functions of a trace, by number.
-pub(super) fn facts(trace: &Trace) -> Vec<Facts<'_>> {
+pub(crate) fn facts(trace: &Trace) -> Vec<Facts<'_>> {
     let all = trace.functions().all();
     let ids = (0..all.len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
     let queues: Vec<Vec<&str>> = trace.models().iter().map(queue_types).collect();

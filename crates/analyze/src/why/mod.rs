@@ -18,7 +18,7 @@ mod causes;
 mod collect;
 mod coverage;
 mod device;
-mod functions;
+pub(crate) mod functions;
 mod gaps;
 mod histogram;
 mod path;

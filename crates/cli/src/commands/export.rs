@@ -30,15 +30,16 @@ pub struct Export {
     #[arg(short, long, value_enum)]
     pub format: Format,
     /// The file or folder to write; `-` for stdout if it is a file [default: the trace's name with an
-    /// ending of the format]
+    /// ending of the format, here]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
     /// Leave the arguments of calls out
     #[arg(long)]
     pub no_arguments: bool,
-    /// Parquet: the rank that this trace is of, if several of one host go into the same folder
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub rank: u32,
+    /// Parquet: the rank that this trace is of [default: what launchers of jobs told its processes
+    /// (OMPI_COMM_WORLD_RANK, SLURM_PROCID, torchrun's RANK, ...); 0 in names of files if they told none]
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
     /// Folded stacks and flame graphs: what the width of a call means: time, calls, device or bytes
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
@@ -82,7 +83,7 @@ struct Form {
     /// What the trace's name gets at its end.
     ending: &'static str,
     to: To,
-    /// What to do with it.
+    /// What to do with it, which is called OUT.
     then: &'static str,
 }
 
@@ -92,7 +93,9 @@ impl Format {
             Self::Parquet => Form {
                 ending: ".parquet",
                 to: To::Shared(to_parquet),
-                then: "query it with DuckDB or pyarrow, as docs/export-parquet.md shows",
+                then: "a folder for each table, as calls and commands; in DuckDB: SELECT name, sum(duration_ns) FROM \
+                       read_parquet('OUT/calls/**/*.parquet', hive_partitioning = true) GROUP BY name ORDER BY 2 \
+                       DESC; more in docs/export-parquet.md",
             },
             Self::Otf2 => Form {
                 ending: ".otf2",
@@ -163,7 +166,11 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     let output = args.output.clone().unwrap_or_else(|| {
         // Of `.` and `a/..`, too, the name that it has.
         let named = path.canonicalize().ok();
-        let mut name = named.as_deref().and_then(Path::file_name).unwrap_or_default().to_owned();
+        let named = named.as_deref();
+        // A packed trace is called as the folder was.
+        let packed = named.is_some_and(|path| path.is_file() && path.extension().is_some_and(|e| e == "tar"));
+        let name = if packed { named.and_then(Path::file_stem) } else { named.and_then(Path::file_name) };
+        let mut name = name.unwrap_or_default().to_owned();
         name.push(form.ending);
         PathBuf::from(name)
     });
@@ -192,7 +199,8 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     };
     end(&watch, written, || {
         place.keep()?;
-        writeln!(io::stdout().lock(), "{}: {}", output.display(), form.then)?;
+        let output = output.display().to_string();
+        writeln!(io::stdout().lock(), "{output}: {}", form.then.replace("OUT", &output))?;
         Ok(())
     })
 }

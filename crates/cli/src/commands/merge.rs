@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use hetrace_edit::Error;
 
+use super::form;
 use super::watch::Watch;
 
 /// Options of `merge`.
@@ -19,12 +20,16 @@ pub struct Merge {
     /// The folder to make; must not exist
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Compress its streams by zstd
+    #[arg(long)]
+    pub compress: bool,
 }
 
 /// Makes the trace.
 pub fn run(args: &Merge) -> Result<ExitCode> {
     let watch = Watch::of_bytes();
-    let done = hetrace_edit::merge(&args.traces, &args.output, &|bytes| watch.seen(bytes));
+    let done =
+        hetrace_edit::merge(&args.traces, &args.output, form(args.compress), &|bytes| watch.seen(bytes));
     watch.end();
     let done = match done {
         Err(Error::Stopped) => return Ok(watch.stopped()),

@@ -74,3 +74,8 @@ fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
         eprintln!("hetrace: {}", summary.what_is_missing());
     }
 }
+
+/// How streams of a trace that is made are written.
+fn form(compress: bool) -> hetrace_edit::Form {
+    if compress { hetrace_edit::Form::Compressed } else { hetrace_edit::Form::Plain }
+}

@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use hetrace_edit::{Error, Window};
 
-use super::newest;
 use super::watch::Watch;
+use super::{form, newest};
 use crate::args::time;
 
 /// Options of `trim`.
@@ -20,6 +20,9 @@ pub struct Trim {
     /// The folder to make; must not exist
     #[arg(short, long)]
     pub output: PathBuf,
+    /// Compress its streams by zstd
+    #[arg(long)]
+    pub compress: bool,
     /// Keep what is at this time after the first event or later, as 1.5s, 20ms or 300us; and what
     /// is open then
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -52,7 +55,8 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
         apis: args.api.clone(),
     };
     let watch = Watch::of_bytes();
-    let done = hetrace_edit::trim(&trace, &args.output, &window, &|bytes| watch.seen(bytes));
+    let done =
+        hetrace_edit::trim(&trace, &args.output, &window, form(args.compress), &|bytes| watch.seen(bytes));
     watch.end();
     let done = match done {
         Err(Error::Stopped) => return Ok(watch.stopped()),

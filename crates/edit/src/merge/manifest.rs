@@ -158,6 +158,7 @@ fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Json> {
         "host": member("host"),
         "command": member("command"),
         "exit": member("exit"),
+        "job": member("job"),
         "start_realtime_ns": member("start_realtime_ns"),
         "shift_ns": change.shift,
         // The same clock, or nobody knows.
@@ -201,7 +202,7 @@ fn add(member: Option<&mut Json>, shift: u64) {
 /// The members that are joined, with the ids, numbers and times of the result.
 fn changed(manifest: &Map<String, Json>, change: &Change) -> Map<String, Json> {
     let mut manifest = manifest.clone();
-    for name in ["exit", "command", "merged", "clocks"] {
+    for name in ["exit", "command", "job", "merged", "clocks"] {
         manifest.remove(name);
     }
     let host = at(Some(&manifest), "/host").cloned();

@@ -26,7 +26,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::output::Output;
 use crate::parallel::in_parallel;
-use crate::{Error, Watch};
+use crate::{Error, Form, Watch};
 use change::Change;
 use input::Input;
 use stream::Copier;
@@ -66,7 +66,7 @@ pub struct Merged {
 /// # Errors
 /// When one is no trace of hetrace, they describe an API differently, something cannot
 /// be read or written, or `watch` says to stop; then there is no folder.
-pub fn merge(paths: &[PathBuf], folder: &Path, watch: Watch<'_>) -> Result<Merged, Error> {
+pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Merged, Error> {
     let output = Output::new(folder)?;
     let mut inputs = paths.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
     metadata::check_models(&inputs)?;
@@ -98,7 +98,7 @@ pub fn merge(paths: &[PathBuf], folder: &Path, watch: Watch<'_>) -> Result<Merge
             return Ok(Merged::default());
         };
         let Some(stream) = input.trace.stream(*stream) else { return Ok(Merged::default()) };
-        Copier { input, change, path: output.scratch().join(name), watch }.run(stream)
+        Copier { input, change, path: output.scratch().join(name), form, watch }.run(stream)
     };
     let mut done = Merged::default();
     for input in &inputs {

@@ -1,7 +1,5 @@
 //! One stream file, copied with what has to change in it.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use hetrace_ctf::read::{Packet, PacketReader, StreamReader};
@@ -11,6 +9,7 @@ use super::change::Change;
 use super::fields::{Layout, What, set_word, word};
 use super::input::Input;
 use super::{INSTANCE, Merged, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
+use crate::stream_file::{Form, StreamFile};
 use crate::{Error, Watch, tell};
 
 /// Where an event's header has the clock.
@@ -21,15 +20,15 @@ pub(super) struct Copier<'i> {
     pub input: &'i Input,
     pub change: &'i Change,
     pub path: PathBuf,
+    pub form: Form,
     pub watch: Watch<'i>,
 }
 
 impl Copier<'_> {
     /// Copies all packets. Damage inside of one is copied as it is.
     pub fn run(&self, stream: StreamReader<'_>) -> Result<Merged, Error> {
-        let io = |source| Error::Io { path: self.path.clone(), source };
         let mut done = Merged::default();
-        let (mut out, mut bytes) = (None, Vec::new());
+        let (mut out, mut bytes) = (StreamFile::new(&self.path, self.form), Vec::new());
         let mut reader = PacketReader::new(stream);
         while let Some(packet) = reader.next_packet() {
             let packet = match packet {
@@ -44,19 +43,11 @@ impl Copier<'_> {
             bytes.extend_from_slice(reader.bytes());
             let pid = self.head(&packet, &mut bytes);
             self.events(&packet, pid, &mut reader, &mut bytes);
-            let out = match &mut out {
-                Some(out) => out,
-                None => {
-                    out.insert(BufWriter::with_capacity(1 << 18, File::create_new(&self.path).map_err(io)?))
-                }
-            };
-            out.write_all(&bytes).map_err(io)?;
+            out.packet(&bytes)?;
             done.packets += 1;
-            done.bytes += bytes.len() as u64;
         }
-        if let Some(mut out) = out {
-            out.flush().map_err(io)?;
-            done.streams = 1;
+        if let Some(bytes) = out.finish()? {
+            (done.streams, done.bytes) = (1, bytes);
         }
         Ok(done)
     }

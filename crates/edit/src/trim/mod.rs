@@ -24,7 +24,8 @@ use serde_json::{Value as Json, json};
 
 use crate::output::Output;
 use crate::parallel::in_parallel;
-use crate::{Error, Watch};
+use crate::stream_file::StreamFile;
+use crate::{Error, Form, Watch};
 use kinds::{Kind, StreamKind, kinds, number};
 use stream::{Cutter, Frame};
 
@@ -66,7 +67,13 @@ const MANIFEST: &str = "hetrace/manifest.json";
 /// # Errors
 /// When there is no trace, something cannot be read or written, a stream is of a form in
 /// which nothing can be cut, or `watch` says to stop; then there is no folder.
-pub fn trim(path: &Path, folder: &Path, window: &Window, watch: Watch<'_>) -> Result<Trimmed, Error> {
+pub fn trim(
+    path: &Path,
+    folder: &Path,
+    window: &Window,
+    form: Form,
+    watch: Watch<'_>,
+) -> Result<Trimmed, Error> {
     let files = Files::open(path)?;
     let trace = Trace::from_files(&files)?;
     let kinds = kinds(trace.class());
@@ -87,14 +94,15 @@ pub fn trim(path: &Path, folder: &Path, window: &Window, watch: Watch<'_>) -> Re
     let cut = |index: usize| -> Result<Trimmed, Error> {
         let Some(stream) = trace.stream(index) else { return Ok(Trimmed::default()) };
         let name = stream.name();
-        let mut cutter = Cutter {
+        let path = output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name));
+        let cutter = Cutter {
             trace: &trace,
             kinds: &kinds,
             frame: &frame,
             open: open.get(name).cloned().unwrap_or_default(),
-            path: output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name)),
+            out: StreamFile::new(&path, form),
+            path,
             watch,
-            out: None,
             done: Trimmed::default(),
             definitions: None,
             written: false,
@@ -102,8 +110,7 @@ pub fn trim(path: &Path, folder: &Path, window: &Window, watch: Watch<'_>) -> Re
             missing: 0,
             discarded: 0,
         };
-        cutter.run(stream)?;
-        Ok(cutter.done)
+        cutter.run(stream)
     };
     let mut done = Trimmed::default();
     in_parallel(trace.stream_count(), &cut)?.into_iter().for_each(|part| done.add(part));

@@ -1,8 +1,6 @@
 //! One stream file, packet by packet: copied, rewritten or left out.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use hetrace_ctf::Value;
@@ -11,6 +9,7 @@ use hetrace_ctf::read::{Event, Packet, PacketReader, StreamReader, Trace, clock_
 use super::kinds::{Identity, Kind, StreamKind, ids, number};
 use super::rewrite::{Body, Numbers, Rewriter, has_sizes};
 use super::{Trimmed, Window};
+use crate::stream_file::StreamFile;
 use crate::{Error, Watch, tell};
 
 /// A window, as the streams have it.
@@ -74,7 +73,7 @@ pub(super) struct Cutter<'t, 'w> {
     pub open: BTreeSet<u64>,
     pub path: PathBuf,
     pub watch: Watch<'w>,
-    pub out: Option<BufWriter<File>>,
+    pub out: StreamFile,
     pub done: Trimmed,
     /// Whether it is a file of definitions, which is needed whole; none before its first event.
     pub definitions: Option<bool>,
@@ -100,7 +99,7 @@ enum Place {
 
 impl<'t> Cutter<'t, '_> {
     /// Goes over all packets.
-    pub fn run(&mut self, stream: StreamReader<'t>) -> Result<(), Error> {
+    pub fn run(mut self, stream: StreamReader<'t>) -> Result<Trimmed, Error> {
         let mut reader = PacketReader::new(stream);
         let mut rewriters: HashMap<usize, Rewriter<'t>> = HashMap::new();
         while let Some(packet) = reader.next_packet() {
@@ -129,10 +128,8 @@ impl<'t> Cutter<'t, '_> {
                 _ => self.cut(&packet, &mut reader, rewriter)?,
             }
         }
-        match &mut self.out {
-            Some(out) => out.flush().map_err(Error::io(&self.path)),
-            None => Ok(()),
-        }
+        self.done.bytes = self.out.finish()?.unwrap_or(0);
+        Ok(self.done)
     }
 
     /// From when to when a packet is, in nanoseconds from the origin; none if it does not say.
@@ -286,16 +283,8 @@ impl<'t> Cutter<'t, '_> {
     }
 
     fn write(&mut self, numbers: Numbers, bytes: &[u8]) -> Result<(), Error> {
-        let out = match &mut self.out {
-            Some(out) => out,
-            None => {
-                let file = File::create_new(&self.path).map_err(Error::io(&self.path))?;
-                self.out.insert(BufWriter::with_capacity(1 << 20, file))
-            }
-        };
-        out.write_all(bytes).map_err(Error::io(&self.path))?;
+        self.out.packet(bytes)?;
         (self.written, self.last_seq, self.missing) = (true, numbers.seq, 0);
-        self.done.bytes += bytes.len() as u64;
         Ok(())
     }
 

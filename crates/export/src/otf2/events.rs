@@ -5,6 +5,10 @@ use super::encode::{Encode, record};
 const ATTRIBUTES: u8 = 6;
 const ENTER: u8 = 12;
 const LEAVE: u8 = 13;
+const ISEND: u8 = 15;
+const ISEND_COMPLETE: u8 = 16;
+const IRECV_REQUEST: u8 = 17;
+const IRECV: u8 = 19;
 const COLLECTIVE_BEGIN: u8 = 22;
 const COLLECTIVE_END: u8 = 23;
 const METRIC: u8 = 31;
@@ -147,6 +151,47 @@ pub(super) fn collective_end(out: &mut Vec<u8>, about: &Collective) {
     });
 }
 
+/// A message between two ranks, as one of them has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub sends: bool,
+    pub communicator: u32,
+    /// The other one's rank.
+    pub peer: u32,
+    pub bytes: u64,
+    /// What its beginning and its end have in common.
+    pub request: u64,
+}
+
+impl Message {
+    fn put(&self, out: &mut Vec<u8>, kind: u8) {
+        record(out, kind, |data| {
+            data.u32(self.peer);
+            data.u32(self.communicator);
+            // Without a tag: the order tells messages apart.
+            data.u32(0);
+            data.u64(self.bytes);
+            data.u64(self.request);
+        });
+    }
+
+    /// It is asked for.
+    pub fn begin(&self, out: &mut Vec<u8>) {
+        match self.sends {
+            true => self.put(out, ISEND),
+            false => record(out, IRECV_REQUEST, |data| data.u64(self.request)),
+        }
+    }
+
+    /// It is done.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        match self.sends {
+            true => record(out, ISEND_COMPLETE, |data| data.u64(self.request)),
+            false => self.put(out, IRECV),
+        }
+    }
+}
+
 /// Values of a metric, all with a sign.
 pub(super) fn metric(out: &mut Vec<u8>, metric: u32, values: &[i64]) {
     record(out, METRIC, |data| {
@@ -188,6 +233,13 @@ mod tests {
         assert_eq!(bytes(collective_begin), [22, 0]);
         let about = Collective { operation: 11, communicator: 4, root: u32::MAX, sent: 100, received: 200 };
         assert_eq!(bytes(|out| collective_end(out, &about)), [23, 8, 11, 1, 4, 0xff, 1, 100, 1, 200]);
+        let message = Message { sends: true, communicator: 4, peer: 1, bytes: 300, request: 7 };
+        let data = [10, 1, 1, 1, 4, 0, 2, 44, 1, 1, 7];
+        assert_eq!(bytes(|out| message.begin(out)), [&[15][..], &data].concat());
+        assert_eq!(bytes(|out| message.end(out)), [16, 2, 1, 7]);
+        let message = Message { sends: false, ..message };
+        assert_eq!(bytes(|out| message.begin(out)), [17, 2, 1, 7]);
+        assert_eq!(bytes(|out| message.end(out)), [&[19][..], &data].concat());
         let two = bytes(|out| metric(out, 6, &[-3, 4]));
         let minus = [8, 0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
         assert_eq!(two, [&[31, 16, 1, 6, 2, 8][..], &minus, &[8, 1, 4]].concat());

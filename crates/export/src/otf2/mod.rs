@@ -67,6 +67,9 @@ pub struct Left {
     pub alone: u64,
     /// Events of other kinds: left out.
     pub unplaced: u64,
+    /// Sends and receives that are no messages, since their counterparts are not in the trace, or
+    /// nobody can tell which they are.
+    pub unmatched: u64,
 }
 
 impl Written {
@@ -88,6 +91,11 @@ impl Written {
             ("CROWDED_OUT", "commands, runs and ranges left out, too many at a time", left.crowded),
             ("UNTIMED_COMMANDS", "commands of unknown times, without a length", left.untimed),
             ("COPIES_WITHOUT_THREAD", "copies that are shown as no communication", left.alone),
+            (
+                "UNMATCHED_MESSAGES",
+                "sends and receives that are shown as no messages, without a counterpart",
+                left.unmatched,
+            ),
             ("OTHER_EVENTS", "events of other kinds, left out", left.unplaced),
         ];
         all.into_iter().filter(|(.., n)| *n > 0).collect()

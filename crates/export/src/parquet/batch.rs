@@ -345,7 +345,8 @@ mod tests {
     fn long_texts_end_a_row_group() {
         let mut batch = Batch::new(&PROCESSES);
         let text = "x".repeat(TEXTS / 4);
-        let row = [Cell::Int(1), Cell::Null, Cell::Text(&text)];
+        let mut row = [Cell::Null; PROCESSES.columns.len()];
+        (row[0], row[2]) = (Cell::Int(1), Cell::Text(&text));
         assert!(!batch.push(&row) && !batch.push(&row) && !batch.push(&row));
         assert!(batch.push(&row));
     }

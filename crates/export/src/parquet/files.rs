@@ -39,7 +39,7 @@ impl Files {
     ///
     /// # Errors
     /// When a folder or file cannot be made.
-    pub fn create(folder: &Path, host: &str, rank: u32, about: &[(&str, &str)]) -> Result<Self, Error> {
+    pub fn create(folder: &Path, host: &str, rank: u64, about: &[(&str, &str)]) -> Result<Self, Error> {
         let mut all = Vec::new();
         for table in TABLES {
             let below =

@@ -36,8 +36,9 @@ use crate::{Error, Watch};
 pub struct Options {
     /// Arguments and results of calls.
     pub arguments: bool,
-    /// The rank that the trace is of, among those of its host.
-    pub rank: u32,
+    /// The rank that all of the trace is of; none: what the trace tells of each process, and the
+    /// lowest of these for the names of the files.
+    pub rank: Option<u32>,
 }
 
 /// Writes a trace into a folder: `TABLE/host=NAME/rank=N/TABLE.parquet` for each
@@ -47,9 +48,10 @@ pub struct Options {
 /// When a file cannot be written, is there already, or `watch` says so.
 pub fn export(trace: &Trace, options: &Options, watch: Watch<'_>, folder: &Path) -> Result<Summary, Error> {
     let host = host(trace);
-    let (uuid, rank) = (uuid(trace), options.rank.to_string());
+    let number = options.rank.map(u64::from).or_else(|| trace.manifest().job().first()).unwrap_or(0);
+    let (uuid, rank) = (uuid(trace), number.to_string());
     let about = [("host", host), ("rank", rank.as_str()), ("trace", uuid.as_str())];
-    let mut files = Files::create(folder, host, options.rank, &about)?;
+    let mut files = Files::create(folder, host, number, &about)?;
     // One row group waits while one is written: a walk that is faster would only need memory.
     let (send, jobs) = sync_channel(1);
     std::thread::scope(|scope| {

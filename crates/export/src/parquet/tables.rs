@@ -2,20 +2,38 @@
 //! lists of columns are made from it.
 
 use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
-use super::schema::{Table, always, unless};
+use super::schema::{Column, Table, always, unless};
 
 /// Raised when a column goes, or means something else; not when one comes.
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 12] = [
-    &CALLS, &COMMANDS, &RANGES, &TELEMETRY, &FUNCTIONS, &DEVICES, &QUEUES, &KERNELS, &ERRORS, &THREADS,
-    &PROCESSES, &TRACE,
+pub static TABLES: [&Table; 14] = [
+    &CALLS,
+    &COMMANDS,
+    &COLLECTIVES,
+    &RANGES,
+    &TELEMETRY,
+    &FUNCTIONS,
+    &DEVICES,
+    &QUEUES,
+    &KERNELS,
+    &COMMUNICATORS,
+    &ERRORS,
+    &THREADS,
+    &PROCESSES,
+    &TRACE,
 ];
 
 const UNTOLD: &str = "not told";
 const UNNAMED: &str = "without one";
+const UNWAITED: &str = "no wait for it is known";
+const UNRANKED: &str = "not known";
 const NO_ARGUMENTS: &str = "there are none, or `--no-arguments`";
+
+/// The rank of the process, in tables that have one.
+const JOB_RANK: Column =
+    unless("job_rank", Int32, UNRANKED, "rank of the process in its job, or what `--rank` said");
 
 /// Calls of the host.
 pub static CALLS: Table = Table {
@@ -82,6 +100,13 @@ pub static CALLS: Table = Table {
             "none is open",
             "message of the innermost range that the thread had pushed (NVTX) and not popped when the call began",
         ),
+        unless(
+            "waited_command_id",
+            Int64,
+            "it is no wait, or what it waited for had ended before",
+            "`command_id` of the command that it ended on: the last to end in it, of those it waited for",
+        ),
+        JOB_RANK,
     ],
 };
 
@@ -154,6 +179,61 @@ pub static COMMANDS: Table = Table {
         ),
         unless("cause_tid", Int64, "not known", "thread of that call; its process is `pid`"),
         unless("cause_start_ns", Int64, "not known", "`start_ns` of that call"),
+        unless(
+            "wait_call_id",
+            Int64,
+            UNWAITED,
+            "`call_id` of the call in which the program learned that it had ended",
+        ),
+        unless("wait_start_ns", Int64, UNWAITED, "`start_ns` of that call; after `end_ns` if it came late"),
+        unless("wait_end_ns", Int64, UNWAITED, "`end_ns` of that call"),
+        unless(
+            "launch_call_id",
+            Int64,
+            "it is of no such operation",
+            "`launch_call_id` of the operations among ranks that it is of",
+        ),
+        JOB_RANK,
+    ],
+};
+
+/// Operations among ranks.
+pub static COLLECTIVES: Table = Table {
+    name: "collectives",
+    row: "a call of an operation among the ranks of a communicator; sends and receives, too",
+    sorted: Some("start_ns"),
+    columns: &[
+        always("call_id", Int64, "the call: `call_id` of `calls`"),
+        unless(
+            "launch_call_id",
+            Int64,
+            "no such call is in the trace, or nothing was enqueued in it",
+            "`call_id` of the call in which its commands were enqueued: itself, or the end of its group",
+        ),
+        always("pid", Int64, "process"),
+        always("tid", Int64, "thread"),
+        always("start_ns", Int64, "when the call began"),
+        always("api", Name, "the API"),
+        always("operation", Name, "`all-reduce`, `broadcast`, `send`, …, whatever the function is called"),
+        always(
+            "communicator",
+            Name,
+            "what the communicator is called: a short form of the id that its ranks share",
+        ),
+        always("communicator_handle", Uint64, "its handle in the process"),
+        unless("comm_rank", Int64, UNTOLD, "the caller's rank in it"),
+        unless("comm_size", Int64, UNTOLD, "its number of ranks"),
+        unless(
+            "peer_rank",
+            Int64,
+            "it has neither",
+            "rank of the root, or of the other one of a send or receive",
+        ),
+        unless("element", Name, UNTOLD, "type of the elements"),
+        always("elements", Int64, "the count that was passed; what it counts is up to the operation"),
+        always("bytes", Int64, "the same in bytes; 0 if the type's size is not known"),
+        unless("queue_handle", Uint64, UNTOLD, "handle of the queue that was passed"),
+        JOB_RANK,
     ],
 };
 
@@ -186,6 +266,7 @@ pub static RANGES: Table = Table {
         ),
         unless("duration_ns", Int64, "still open when the trace ends", "time between them"),
         unless("ended_by_tid", Int64, "not ended, or a mark", "thread that ended it"),
+        JOB_RANK,
     ],
 };
 
@@ -295,6 +376,21 @@ pub static KERNELS: Table = Table {
     ],
 };
 
+/// Communicators.
+pub static COMMUNICATORS: Table = Table {
+    name: "communicators",
+    row: "a communicator as one process has it; its other ranks call it the same",
+    sorted: None,
+    columns: &[
+        always("communicator", Name, "what it is called, as in `collectives`"),
+        always("pid", Int64, "process"),
+        always("communicator_handle", Uint64, "its handle there"),
+        unless("comm_rank", Int64, UNTOLD, "the process's rank in it"),
+        unless("comm_size", Int64, UNTOLD, "its number of ranks"),
+        JOB_RANK,
+    ],
+};
+
 /// What APIs say of error codes.
 pub static ERRORS: Table = Table {
     name: "errors",
@@ -331,6 +427,9 @@ pub static PROCESSES: Table = Table {
         always("pid", Int64, "its id"),
         unless("parent_pid", Int64, UNTOLD, "that of the process that made it"),
         unless("command", Text, UNTOLD, "its command line"),
+        JOB_RANK,
+        unless("job_size", Int32, UNRANKED, "how many ranks its job has"),
+        unless("local_rank", Int32, UNRANKED, "its rank among those of its machine"),
     ],
 };
 
@@ -388,5 +487,11 @@ pub static TRACE: Table = Table {
             "events that no table has: a JSON object of their names and how many there are",
         ),
         unless("notes", Text, "none", "remarks of the recorder, one on a line"),
+        unless(
+            "job_variable",
+            Name,
+            "no launcher told ranks",
+            "variable of the environment by which `job_rank` is known",
+        ),
     ],
 };

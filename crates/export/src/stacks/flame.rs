@@ -85,7 +85,7 @@ fn colour(name: &str, depth: usize) -> String {
         return format!("hsl(130,45%,{light}%)");
     }
     match name.split_once(':') {
-        Some((api, _)) => format!("hsl({},70%,{light}%)", (hash(api) * 47) % 70),
+        Some((api, _)) => format!("hsl({},70%,{light}%)", hash(api) % 70 * 47 % 70),
         None => format!("hsl(220,{}%,80%)", 10 + depth % 2 * 8),
     }
 }
@@ -112,4 +112,23 @@ fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_length_have_a_colour() {
+        for name in [
+            "toy:a",
+            "opencl:clFinish",
+            "an API of a very long name:call",
+            ":",
+            "thread [1]",
+            "[device] copy",
+        ] {
+            assert!(colour(name, usize::MAX).starts_with("hsl("), "{name}");
+        }
+    }
 }

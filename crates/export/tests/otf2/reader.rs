@@ -80,6 +80,8 @@ pub struct Archive {
     pub bytes: Vec<u64>,
     pub events_by_location: Vec<u64>,
     /// By kind of the record.
+    /// Ends of messages: the location, whether it sends, the communicator, the other rank, the bytes.
+    pub messages: Vec<(usize, bool, u32, u32, u64)>,
     pub by_kind: HashMap<u8, u64>,
     /// Chunks of event files.
     pub chunks: u64,
@@ -314,6 +316,7 @@ impl Archive {
         let mut open: Vec<u32> = Vec::new();
         let mut accesses = Vec::new();
         let mut collectives = 0;
+        let mut requests = std::collections::BTreeSet::new();
         let of_metrics = self.locations[location].0 == 3;
         chunks(bytes, chunk_size, |first, last, chunk| {
             self.chunks += 1;
@@ -351,6 +354,33 @@ impl Archive {
                             }
                             13 => {
                                 assert_eq!(open.pop(), Some(chunk.u32()), "regions do not nest");
+                            }
+                            15 | 19 => {
+                                let mut data = chunk.data();
+                                let peer = data.u32();
+                                let communicator = data.u32();
+                                assert!(u64::from(peer) < self.communicators[communicator as usize]);
+                                assert_eq!(data.u32(), 0);
+                                let message = (location, kind == 15, communicator, peer, data.u64());
+                                let request = data.u64();
+                                data.end();
+                                if kind == 15 {
+                                    assert!(requests.insert(request), "two have one number");
+                                } else {
+                                    assert!(requests.remove(&request), "nobody asked for it");
+                                }
+                                self.messages.push(message);
+                            }
+                            16 | 17 => {
+                                let mut data = chunk.data();
+                                let request = data.u64();
+                                data.end();
+                                let known = if kind == 17 {
+                                    requests.insert(request)
+                                } else {
+                                    requests.remove(&request)
+                                };
+                                assert!(known, "request {request}");
                             }
                             22 => {
                                 chunk.data().end();
@@ -401,6 +431,7 @@ impl Archive {
             assert_eq!(last, events);
         });
         assert!(open.is_empty() && accesses.is_empty() && collectives == 0, "something is open at the end");
+        assert!(requests.is_empty(), "a message is under way at the end");
         assert_eq!(events, self.counts[location], "{:?}", self.locations[location]);
         self.events += events;
         self.events_by_location.push(events);

@@ -19,11 +19,22 @@ fn duckdb_and_pyarrow_read_it() {
     let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check_parquet.py");
     // Several traces in one folder, as ranks are: what one has not, another has.
     let folder = tempfile::tempdir().expect("a folder");
-    let golden =
-        ["device", "ranges", "telemetry", "arguments", "errors", "folds", "orphan", "unfinished", "lost"];
+    let golden = [
+        "device",
+        "ranges",
+        "telemetry",
+        "arguments",
+        "errors",
+        "folds",
+        "orphan",
+        "unfinished",
+        "lost",
+        "collectives",
+        "ranks",
+    ];
     let traces = golden.iter().map(|name| script(name)).chain([common::long(common::models(), 2, 70_000)]);
     for (trace, rank) in traces.zip(0..) {
-        export(&trace, &Options { rank, ..ALL }, GO_ON, folder.path()).expect("an export");
+        export(&trace, &Options { rank: Some(rank), ..ALL }, GO_ON, folder.path()).expect("an export");
     }
     let done = Command::new(&python).arg(check).arg(folder.path()).output().expect("python");
     let said = String::from_utf8_lossy(&done.stdout);

@@ -5,6 +5,7 @@
 mod common;
 mod document;
 mod foreign;
+mod joins;
 mod read;
 mod seen;
 
@@ -22,7 +23,7 @@ use proptest::prelude::*;
 use self::read::{Row, path, rows, table, text};
 
 const GO_ON: Watch<'static> = &|_| ControlFlow::Continue(());
-const ALL: Options = Options { arguments: true, rank: 0 };
+const ALL: Options = Options { arguments: true, rank: Some(0) };
 
 /// Names and scripts of the golden traces.
 fn scripts() -> Vec<(String, String)> {
@@ -157,7 +158,7 @@ fn telemetry_ranges_and_texts_are_there() {
 #[test]
 fn arguments_can_be_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options { arguments: false, rank: 3 };
+    let options = Options { arguments: false, rank: Some(3) };
     export(&script("arguments"), &options, GO_ON, folder.path()).expect("an export");
     let calls = read::table_of(folder.path(), "calls", 3);
     assert!(!calls.is_empty());

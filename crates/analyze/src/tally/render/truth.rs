@@ -4,9 +4,10 @@ use std::fmt;
 
 use super::{Form, Renderer};
 use crate::demangle;
+use crate::tally::by::NONE;
 use crate::tally::energy::LEAST;
 use crate::tally::rows::{ClockError, UnknownRow};
-use crate::tally::{By, QUANTILE_ERROR};
+use crate::tally::{By, Group, QUANTILE_ERROR};
 use crate::text::{bytes, duration, duration_f, plural};
 use crate::trace::Exit;
 
@@ -123,8 +124,12 @@ impl Renderer<'_> {
         if !only_commands.is_empty() {
             lines.push(format!("Calls are not told apart by {}.", only_commands.join(" and ")));
         }
-        if t.by.contains(&By::Rank) && t.communicators.iter().all(|c| c.rank.is_none()) {
-            lines.push("No process's rank is known: the trace has no communicator that tells it.".to_owned());
+        let unknown = |group: &Group| group.rank.as_deref().is_none_or(|rank| rank == NONE);
+        if t.by.contains(&By::Rank) && t.host.iter().all(|row| unknown(&row.group)) {
+            lines.push(
+                "No process's rank is known: neither a launcher nor a communicator in the trace tells it."
+                    .to_owned(),
+            );
         }
         if self.options.stats {
             lines.push(format!(

@@ -1,5 +1,6 @@
 //! From a walk over a trace to an archive.
 
+mod messages;
 mod metrics;
 mod output;
 mod paradigms;
@@ -19,15 +20,16 @@ use hetrace_analyze::spans::{
 };
 use hetrace_analyze::telemetry::Telemetry;
 use hetrace_analyze::trace::{FunctionId, Trace};
-use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 
 use super::archive::{About, Archive};
 use super::definitions::LocationKind;
-use super::events::{Collective, Value};
+use super::events::Value;
 use super::{Left, Written};
+use crate::operations::{Amount, number};
 use crate::{Error, Watch};
+use messages::Plan;
 use output::{Attribute, NOTHING, Output, With};
 use places::Places;
 use queues::{Around, Queues};
@@ -57,6 +59,7 @@ pub(super) fn export(trace: &Trace, archive: Archive, watch: Watch<'_>) -> Resul
         windows: Windows::default(),
         collectives: Collectives::new(trace),
         communicators: Communicators::default(),
+        messages: messages::plan(trace, watch)?,
         ranges: Ranges::new(trace),
         started: Started::default(),
         with: With::default(),
@@ -81,6 +84,7 @@ struct Exporter<'t, 'w> {
     windows: Windows,
     collectives: Collectives,
     communicators: Communicators,
+    messages: Plan,
     ranges: Ranges<'t>,
     started: Started,
     /// Attributes of the event that is being made; kept for its room.
@@ -106,38 +110,39 @@ impl Exporter<'_, '_> {
         }
         let region = self.regions.function(&mut self.output.archive.definitions, call.function);
         self.with.clear();
-        let mut operation = None;
         if let Some(bytes) = traits.bytes.and_then(|bytes| value(bytes, event)) {
             self.with.add(Attribute::Bytes, Value::Unsigned(bytes));
         }
-        if let Some(about) = traits.collective {
-            operation = self.operation(at, call.function, about, event);
-        }
         let what = (Open::Call(call.depth), call.start, region);
-        self.threads.enter(&mut self.output, &mut self.places, at, what, &self.with, operation)
-    }
-
-    /// What a collective is in the archive; how much it is becomes an attribute.
-    fn operation(
-        &mut self,
-        at: At<'_>,
-        function: FunctionId,
-        about: &hetrace_model::Collective,
-        event: &Event<'_, '_>,
-    ) -> Option<Collective> {
-        let number = |name: &str| event.get(name).and_then(bits);
-        let element = event.get(&about.element).and_then(Scalar::as_str);
-        let model = self.trace.model_of(function)?;
-        let size = element.and_then(|name| model.element_sizes.get(name)).copied().unwrap_or(0);
-        let bytes = number(&about.count).unwrap_or(0).saturating_mul(size.into());
-        self.with.add(Attribute::Bytes, Value::Unsigned(bytes));
-        let communicator = number(&about.communicator)?;
-        let paradigm = self.regions.paradigm(&model.api).number;
+        let Some(about) = traits.collective else {
+            return self.threads.enter(&mut self.output, &mut self.places, at, what, &self.with, None);
+        };
+        // Each is asked for once, in the order of the plan.
+        let planned = messages::is_send(&about.operation).and_then(|_| self.messages.next());
+        let amount = Amount::of(self.trace, call.function, about, event);
+        self.with.add(Attribute::Bytes, Value::Unsigned(amount.bytes));
         let location = self.threads.location(&mut self.output, &mut self.places, at);
-        let communicator = self.collectives.communicator_of(at.who().pid, communicator)?;
-        let root = about.peer.as_deref().and_then(number);
-        let operation = Operation { name: &about.operation, communicator, paradigm, root, bytes };
-        self.communicators.collective(&operation, location)
+        let api = self.trace.model_of(call.function).map_or("", |model| model.api.as_str());
+        let paradigm = self.regions.paradigm(api).number;
+        let handle = number(event, &about.communicator).unwrap_or(0);
+        let communicator = self.collectives.communicator_of(at.who().pid, handle);
+        let operation = communicator.map(|communicator| Operation {
+            name: &about.operation,
+            communicator,
+            paradigm,
+            root: about.peer.as_deref().and_then(|peer| number(event, peer)),
+            bytes: amount.bytes,
+        });
+        let communicators = &mut self.communicators;
+        let collective = operation.as_ref().and_then(|o| communicators.collective(o, location));
+        let message = operation.as_ref().and_then(|o| communicators.message(o, location, planned));
+        self.threads.enter(&mut self.output, &mut self.places, at, what, &self.with, collective)?;
+        match message.zip(planned) {
+            Some((message, planned)) => {
+                self.threads.message(&mut self.output, at, (call.start, planned.until), message)
+            }
+            None => Ok(()),
+        }
     }
 
     fn end(&mut self, ended: Ended) -> Result<(), Error> {
@@ -201,12 +206,13 @@ impl Exporter<'_, '_> {
             untimed: self.queues.untimed,
             alone: self.windows.alone,
             unplaced: self.unplaced,
+            unmatched: self.messages.unmatched,
         };
-        let (ranges, threads) = (&self.ranges, &summary.threads);
+        let (ranges, threads, places) = (&self.ranges, &summary.threads, &self.places);
         self.threads.name(&mut self.output, |number, pid, tid| {
             let own = threads.get(number.index()).map_or("", |t| &t.name);
             let name = ranges.name_of(pid, "thread_id", tid as u64).unwrap_or(own);
-            format!("{name} (thread {tid})").trim_start().to_owned()
+            format!("{}{}", places.rank(pid), format!("{name} (thread {tid})").trim_start())
         });
         let mut archive = self.output.archive;
         if archive.locations() == 0 {
@@ -246,7 +252,7 @@ fn about(trace: &Trace, written: &Written, (first, last): (u64, u64)) -> About {
 fn value(expr: &Expr, event: &Event<'_, '_>) -> Option<u64> {
     match expr {
         Expr::Number(n) => Some(*n),
-        Expr::Name(name) => event.get(name).and_then(bits),
+        Expr::Name(name) => number(event, name),
         Expr::Binary(a, operator, b) => {
             let (a, b) = (value(a, event)?, value(b, event)?);
             match operator {
@@ -259,16 +265,6 @@ fn value(expr: &Expr, event: &Event<'_, '_>) -> Option<u64> {
         }
         // What stands behind a pointer is not looked at.
         Expr::Deref(_) | Expr::Index(..) | Expr::Call(..) => None,
-    }
-}
-
-/// A number's bits.
-fn bits(value: Scalar<'_>) -> Option<u64> {
-    match value {
-        Scalar::Unsigned(v) => Some(v),
-        Scalar::Signed(v) => Some(v as u64),
-        Scalar::Enum { value, .. } => Some(value as u64),
-        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_analyze::spans::Command;
 use hetrace_analyze::telemetry::Monitored;
 use hetrace_analyze::timeline::device_title;
-use hetrace_analyze::trace::{Device, Trace};
+use hetrace_analyze::trace::{Device, Job, Trace};
 use hetrace_ctf::class::EnvValue;
 
 use super::super::definitions::{Definitions, Domain, GroupKind};
@@ -22,6 +22,7 @@ pub(in crate::otf2) fn host(trace: &Trace) -> &str {
 #[derive(Debug)]
 pub(in crate::otf2) struct Places<'t> {
     trace: &'t Trace,
+    job: Job,
     host: u32,
     processes: HashMap<i64, u32>,
     /// Devices with a part of the machine each: processes may share one that has an identity.
@@ -35,7 +36,15 @@ impl<'t> Places<'t> {
         let name = Some(host(trace)).filter(|name| !name.is_empty()).unwrap_or("unknown host");
         let machine = definitions.node(name, "machine", None, Domain::Machine);
         let host = definitions.node(name, "node", Some(machine), Domain::SharedMemory);
-        Self { trace, host, processes: HashMap::new(), devices: Vec::new(), accelerators: HashMap::new() }
+        let job = trace.manifest().job();
+        Self {
+            trace,
+            job,
+            host,
+            processes: HashMap::new(),
+            devices: Vec::new(),
+            accelerators: HashMap::new(),
+        }
     }
 
     /// The group of a process; `thread` is the name of one of its threads.
@@ -47,10 +56,15 @@ impl<'t> Places<'t> {
         let command = process.map_or("", |p| p.command.as_str());
         let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
         let name = program.filter(|p| !p.is_empty()).unwrap_or(thread);
-        let name = format!("{name} (process {pid})").trim_start().to_owned();
+        let name = format!("{}{}", self.rank(pid), format!("{name} (process {pid})").trim_start());
         let group = definitions.location_group(&name, GroupKind::Process, self.host, None);
         self.processes.insert(pid, group);
         group
+    }
+
+    /// What stands before names of a process: its rank in its job, if that is known.
+    pub fn rank(&self, pid: i64) -> String {
+        self.job.rank_of(pid).map_or_else(String::new, |rank| format!("rank {}: ", rank.rank))
     }
 
     /// The group of a process's queues on a device; `process` is that of the process.

@@ -16,12 +16,13 @@ use hetrace_analyze::spans::Command;
 use super::super::archive::Archive;
 use super::super::definitions::{Definitions, LocationKind, Members};
 use super::super::encode::UNDEFINED;
-use super::super::events::{Access, Collective};
+use super::super::events::{Access, Collective, Message};
+use super::messages::{Planned, is_send};
 use super::places::Places;
 use super::threads::Threads;
 
 /// Communicators with more ranks have those in the trace only.
-const MAX_RANKS: u64 = 1024;
+pub(in crate::otf2) const MAX_RANKS: u64 = 1024;
 
 /// Where a copy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,13 +140,60 @@ pub(in crate::otf2) struct Operation<'a> {
     pub name: &'a str,
     pub communicator: &'a Communicator,
     pub paradigm: u8,
-    /// The root's rank.
+    /// The root's rank, or the other one's of a send or receive.
     pub root: Option<u64>,
     /// What the count of elements makes.
     pub bytes: u64,
 }
 
+/// What a communicator is called in the archive.
+pub(in crate::otf2) fn name_of(about: &Communicator) -> String {
+    match about.size {
+        Some(_) => about.communicator.clone(),
+        // What is called after its handle is of one process.
+        None => format!("{} of process {}", about.communicator, about.pid),
+    }
+}
+
 impl Communicators {
+    /// The place of a communicator, of which a location stands for the caller's rank if none does.
+    fn member(&mut self, about: &Communicator, paradigm: u8, location: u32) -> Option<usize> {
+        let name = name_of(about);
+        let at = match self.by_name.get(&name) {
+            Some(at) => *at,
+            None => {
+                self.all.push(Known { name: name.clone(), size: about.size, paradigm, ranks: Vec::new() });
+                self.by_name.insert(name, self.all.len() - 1);
+                self.all.len() - 1
+            }
+        };
+        let known = self.all.get_mut(at)?;
+        let next = known.ranks.len() as u64;
+        if !known.ranks.iter().any(|(rank, l)| about.rank.map_or(*l == location, |r| *rank == r)) {
+            known.ranks.push((about.rank.unwrap_or(next), location));
+        }
+        Some(at)
+    }
+
+    /// What a send or receive that has its counterpart is in the archive; none of an operation of
+    /// all ranks.
+    pub fn message(
+        &mut self,
+        operation: &Operation<'_>,
+        location: u32,
+        planned: Option<Planned>,
+    ) -> Option<Message> {
+        let sends = is_send(operation.name)?;
+        let at = self.member(operation.communicator, operation.paradigm, location)?;
+        Some(Message {
+            sends,
+            communicator: u32::try_from(at).ok()?,
+            peer: u32::try_from(operation.root?).ok()?,
+            bytes: operation.bytes,
+            request: planned?.request,
+        })
+    }
+
     /// What an operation is in the archive; none of those that OTF2 has no word for.
     pub fn collective(&mut self, operation: &Operation<'_>, location: u32) -> Option<Collective> {
         let number = match operation.name {
@@ -161,25 +209,8 @@ impl Communicators {
             _ => return None,
         };
         let about = operation.communicator;
-        // What is called after its handle is of one process.
-        let name = match about.size {
-            Some(_) => about.communicator.clone(),
-            None => format!("{} of process {}", about.communicator, about.pid),
-        };
-        let at = match self.by_name.get(&name) {
-            Some(at) => *at,
-            None => {
-                let (size, paradigm) = (about.size, operation.paradigm);
-                self.all.push(Known { name: name.clone(), size, paradigm, ranks: Vec::new() });
-                self.by_name.insert(name, self.all.len() - 1);
-                self.all.len() - 1
-            }
-        };
-        let known = self.all.get_mut(at)?;
-        let next = known.ranks.len() as u64;
-        if !known.ranks.iter().any(|(rank, l)| about.rank.map_or(*l == location, |r| *rank == r)) {
-            known.ranks.push((about.rank.unwrap_or(next), location));
-        }
+        let at = self.member(about, operation.paradigm, location)?;
+        let known = self.all.get(at)?;
         let ranks = known.size.filter(|n| *n <= MAX_RANKS);
         let root = operation.root.filter(|root| ranks.is_some_and(|n| *root < n));
         let (one, n) = (operation.bytes, about.size.unwrap_or(1));

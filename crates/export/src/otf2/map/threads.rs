@@ -9,7 +9,7 @@ use hetrace_analyze::spans::{At, Fold};
 use hetrace_analyze::trace::{FunctionId, ThreadId};
 
 use super::super::definitions::LocationKind;
-use super::super::events::{self, Collective, Value};
+use super::super::events::{self, Collective, Message, Value};
 use super::super::lanes::Lanes;
 use super::output::{Attribute, NOTHING, Output, With};
 use super::places::Places;
@@ -43,6 +43,19 @@ struct Thread {
     frames: Vec<Frame>,
     /// Runs of equal calls that other calls cross.
     runs: Option<Lanes>,
+    /// Messages that are under way, those that end first last.
+    under_way: Vec<(u64, Message)>,
+}
+
+impl Thread {
+    /// Ends the messages that are done at a time.
+    #[inline]
+    fn settle(&mut self, out: &mut Output, time: u64) -> Result<(), Error> {
+        while let Some((until, message)) = self.under_way.pop_if(|(until, _)| *until <= time) {
+            out.event(self.location, until, |bytes| message.end(bytes))?;
+        }
+        Ok(())
+    }
 }
 
 /// All threads so far.
@@ -79,7 +92,15 @@ impl Threads {
             self.by_ids.insert((who.pid, who.tid), location);
             self.first.entry(who.pid).or_insert(location);
             let (pid, tid) = (who.pid, who.tid);
-            self.all[index] = Some(Thread { pid, tid, location, group, frames: Vec::new(), runs: None });
+            self.all[index] = Some(Thread {
+                pid,
+                tid,
+                location,
+                group,
+                frames: Vec::new(),
+                runs: None,
+                under_way: Vec::new(),
+            });
         }
         self.all.get_mut(index)?.as_mut()
     }
@@ -101,12 +122,28 @@ impl Threads {
         collective: Option<Collective>,
     ) -> Result<(), Error> {
         let Some(thread) = self.thread(out, places, at) else { return Ok(()) };
+        thread.settle(out, time)?;
         thread.frames.push(Frame { what, region, collective });
         let location = thread.location;
         out.enter(location, time, region, with)?;
         if collective.is_some() {
             out.event(location, time, events::collective_begin)?;
         }
+        Ok(())
+    }
+
+    /// The thread sends or receives, until a time.
+    pub fn message(
+        &mut self,
+        out: &mut Output,
+        at: At<'_>,
+        (time, until): (u64, u64),
+        message: Message,
+    ) -> Result<(), Error> {
+        let Some(Some(thread)) = self.all.get_mut(at.thread.index()) else { return Ok(()) };
+        out.event(thread.location, time, |bytes| message.begin(bytes))?;
+        let place = thread.under_way.partition_point(|(other, _)| *other > until);
+        thread.under_way.insert(place, (until, message));
         Ok(())
     }
 
@@ -121,6 +158,7 @@ impl Threads {
     ) -> Result<bool, Error> {
         let Some(Some(thread)) = self.all.get_mut(thread.index()) else { return Ok(false) };
         let Some(at) = thread.frames.iter().rposition(|f| f.what == what) else { return Ok(false) };
+        thread.settle(out, time)?;
         while let Some(frame) = thread.frames.pop() {
             let last = thread.frames.len() == at;
             if let Some(collective) = frame.collective {
@@ -144,8 +182,9 @@ impl Threads {
         region: u32,
         with: &With,
     ) -> Result<(), Error> {
-        let location = self.location(out, places, at);
-        out.whole(location, (at.time, at.time), region, with, None)
+        let Some(thread) = self.thread(out, places, at) else { return Ok(()) };
+        thread.settle(out, at.time)?;
+        out.whole(thread.location, (at.time, at.time), region, with, None)
     }
 
     /// A run of equal calls: inside of what is open, if nothing came in between.
@@ -163,6 +202,7 @@ impl Threads {
         let last = fold.last.clamp(first, at.time.max(first));
         with.add(Attribute::Calls, Value::Unsigned(fold.count));
         with.add(Attribute::Inside, Value::Unsigned(fold.total));
+        thread.settle(out, first)?;
         if out.archive.time_of(thread.location) <= first {
             return out.whole(thread.location, (first, last), region, with, None);
         }
@@ -185,6 +225,9 @@ impl Threads {
                 && let Some(Frame { what, .. }) = frames.first().copied()
             {
                 self.leave(out, thread, (what, end), &NOTHING)?;
+            }
+            if let Some(Some(thread)) = self.all.get_mut(number) {
+                thread.settle(out, u64::MAX)?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hetrace_analyze::args::Args;
-use hetrace_analyze::spans::{At, Call, Fold, Open, Orphan, Unfinished, Why, cause_id};
+use hetrace_analyze::spans::{At, Call, Fold, Open, Orphan, Unfinished, Why};
 use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::read::Event;
 
@@ -83,25 +83,24 @@ struct Row<'r> {
     arguments: &'r str,
     returned: &'r str,
     range: Option<&'r str>,
+    /// The command that it ended on.
+    waited: Option<i64>,
 }
 
-fn api_of(trace: &Trace, function: FunctionId) -> &str {
+pub(super) fn api_of(trace: &Trace, function: FunctionId) -> &str {
     trace.functions().apis().get(trace.functions().get(function).api).map_or("", String::as_str)
 }
 
 impl Rows<'_, '_> {
-    pub(super) fn enter(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
+    /// Tells the call's number.
+    pub(super) fn enter(&mut self, call: &Open, event: &Event<'_, '_>) -> i64 {
         let range = self.marks.innermost(call.thread).cloned();
         let slot = self.calls.enter(call.thread.index(), call.depth);
         slot.range = range;
         if let Some(plans) = &self.plans {
             slot.args.read(plans, event, None);
         }
-        let id = slot.id;
-        if self.trace.functions().get(call.function).enqueues {
-            let who = at.who();
-            self.causes.called(cause_id(who.pid, who.tid, call.start), id);
-        }
+        slot.id
     }
 
     pub(super) fn leave(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
@@ -118,6 +117,10 @@ impl Rows<'_, '_> {
                 json::write_arguments(&mut returned, &self.exit);
             }
         }
+        let waited = match self.waits.exit(at, call) {
+            Some(wait) => self.waited(&wait, id)?,
+            None => None,
+        };
         let exit = std::mem::take(&mut self.exit);
         let row = Row {
             id,
@@ -134,6 +137,7 @@ impl Rows<'_, '_> {
             arguments: &arguments,
             returned: &returned,
             range: range.as_deref(),
+            waited,
             ..Row::default()
         };
         let step = self.call(at, call.function, &row);
@@ -197,8 +201,13 @@ impl Rows<'_, '_> {
 
     pub(super) fn folded(&mut self, at: At<'_>, fold: &Fold) -> Step {
         let range = self.marks.innermost(fold.thread).cloned();
+        let id = self.calls.number();
+        let waited = match self.waits.fold(at, fold) {
+            Some(wait) => self.waited(&wait, id)?,
+            None => None,
+        };
         let row = Row {
-            id: self.calls.number(),
+            id,
             parent: self.calls.around(fold.thread.index(), fold.depth),
             state: "folded",
             start: fold.first,
@@ -209,6 +218,7 @@ impl Rows<'_, '_> {
             depth: Some(fold.depth),
             error: fold.error,
             range: range.as_deref(),
+            waited,
             ..Row::default()
         };
         self.call(at, fold.function, &row)
@@ -273,6 +283,8 @@ impl Rows<'_, '_> {
             Cell::text(row.arguments),
             Cell::text(row.returned),
             row.range.into(),
+            row.waited.into(),
+            self.job_rank(who.pid).into(),
         ];
         self.sheets.push(&CALLS, &cells)
     }

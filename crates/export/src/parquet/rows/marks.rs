@@ -96,6 +96,7 @@ impl Rows<'_, '_> {
             how.end.map(|end| clock.of(end)).into(),
             how.end.map_or(Cell::Null, |end| ns(end.saturating_sub(range.begin))),
             how.by.into(),
+            self.job_rank(thread.pid).into(),
         ];
         self.sheets.push(&RANGES, &cells)
     }

@@ -1,6 +1,7 @@
 //! The walk that makes rows.
 
 mod calls;
+mod collectives;
 mod commands;
 mod marks;
 mod names;
@@ -11,15 +12,18 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::SyncSender;
 
 use hetrace_analyze::args::{Args, Plans};
+use hetrace_analyze::collectives::Collectives;
 use hetrace_analyze::ranges::Ranges;
 use hetrace_analyze::spans::{
-    At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor,
+    At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, cause_id,
 };
-use hetrace_analyze::trace::Trace;
+use hetrace_analyze::trace::{Job as Ranks, Trace};
+use hetrace_analyze::waits::Waits;
 use hetrace_ctf::read::Event;
 
 use self::calls::Calls;
-use self::commands::{Causes, Kernels};
+use self::collectives::Called;
+use self::commands::{Cause, Causes, Kernels, Ran, Words};
 use self::marks::Marks;
 use self::told::LeftOut;
 use super::Options;
@@ -28,6 +32,7 @@ use super::files::Job;
 use super::schema::Table;
 use super::tables::TABLES;
 use crate::Watch;
+use crate::operations::Operations;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 14;
@@ -89,6 +94,14 @@ pub(super) struct Rows<'t, 'w> {
     ranges: Ranges<'t>,
     marks: Marks,
     causes: Causes,
+    /// Commands that wait for who waits for them.
+    waits: Waits<'t, Ran>,
+    words: Words,
+    operations: Operations<'t, Called<'t>>,
+    collectives: Collectives,
+    job: Ranks,
+    /// The rank that all processes are said to have.
+    rank: Option<u32>,
     kernels: Kernels,
     left_out: LeftOut,
     /// What APIs say of their error codes, of which there are few.
@@ -130,6 +143,12 @@ impl<'t, 'w> Rows<'t, 'w> {
             ranges: Ranges::new(trace),
             marks: Marks::default(),
             causes: Causes::default(),
+            waits: Waits::new(trace),
+            words: Words::default(),
+            operations: Operations::new(trace),
+            collectives: Collectives::new(trace),
+            job: trace.manifest().job(),
+            rank: options.rank,
             kernels: Kernels::default(),
             left_out: LeftOut::default(),
             error_texts: BTreeMap::new(),
@@ -141,10 +160,17 @@ impl<'t, 'w> Rows<'t, 'w> {
 
     /// Makes the rows that are of the whole trace, and sends what is left.
     pub fn finish(&mut self, summary: &Summary) -> Step {
+        self.finish_commands()?;
+        self.finish_operations()?;
         self.open_ranges(summary)?;
         self.names(summary)?;
         self.told(summary)?;
         self.sheets.finish()
+    }
+
+    /// The rank of a process in its job.
+    fn job_rank(&self, pid: i64) -> Option<u64> {
+        self.rank.map(u64::from).or_else(|| Some(self.job.rank_of(pid)?.rank))
     }
 }
 
@@ -161,19 +187,30 @@ impl Visitor for Rows<'_, '_> {
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
-        self.enter(at, call, event);
+        let id = self.enter(call, event);
+        self.waits.entry(call, event);
+        self.collectives.entry(at, call, event);
+        self.operates(at, call, id, event);
+        if self.trace.functions().get(call.function).enqueues {
+            let (who, launch) = (at.who(), self.operations.launch(call.thread));
+            self.causes.called(cause_id(who.pid, who.tid, call.start), Cause { call: id, launch });
+        }
         let step = self.ranges.entry(at, call, event);
         self.marked(at, step)
     }
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         self.leave(at, call, event)?;
+        self.collectives.exit(at, call, event);
+        self.operated(call)?;
         let step = self.ranges.exit(at, call, event);
         self.marked(at, step)
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         self.give_up(at, call)?;
+        self.waits.unfinished(call);
+        self.unfinished_operation(call)?;
         let step = self.ranges.unfinished(at, call);
         self.marked(at, step)
     }

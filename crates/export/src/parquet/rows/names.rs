@@ -168,10 +168,14 @@ impl Rows<'_, '_> {
         pids.dedup();
         for pid in pids {
             let known = manifest.processes.iter().find(|p| p.pid == pid);
+            let rank = self.job.rank_of(pid);
             let cells: [Cell<'_>; PROCESSES.columns.len()] = [
                 pid.into(),
                 known.and_then(|p| p.parent).into(),
                 known.map_or(Cell::Null, |p| Cell::text(&p.command)),
+                self.job_rank(pid).into(),
+                rank.and_then(|rank| rank.size).into(),
+                rank.and_then(|rank| rank.local).into(),
             ];
             self.sheets.push(&PROCESSES, &cells)?;
         }

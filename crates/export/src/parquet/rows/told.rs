@@ -103,6 +103,7 @@ impl Rows<'_, '_> {
             time(summary.cut_at),
             Cell::text(&left_out),
             Cell::text(&notes),
+            Cell::text(self.job.variable()),
         ];
         self.sheets.push(&TRACE, &cells)
     }

@@ -1,0 +1,152 @@
+//! Which rank of a job a process is, by what the launcher of the job told it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Manifest;
+
+/// Variables by which a launcher tells a process its rank, how many ranks there are, and its
+/// rank on its machine; empty if it does not tell that.
+#[derive(Clone, Copy, Debug)]
+struct Launcher {
+    rank: &'static str,
+    size: &'static str,
+    local: &'static str,
+    /// Whether a rank counts only beside a size: its name alone says little.
+    needs_size: bool,
+}
+
+const fn launcher(rank: &'static str, size: &'static str, local: &'static str) -> Launcher {
+    Launcher { rank, size, local, needs_size: false }
+}
+
+/// Those that start processes of others come later: in a job of the first that was started by
+/// the last, ranks are those of the first.
+const LAUNCHERS: [Launcher; 8] = [
+    Launcher { needs_size: true, ..launcher("RANK", "WORLD_SIZE", "LOCAL_RANK") },
+    launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    launcher("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
+    launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    launcher("PALS_RANKID", "", "PALS_LOCAL_RANKID"),
+    launcher("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"),
+    launcher("PMIX_RANK", "", ""),
+    launcher("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+];
+
+/// A process's place in its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Its number, from 0.
+    pub rank: u64,
+    /// How many ranks there are; none if that was not told.
+    pub size: Option<u64>,
+    /// Its number among those of its machine; none if that was not told.
+    pub local: Option<u64>,
+}
+
+/// The ranks of a trace's processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// The variable that tells them.
+    variable: &'static str,
+    /// By process.
+    ranks: BTreeMap<i64, Rank>,
+    /// That of the tracer's launcher.
+    own: Option<Rank>,
+}
+
+impl Launcher {
+    fn rank(&self, told: &BTreeMap<String, u64>) -> Option<Rank> {
+        let get = |name: &str| told.get(name).copied();
+        let rank = get(self.rank)?;
+        let size = get(self.size).filter(|size| rank < *size);
+        (size.is_some() || !self.needs_size).then_some(Rank { rank, size, local: get(self.local) })
+    }
+}
+
+impl Job {
+    /// The ranks by the one variable that tells the most processes apart, and of equal ones the
+    /// first of our list. Numbers of several launchers are never mixed.
+    pub(super) fn new(manifest: &Manifest) -> Self {
+        let of = |launcher: &Launcher| {
+            let rank = |p: &super::Process| Some((p.pid, launcher.rank(p.job.as_ref()?)?));
+            let ranks: BTreeMap<i64, Rank> = manifest.processes.iter().filter_map(rank).collect();
+            Self { variable: launcher.rank, ranks, own: launcher.rank(&manifest.job) }
+        };
+        let distinct = |job: &Self| job.ranks.values().map(|r| r.rank).collect::<BTreeSet<_>>().len();
+        let all = LAUNCHERS.iter().map(of).filter(|job| job.own.is_some() || !job.ranks.is_empty());
+        all.reduce(|best, job| if distinct(&job) > distinct(&best) { job } else { best }).unwrap_or_default()
+    }
+
+    /// The variable that told the ranks; empty if none did.
+    pub fn variable(&self) -> &'static str {
+        self.variable
+    }
+
+    /// The rank of a process.
+    pub fn rank_of(&self, pid: i64) -> Option<Rank> {
+        self.ranks.get(&pid).copied()
+    }
+
+    /// Processes whose ranks are known, by id.
+    pub fn ranks(&self) -> impl Iterator<Item = (i64, Rank)> {
+        self.ranks.iter().map(|(pid, rank)| (*pid, *rank))
+    }
+
+    /// The lowest rank in the trace, or, of a trace in which no process has one, that of the
+    /// tracer's launcher: what traces of one job differ by.
+    pub fn first(&self) -> Option<u64> {
+        self.ranks.values().map(|r| r.rank).min().or(self.own.map(|own| own.rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Process;
+
+    fn told(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    fn manifest(own: &[(&str, u64)], processes: &[&[(&str, u64)]]) -> Manifest {
+        let processes = processes.iter().zip(1..);
+        let process = |(all, pid): (&&[_], i64)| Process { pid, job: Some(told(all)), ..Process::default() };
+        Manifest { job: told(own), processes: processes.map(process).collect(), ..Manifest::default() }
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_innermost_launcher() {
+        let slurm = [("SLURM_PROCID", 1), ("SLURM_NTASKS", 2), ("SLURM_LOCALID", 0)];
+        let worker =
+            |rank| [&slurm[..], &[("RANK", rank), ("WORLD_SIZE", 16), ("LOCAL_RANK", rank - 8)]].concat();
+        // `srun hetrace run -- torchrun`, whose own process is no rank of torchrun's.
+        let job = manifest(&slurm, &[&slurm, &worker(9), &worker(8)]).job();
+        assert_eq!(job.variable(), "RANK");
+        assert_eq!(job.rank_of(1), None);
+        assert_eq!(job.rank_of(2), Some(Rank { rank: 9, size: Some(16), local: Some(1) }));
+        assert_eq!(job.first(), Some(8));
+        // One process of each: the list decides.
+        assert_eq!(manifest(&slurm, &[&worker(9)]).job().variable(), "RANK");
+    }
+
+    #[test]
+    fn a_variable_that_is_the_same_for_all_tells_nothing() {
+        // A container's `RANK` is of the container; `mpirun` started processes in it.
+        let process = |rank| [("RANK", 0), ("WORLD_SIZE", 2), ("OMPI_COMM_WORLD_RANK", rank)];
+        let job = manifest(&[("RANK", 0), ("WORLD_SIZE", 2)], &[&process(4), &process(5)]).job();
+        assert_eq!(job.variable(), "OMPI_COMM_WORLD_RANK");
+        assert_eq!(job.rank_of(2), Some(Rank { rank: 5, size: None, local: None }));
+    }
+
+    #[test]
+    fn what_says_too_little_is_no_rank() {
+        assert_eq!(manifest(&[], &[&[]]).job(), Job::default());
+        assert_eq!(manifest(&[], &[&[("RANK", 3)]]).job().rank_of(1), None);
+        assert_eq!(manifest(&[], &[&[("RANK", 3), ("WORLD_SIZE", 3)]]).job().first(), None);
+        // Nothing was recorded, but the launcher is of a rank.
+        assert_eq!(manifest(&[("PMIX_RANK", 6)], &[]).job().first(), Some(6));
+        // A size that cannot be is not told.
+        let job = manifest(&[], &[&[("PMI_RANK", 3), ("PMI_SIZE", 2)]]).job();
+        assert_eq!(job.rank_of(1), Some(Rank { rank: 3, size: None, local: None }));
+    }
+}
