@@ -49,6 +49,8 @@ enum Step {
     Poll(u8),
     Command(u8),
     Packet,
+    /// The ids are another thread's from now on.
+    Again,
     Lose,
     Skip,
 }
@@ -64,6 +66,7 @@ fn step(lossy: bool) -> impl Strategy<Value = Step> {
         2 => (1u8..9).prop_map(Step::Poll),
         2 => (1u8..3).prop_map(Step::Command),
         6 => Just(Step::Packet),
+        1 => Just(Step::Again),
         rare => Just(Step::Lose),
         rare => Just(Step::Skip),
     ]
@@ -73,6 +76,7 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
     let mut script = String::new();
     let mut open: Vec<Vec<usize>> = vec![Vec::new(); 4];
     let mut files: Vec<String> = Vec::new();
+    let mut again = [0; 4];
     let mut time = 0u64;
     for (thread, distance, step, fails) in steps {
         let thread = usize::from(*thread % 4);
@@ -80,11 +84,11 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
         time += u64::from(*distance);
         let api = |function: usize| if FUNCTIONS[function].0.starts_with("toy") { "toy" } else { "base" };
         let mut event = |api: &str, text: String| {
-            let file = format!("{api}-{pid}-{tid}");
+            let file = format!("{api}-{pid}-{tid}{}", ["", "-b", "-c", "-a"][again[thread] % 4]);
             if !files.contains(&file) {
-                files.push(file);
+                files.push(file.clone());
             }
-            script += &format!("{time} {pid}.{tid} {text}\n");
+            script += &format!("{time} {pid}.{tid}@{file} {text}\n");
         };
         match step {
             Step::Enter(function) => {
@@ -106,6 +110,10 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
             }
             Step::Command(queue) => {
                 script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
+            }
+            Step::Again => {
+                again[thread] += 1;
+                open[thread].clear();
             }
             Step::Packet => files.iter().for_each(|file| script += &format!("packet {file}\n")),
             Step::Lose => files.iter().take(1).for_each(|file| script += &format!("lose 2 {file}\n")),

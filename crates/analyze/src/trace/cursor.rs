@@ -49,12 +49,28 @@ pub struct Occurrence<'c, 't> {
     pub packet: u32,
     /// Whether a packet of the stream is of one thread.
     pub owns_stream: bool,
+    /// All streams of the walk.
+    pub(crate) sources: &'c [Source<'t>],
     /// The threads met so far.
     pub threads: &'c Threads,
     /// What numbers of device events stand for.
     pub names: &'t Names,
     /// Names of the APIs.
     pub apis: &'t [String],
+}
+
+impl Occurrence<'_, '_> {
+    /// Whether a stream has no more events.
+    pub(crate) fn is_over(&self, stream: u32) -> bool {
+        self.sources.get(stream as usize).is_some_and(|source| source.ended)
+    }
+
+    /// Whether a stream that is over was of the same thread and class as the event's.
+    pub(crate) fn has_predecessor(&self) -> bool {
+        let Some(now) = self.sources.get(self.stream as usize) else { return false };
+        let alike = |before: &Source<'_>| (before.position, before.thread) == (now.position, now.thread);
+        self.sources.iter().any(|before| before.ended && before.started && alike(before))
+    }
 }
 
 /// Walks over all streams.
@@ -111,18 +127,20 @@ impl<'t> Cursor<'t> {
         };
         let source = self.sources.get_mut(index as usize)?;
         let time = source.enter(self.trace, &mut self.threads)?;
+        let after_gap = std::mem::take(&mut source.after_gap);
+        let source = self.sources.get(index as usize)?;
         let event = source.reader.current()?;
-        let (after_gap, thread) = (std::mem::take(&mut source.after_gap), source.thread);
         Some(Item::Event(Occurrence {
             event,
             time,
-            thread,
+            thread: source.thread,
             stream: index,
             class: source.classes.get(event.class_index()).unwrap_or(&Class::Other),
             after_gap,
             lossy: source.lossy,
             packet: source.packets,
             owns_stream: source.owns_packets(),
+            sources: &self.sources,
             threads: &self.threads,
             names: self.trace.names(),
             apis: self.trace.functions().apis(),

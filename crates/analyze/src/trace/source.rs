@@ -30,6 +30,8 @@ pub(crate) struct Source<'t> {
     /// Time of the last event.
     pub last: Option<u64>,
     pub started: bool,
+    /// Whether nothing more comes.
+    pub ended: bool,
     pub broken: bool,
     pub after_gap: bool,
     pub lossy: bool,
@@ -77,6 +79,7 @@ impl<'t> Source<'t> {
             clock: None,
             last: None,
             started: false,
+            ended: false,
             broken: false,
             after_gap: false,
             lossy: false,
@@ -94,7 +97,11 @@ impl<'t> Source<'t> {
         if let Some(scanner) = self.only.and_then(|only| only.scanner(self.position)) {
             self.reader.scan(scanner, u64::MAX, |_| Next::Go);
         }
-        match self.reader.next_event()? {
+        let Some(next) = self.reader.next_event() else {
+            self.ended = true;
+            return None;
+        };
+        match next {
             Ok(event) => {
                 let ticks = event.timestamp().unwrap_or(0);
                 if !self.started {
