@@ -151,3 +151,58 @@ proptest! {
         of_script(&lines(&steps, true));
     }
 }
+
+/// A stream of another tracer, whose events show all bits of the clock, so that its time can go
+/// back within a packet.
+fn full_clock(events: &[(u8, u64)]) -> Trace {
+    let metadata = b"/* CTF 1.8 */
+        typealias integer { size = 8; align = 8; } := u8;
+        typealias integer { size = 32; align = 8; } := u32;
+        typealias integer { size = 64; align = 8; } := u64;
+        trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };
+        clock { name = c; };
+        typealias integer { size = 64; align = 8; map = clock.c.value; } := stamp;
+        stream {
+            packet.context := struct { u32 vpid; u32 vtid; };
+            event.header := struct { u8 id; stamp timestamp; };
+        };
+        event { name = \"x:work_entry\"; id = 0; fields := struct { u64 pad; }; };
+        event { name = \"x:work_exit\"; id = 1; fields := struct { u64 pad; }; };";
+    let mut bytes = Vec::new();
+    bytes.extend(0xc1fc_1fc1u32.to_le_bytes());
+    bytes.extend([1u32, 2].map(u32::to_le_bytes).concat());
+    for (id, time) in events {
+        bytes.push(*id);
+        bytes.extend(time.to_le_bytes());
+        bytes.extend([0; 8]);
+    }
+    let ctf = hetrace_ctf::read::Trace::from_parts(metadata, vec![("x".to_owned(), bytes)]).expect("a trace");
+    Trace::new(ctf, Vec::new(), hetrace_analyze::trace::Manifest::default())
+}
+
+#[test]
+fn a_clock_that_steps_back_within_a_packet() {
+    let call = |start: u64| [(0, start), (1, start + 5)];
+    let mut events: Vec<(u8, u64)> = (1..1000u64).flat_map(|n| call(n * 10)).collect();
+    assert_eq!(Summed::of(&full_clock(&events)), Summed { calls: 999, total: 999 * 5, steps: 0 });
+    events.extend([(0, 20_000), (1, 300)]);
+    events.extend((1..1000u64).flat_map(|n| call(n * 10)));
+    let trace = full_clock(&events);
+    assert_eq!(Summed::of(&trace), Summed { calls: 1999, total: 1998 * 5, steps: 2 });
+    agree(&trace, "a clock that steps back");
+}
+
+#[derive(Debug, PartialEq)]
+struct Summed {
+    calls: u64,
+    total: u64,
+    steps: u64,
+}
+
+impl Summed {
+    fn of(trace: &Trace) -> Self {
+        let sums = aggregate(trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
+        let row = sums.host.first().expect("a row");
+        Self { calls: row.calls, total: row.total_ns, steps: sums.steps_back }
+    }
+}

@@ -137,7 +137,7 @@ pub(crate) fn walk_part<V: Visitor>(
     }
     walker.finish(cursor.threads(), visitor)?;
     let mut summary = walker.summary;
-    summary.finish(cursor.losses(), cursor.threads());
+    summary.finish(&cursor);
     ControlFlow::Continue(summary)
 }
 

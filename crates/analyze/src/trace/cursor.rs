@@ -9,7 +9,7 @@ use super::Trace;
 use super::class::Class;
 use super::names::Names;
 use super::only::Only;
-use super::source::Source;
+use super::source::{Source, StepsBack};
 use super::threads::{ThreadId, Threads};
 
 /// One step of a [`Cursor`].
@@ -117,6 +117,12 @@ impl<'t> Cursor<'t> {
             packets: a.packets.saturating_add(b.packets),
             damaged: a.damaged.saturating_add(b.damaged),
         })
+    }
+
+    /// The streams whose time has gone back so far, and how.
+    pub fn steps_back(&self) -> impl Iterator<Item = (&'t str, StepsBack)> {
+        let stepped = self.sources.iter().filter(|source| source.steps.count > 0);
+        stepped.map(|source| (source.reader.name(), source.steps))
     }
 
     /// The next event or damage; none at the end.

@@ -21,6 +21,7 @@ pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, P
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
+pub use source::StepsBack;
 pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
 

@@ -5,9 +5,9 @@ use std::fmt;
 use super::{Form, Renderer};
 use crate::demangle;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, UnknownRow};
-use crate::tally::{By, QUANTILE_ERROR};
-use crate::text::{bytes, duration, duration_f, plural};
+use crate::tally::rows::{ClockError, SteppedRow, UnknownRow};
+use crate::tally::{By, QUANTILE_ERROR, Tally};
+use crate::text::{bytes, count, duration, duration_f, plural};
 use crate::trace::Exit;
 
 impl Renderer<'_> {
@@ -67,6 +67,7 @@ impl Renderer<'_> {
         if more > 0 {
             lines.push(format!("DAMAGED: {more} more places"));
         }
+        lines.extend(stepped(t));
         if t.unfinished_calls > 0 {
             let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {
                 (1, []) => r.name.clone(),
@@ -224,6 +225,23 @@ impl Renderer<'_> {
             }
         }
     }
+}
+
+/// Streams whose time goes back.
+fn stepped(t: &Tally) -> Option<String> {
+    const SHOWN: usize = 4;
+    let named = |row: &SteppedRow| {
+        let (by, at) = (duration(row.largest_ns), duration(row.at_ns));
+        let steps = if row.steps > 1 { format!("{} steps, ", count(row.steps)) } else { String::new() };
+        format!("{} ({steps}{by} back at {at})", row.stream)
+    };
+    let mut streams: Vec<String> = t.stepped_streams.iter().take(SHOWN).map(named).collect();
+    if t.stepped_streams.len() > SHOWN {
+        streams.push("…".to_owned());
+    }
+    let events = plural(t.steps_back, "event");
+    let of = if streams.is_empty() { String::new() } else { format!(": {}", streams.join(", ")) };
+    (t.steps_back > 0).then(|| format!("CLOCK: {events} with a time before that of the event before{of}"))
 }
 
 /// How far to trust devices' times: those of a name in a line.
