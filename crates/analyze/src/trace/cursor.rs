@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hetrace_ctf::read::{Event, Losses, StreamError, StreamReader};
+use hetrace_ctf::read::{Event, Losses, StreamError};
 
 use super::Trace;
 use super::class::Class;
 use super::names::Names;
-use super::only::Only;
 use super::source::{Source, StepsBack};
 use super::threads::{ThreadId, Threads};
 
@@ -88,12 +87,7 @@ pub struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(
-        trace: &'t Trace,
-        only: Option<&'t Only<'t>>,
-        readers: impl Iterator<Item = StreamReader<'t>>,
-    ) -> Self {
-        let sources: Vec<_> = readers.map(|reader| Source::new(reader, only)).collect();
+    pub(super) fn new(trace: &'t Trace, sources: Vec<Source<'t>>) -> Self {
         let count = u32::try_from(sources.len()).unwrap_or(u32::MAX);
         Self {
             trace,

@@ -8,6 +8,7 @@ mod names;
 mod only;
 mod open;
 mod present;
+mod runs;
 mod source;
 mod threads;
 
@@ -127,17 +128,26 @@ impl Trace {
 
     /// A walk over all events in the order of time.
     pub fn cursor(&self) -> Cursor<'_> {
-        Cursor::new(self, None, self.ctf.streams())
+        let streams = (0..self.ctf.stream_count()).map(|index| runs::readers(self, index));
+        let sources = streams.flat_map(|(readers, steps)| {
+            let sources = readers.into_iter().map(|reader| Source::new(reader, None));
+            // What is known of the steps between its runs, the first one tells.
+            sources.enumerate().map(move |(run, source)| if run == 0 { source.with(steps) } else { source })
+        });
+        Cursor::new(self, sources.collect())
     }
 
     /// The same for one stream.
     pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
-        Cursor::new(self, None, self.ctf.stream(stream).into_iter())
+        Cursor::new(
+            self,
+            self.ctf.stream(stream).map(|reader| Source::new(reader, None)).into_iter().collect(),
+        )
     }
 
     /// A walk over some calls only.
     pub fn cursor_of_only<'t>(&'t self, only: &'t Only<'t>) -> Cursor<'t> {
-        Cursor::new(self, Some(only), self.ctf.streams())
+        Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, Some(only))).collect())
     }
 
     /// Whether each call is in one stream, with all that is inside of it: if

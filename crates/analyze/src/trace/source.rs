@@ -53,7 +53,7 @@ pub struct StepsBack {
 
 impl StepsBack {
     #[cold]
-    fn see(&mut self, from: u64, to: u64) {
+    pub(super) fn see(&mut self, from: u64, to: u64) {
         self.count += 1;
         let step = from.saturating_sub(to);
         if step > self.largest {
@@ -110,6 +110,11 @@ impl<'t> Source<'t> {
             after_gap: false,
             lossy: false,
         }
+    }
+
+    /// The same stream, of which these steps are known.
+    pub fn with(self, steps: StepsBack) -> Self {
+        Self { steps, ..self }
     }
 
     /// Whether a packet is of one thread.
