@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// All ways to read a trace must agree on its sums.
 fn agree(trace: &Trace, what: &str) {
-    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue]] {
+    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue, By::Host]] {
         let tally = |reading| {
             let query = Query { reading, by: by.clone(), ..Query::default() };
             aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()

@@ -66,6 +66,10 @@ impl Aggregate {
                 _ => return false,
             };
             let [text] = text.as_slice() else { return false };
+            // A trace of several machines, whose rows are of all of them.
+            if by == By::Host && text.contains(',') {
+                return false;
+            }
             let set = |group: &mut Group| group.set(by, (*text).clone());
             let text = &set;
             self.host.iter_mut().for_each(|c| text(&mut c.group));

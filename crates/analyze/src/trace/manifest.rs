@@ -53,6 +53,9 @@ pub struct Process {
     /// Its command line.
     #[serde(deserialize_with = "line")]
     pub command: String,
+    /// The machine's name, if the trace was merged from several.
+    #[serde(deserialize_with = "line")]
+    pub host: String,
 }
 
 /// What was lost on the way into the trace.
