@@ -149,11 +149,4 @@ impl Trace {
     pub fn cursor_of_only<'t>(&'t self, only: &'t Only<'t>) -> Cursor<'t> {
         Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, Some(only))).collect())
     }
-
-    /// Whether each call is in one stream, with all that is inside of it: if
-    /// each stream is of one thread at a time, and threads call one API only.
-    pub fn streams_are_independent(&self) -> bool {
-        let streams = &self.ctf.class().streams;
-        self.functions.apis().len() <= 1 && streams.iter().all(source::is_by_thread)
-    }
 }

@@ -72,11 +72,6 @@ pub(crate) enum Identity {
     Event { pid: Option<usize>, tid: usize, name: Option<usize> },
 }
 
-/// Whether the packets of a stream class are of one thread each.
-pub(super) fn is_by_thread(class: &StreamClass) -> bool {
-    matches!(Identity::of(class), Identity::Packet)
-}
-
 impl Identity {
     pub fn of(class: &StreamClass) -> Self {
         let field = |name| class.event_context.as_ref().and_then(|c| c.index(name));
