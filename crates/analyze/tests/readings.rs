@@ -192,6 +192,15 @@ fn a_clock_that_steps_back_within_a_packet() {
     agree(&trace, "a clock that steps back");
 }
 
+#[test]
+fn traces_of_others_lack_no_manifest() {
+    let trace = full_clock(&[(0, 10), (1, 20)]);
+    let report = hetrace_analyze::why::why(&trace, &hetrace_analyze::why::Options::default());
+    assert!(!report.missing.manifest_missing);
+    let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it");
+    assert!(!sums.tally().manifest_missing);
+}
+
 #[derive(Debug, PartialEq)]
 struct Summed {
     calls: u64,

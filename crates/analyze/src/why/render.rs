@@ -66,7 +66,7 @@ impl Renderer<'_> {
             })?;
         }
         if self.report.devices.is_empty() {
-            writeln!(self.out, "No command on a device that was asked for is in the trace.\n")?;
+            writeln!(self.out, "The trace has no command on a device, or none on one that was asked for.\n")?;
         }
         for device in &self.report.devices {
             self.device(device)?;
