@@ -131,6 +131,17 @@ fn the_newest_trace_is_taken() {
 }
 
 #[test]
+fn a_filter_that_lets_nothing_through_is_told_of() {
+    for options in [["print", "--tid", "1"], ["print", "--filter", "nothing"]] {
+        let done = run(line(&options, &small().folder).arg("."));
+        assert_eq!((done.status, done.out.as_str()), (0, ""), "{options:?}");
+        assert!(done.err.contains("nothing in the trace is what was asked for"), "{options:?}: {}", done.err);
+    }
+    let done = run(line(&["tally", "--filter", "nothing"], &small().folder).arg("."));
+    assert!(done.out.contains("No call and no command is what was chosen"), "{}", done.out);
+}
+
+#[test]
 fn a_reader_that_has_gone_is_no_error() {
     for reader in READERS {
         let (gone, writer) = std::io::pipe().expect("a pipe");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Form, Renderer};
+use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::demangle;
 use crate::tally::energy::LEAST;
 use crate::tally::rows::{ClockError, SteppedRow, UnknownRow};
@@ -117,6 +117,10 @@ impl Renderer<'_> {
         let t = self.tally;
         let mut lines = Vec::new();
         if let Some(chosen) = &t.chosen {
+            let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
+            if nothing && self.blocks > 0 {
+                lines.push(NOTHING_CHOSEN.to_owned());
+            }
             lines.push(format!("Only a part is counted: {chosen}. Losses and layers' processes are of all."));
         }
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
