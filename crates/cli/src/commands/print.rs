@@ -53,7 +53,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     let summary = printed?;
     let Some(summary) = summary else { return Ok(watch.stopped()) };
     if !out.used && summary.events > 0 {
-        eprintln!("hetrace: nothing in the trace is what was asked for");
+        super::tell_nothing();
     }
     if !summary.is_complete() {
         eprintln!("hetrace: {}", summary.what_is_missing());
