@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::device::MAP;
 use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::demangle;
 use crate::tally::energy::LEAST;
@@ -187,6 +188,12 @@ impl Renderer<'_> {
             let started = t.ranges.iter().any(|r| r.commands > 0 && r.style == "started");
             let whose = if started { "; of started ranges, by the thread that began them" } else { "" };
             lines.push(format!("Ranges: \"On devices\" is the time of what was launched inside{whose}."));
+        }
+        if t.traffic.iter().any(|r| r.name == MAP && r.bytes > 0) {
+            lines.push(
+                "Memory traffic: bytes of a map count, though nobody tells whether they were moved."
+                    .to_owned(),
+            );
         }
         self.memory_remarks(lines);
         let mut became: Vec<String> = Vec::new();
