@@ -131,6 +131,25 @@ fn the_newest_trace_is_taken() {
 }
 
 #[test]
+fn a_filter_that_lets_nothing_through_is_told_of() {
+    let folder = tempfile::tempdir().expect("scratch");
+    let drawn = folder.path().join("none.pftrace").display().to_string();
+    let lines: [&[&str]; 3] = [
+        &["print", "--tid", "1"],
+        &["print", "--filter", "nothing"],
+        &["timeline", "--pid", "1", "-o", &drawn],
+    ];
+    for options in lines {
+        let done = run(line(options, &small().folder).arg("."));
+        assert_eq!(done.status, 0, "{options:?}");
+        assert!(options[0] != "print" || done.out.is_empty(), "{options:?}: {}", done.out);
+        assert!(done.err.contains("nothing in the trace is what was asked for"), "{options:?}: {}", done.err);
+    }
+    let done = run(line(&["tally", "--filter", "nothing"], &small().folder).arg("."));
+    assert!(done.out.contains("No call and no command is what was chosen"), "{}", done.out);
+}
+
+#[test]
 fn a_reader_that_has_gone_is_no_error() {
     for reader in READERS {
         let (gone, writer) = std::io::pipe().expect("a pipe");

@@ -15,16 +15,19 @@ const MAX_SYMBOL: usize = 16 << 10;
 const MAX_NAME: usize = 8 << 10;
 /// Depth of nested names that is followed.
 const MAX_DEPTH: u32 = 96;
-/// Longest short name, in characters.
+/// Names up to here, in characters, are not shortened.
 pub const SHORT: usize = 36;
+/// Longest shortened name with what tells it from others of the same template.
+const TELLING: usize = 56;
 
 /// The whole name without the type of the result.
 pub fn full(symbol: &str) -> Cow<'_, str> {
     decoded(symbol, false).map_or(Cow::Borrowed(symbol), Cow::Owned)
 }
 
-/// At most [`SHORT`] characters: without parameters, with `…` for what else
-/// does not fit. A name that is not mangled is left as it is.
+/// The name without parameters. If it has more than [`SHORT`] characters, without namespaces, too,
+/// and of each list of arguments with the one only that tells most: the first that is no number and no
+/// built-in type; the rest is cut. A name that is not mangled is left as it is.
 pub fn short(symbol: &str) -> Cow<'_, str> {
     decoded(symbol, true).map_or(Cow::Borrowed(symbol), |name| Cow::Owned(shortened(&name)))
 }
@@ -75,17 +78,118 @@ fn shortened(name: &str) -> String {
     if length(&name) <= SHORT {
         return name;
     }
+    if let Some(name) = telling(&name, 0) {
+        return cut(name, TELLING);
+    }
     let mut name = without_arguments(&name);
     while length(&name) > SHORT
         && let Some(at) = namespace(&name)
     {
         name.drain(..at);
     }
-    if length(&name) > SHORT {
-        name = name.chars().take(SHORT - 1).collect();
-        name.push('…');
+    cut(name, SHORT)
+}
+
+fn cut(name: String, room: usize) -> String {
+    if name.chars().count() <= room {
+        return name;
+    }
+    name.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// Templates in templates that are looked into.
+const NESTED: u32 = 3;
+
+/// `a::b<4, c::d<e, float>, f>` to `b<d<e>>`: of the arguments the first that says what it is about, or
+/// all if none does. None of a name without arguments, or with several lists of them.
+fn telling(name: &str, depth: u32) -> Option<String> {
+    let (head, arguments, tail) = split(name)?;
+    if !tail.is_empty() || depth > NESTED {
+        return None;
+    }
+    let told = match arguments.iter().find(|argument| says_something(argument)) {
+        Some(argument) => {
+            let argument = function_of_lambda(argument);
+            let inner = telling(argument, depth + 1);
+            inner.unwrap_or_else(|| last_of_path(&without_arguments(argument)).to_owned())
+        }
+        None => arguments.join(", "),
+    };
+    Some(format!("{}<{told}>", last_of_path(head)))
+}
+
+/// Whether an argument of a template is more than a number or a built-in type.
+fn says_something(argument: &str) -> bool {
+    const BUILT_IN: [&str; 12] = [
+        "bool", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "void", "true",
+        "false",
+    ];
+    let end = argument.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(argument.len());
+    let first = &argument[..end];
+    first.starts_with(|c: char| !c.is_ascii_digit()) && !BUILT_IN.contains(&first)
+}
+
+/// Of a lambda the function or class that it stands in says most.
+fn function_of_lambda(name: &str) -> &str {
+    let (mut depth, mut end) = (0u32, None);
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => end = end.or(Some(at)),
+            '{' if depth == 0 && name[at..].starts_with("{lambda") => {
+                let function = &name[..end.unwrap_or(at)];
+                let function = function.strip_suffix("::").unwrap_or(function);
+                return function.strip_suffix("::operator").unwrap_or(function);
+            }
+            _ => {}
+        }
     }
     name
+}
+
+/// What follows the last namespace or class.
+fn last_of_path(name: &str) -> &str {
+    let mut name = name;
+    while let Some(at) = namespace(name) {
+        name = &name[at..];
+    }
+    name
+}
+
+/// A name's part before its first arguments, these, and what follows them.
+fn split(name: &str) -> Option<(&str, Vec<&str>, &str)> {
+    let (mut depth, mut round, mut at) = (0u32, 0u32, 0);
+    let (mut open, mut begin) = (None, 0);
+    let mut arguments = Vec::new();
+    while let Some(c) = name[at..].chars().next() {
+        let length = operator(&name[at..]).unwrap_or(c.len_utf8());
+        match &name[at..at + length] {
+            "(" | "{" | "[" => round += 1,
+            ")" | "}" | "]" => round = round.saturating_sub(1),
+            "<" if round == 0 => {
+                depth += 1;
+                if depth == 1 {
+                    open = Some(at);
+                    begin = at + 1;
+                }
+            }
+            "," if round == 0 && depth == 1 => {
+                arguments.push(name[begin..at].trim());
+                begin = at + 1;
+            }
+            ">" if round == 0 && depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    arguments.push(name[begin..at].trim());
+                    return Some((&name[..open?], arguments, name[at + 1..].trim()));
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    None
 }
 
 /// Where what follows the first namespace or class begins; not one within brackets.
@@ -161,13 +265,34 @@ mod tests {
     }
 
     #[test]
-    fn short_names_lose_arguments_then_namespaces() {
+    fn short_names_keep_what_tells_most() {
         let symbol = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
-        assert_eq!(short(symbol), "vectorized_elementwise_kernel<…>");
-        let reduce = "reduce_kernel<128, func_wrapper_t<float, sum<float>::operator()(at::Iterator&)::{lambda(float, float)#1}>, unsigned int>";
-        assert_eq!(shortened(&format!("at::native::{reduce}")), "at::native::reduce_kernel<…>");
-        let compared = "some_namespace_of_a_library::kernel<4, bool operator< <int>(a::b const&), c>";
-        assert_eq!(shortened(compared), "kernel<…>");
+        assert_eq!(short(symbol), "vectorized_elementwise_kernel<FillFunctor<float>>");
+        for (name, brief) in [
+            (
+                "reduce_kernel<128, func_wrapper_t<float, sum<float>::operator()(at::Iterator&)::{lambda(float, float)#1}>, unsigned int>",
+                "reduce_kernel<func_wrapper_t<sum<float>>>",
+            ),
+            ("some_namespace_of_a_library::kernel<4, bool operator< <int>(a::b const&), c>", "kernel<c>"),
+            (
+                "at::native::vectorized_elementwise_kernel<4, at::native::sqrt_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda(float)#1}, std::array<char*, (unsigned long)2> >",
+                "vectorized_elementwise_kernel<sqrt_kernel_cuda>",
+            ),
+            (
+                "at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, at::native::MulFunctor<float> >, X>",
+                "vectorized_elementwise_kernel<AUnaryFunctor<MulFunctor<…",
+            ),
+            (
+                "at::native::vectorized_layer_norm_kernel<float, float, false>",
+                "vectorized_layer_norm_kernel<float, float, false>",
+            ),
+            (
+                "a_namespace::of_a_class<int, float>::a_function_of_it<char>",
+                "of_a_class<…>::a_function_of_it<…>",
+            ),
+        ] {
+            assert_eq!(shortened(name), brief, "{name}");
+        }
         let of_lambda = "ns::name_of_a_function(at::Tensor&)::{lambda(int)#1}::operator()";
         assert_eq!(shortened(of_lambda), "{lambda(int)#1}::operator()");
         let long = format!("_ZN2at{}", "6native29vectorized_elementwise_kernelE");

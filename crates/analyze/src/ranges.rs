@@ -119,6 +119,8 @@ pub struct Ranges<'t> {
     pending: HashMap<ThreadId, Begin>,
     pushed: HashMap<(ThreadId, u64), Vec<Range>>,
     started: HashMap<(i64, u64), Range>,
+    /// Started ones whose id another one got before they were ended: nobody can end them any more.
+    replaced: Vec<Range>,
     next: u64,
     unmatched: u64,
 }
@@ -151,6 +153,7 @@ impl<'t> Ranges<'t> {
             pending: HashMap::new(),
             pushed: HashMap::new(),
             started: HashMap::new(),
+            replaced: Vec::new(),
             next: 0,
             unmatched: 0,
         }
@@ -284,7 +287,7 @@ impl<'t> Ranges<'t> {
             }
             Kind::Start => {
                 range.key = self.key();
-                self.started.insert((pid, result), range.clone());
+                self.replaced.extend(self.started.insert((pid, result), range.clone()));
                 Some(Step::Begun(range))
             }
             Kind::NamesNew => {
@@ -313,7 +316,8 @@ impl<'t> Ranges<'t> {
 
     /// Ranges that nobody has ended, in the order in which they began.
     pub fn open(&self) -> Vec<&Range> {
-        let mut open: Vec<&Range> = self.pushed.values().flatten().chain(self.started.values()).collect();
+        let started = self.started.values().chain(&self.replaced);
+        let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();
         open.sort_by_key(|range| range.key);
         open
     }

@@ -49,20 +49,21 @@ fn damaged_bytes_never_panic() {
     }
 }
 
-/// Streams read apart give the same as streams read together.
+/// Models of APIs that nobody called make no difference.
 #[test]
-fn parts_add_up() {
+fn more_models_change_nothing() {
+    let mut compared = 0;
     for (path, script) in scripts() {
         let alone = common::build(&script);
         if alone.models().len() > 1 {
             continue;
         }
-        let merged = common::build_with(common::models(), &script, |_| {});
-        assert!(alone.streams_are_independent() && !merged.streams_are_independent());
+        let more = common::build_with(common::models(), &script, |_| {});
         let options = tally::Options { extended: true };
-        let (apart, together) = (tally::tally(&alone, &options), tally::tally(&merged, &options));
-        assert_eq!(apart, together, "{path}");
+        assert_eq!(tally::tally(&alone, &options), tally::tally(&more, &options), "{path}");
+        compared += 1;
     }
+    assert!(compared > 20, "{compared}");
 }
 
 /// The golden traces.

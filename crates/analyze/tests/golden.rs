@@ -212,3 +212,19 @@ fn golden() {
     }
     assert!(wrong.is_empty(), "{}\n(BLESS=1 to accept)", wrong.join("\n"));
 }
+
+/// Independent readers join files of one class and one id.
+#[test]
+fn each_file_is_a_stream_of_its_own() {
+    let trace = common::build("10 1.1 > toyFinish queue=0x1\n20 1.2 > toyFinish queue=0x1\n");
+    let mut ids: Vec<_> = trace
+        .ctf()
+        .streams()
+        .map(|mut stream| {
+            assert!(stream.next_event().is_some_and(|event| event.is_ok()));
+            stream.packet().and_then(|packet| packet.stream_instance_id)
+        })
+        .collect();
+    ids.dedup();
+    assert!(ids.len() == 2 && ids.iter().all(Option::is_some), "{ids:?}");
+}

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// All ways to read a trace must agree on its sums.
 fn agree(trace: &Trace, what: &str) {
-    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue]] {
+    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue, By::Host]] {
         let tally = |reading| {
             let query = Query { reading, by: by.clone(), ..Query::default() };
             aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()
@@ -49,6 +49,8 @@ enum Step {
     Poll(u8),
     Command(u8),
     Packet,
+    /// The ids are another thread's from now on.
+    Again,
     Lose,
     Skip,
 }
@@ -64,6 +66,7 @@ fn step(lossy: bool) -> impl Strategy<Value = Step> {
         2 => (1u8..9).prop_map(Step::Poll),
         2 => (1u8..3).prop_map(Step::Command),
         6 => Just(Step::Packet),
+        1 => Just(Step::Again),
         rare => Just(Step::Lose),
         rare => Just(Step::Skip),
     ]
@@ -73,6 +76,7 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
     let mut script = String::new();
     let mut open: Vec<Vec<usize>> = vec![Vec::new(); 4];
     let mut files: Vec<String> = Vec::new();
+    let mut again = [0; 4];
     let mut time = 0u64;
     for (thread, distance, step, fails) in steps {
         let thread = usize::from(*thread % 4);
@@ -80,11 +84,11 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
         time += u64::from(*distance);
         let api = |function: usize| if FUNCTIONS[function].0.starts_with("toy") { "toy" } else { "base" };
         let mut event = |api: &str, text: String| {
-            let file = format!("{api}-{pid}-{tid}");
+            let file = format!("{api}-{pid}-{tid}{}", ["", "-b", "-c", "-a"][again[thread] % 4]);
             if !files.contains(&file) {
-                files.push(file);
+                files.push(file.clone());
             }
-            script += &format!("{time} {pid}.{tid} {text}\n");
+            script += &format!("{time} {pid}.{tid}@{file} {text}\n");
         };
         match step {
             Step::Enter(function) => {
@@ -106,6 +110,10 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
             }
             Step::Command(queue) => {
                 script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
+            }
+            Step::Again => {
+                again[thread] += 1;
+                open[thread].clear();
             }
             Step::Packet => files.iter().for_each(|file| script += &format!("packet {file}\n")),
             Step::Lose => files.iter().take(1).for_each(|file| script += &format!("lose 2 {file}\n")),
@@ -141,5 +149,69 @@ proptest! {
     #[test]
     fn lost_events(steps in steps(true)) {
         of_script(&lines(&steps, true));
+    }
+}
+
+/// A stream of another tracer, whose events show all bits of the clock, so that its time can go
+/// back within a packet.
+fn full_clock(events: &[(u8, u64)]) -> Trace {
+    let metadata = b"/* CTF 1.8 */
+        typealias integer { size = 8; align = 8; } := u8;
+        typealias integer { size = 32; align = 8; } := u32;
+        typealias integer { size = 64; align = 8; } := u64;
+        trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };
+        clock { name = c; };
+        typealias integer { size = 64; align = 8; map = clock.c.value; } := stamp;
+        stream {
+            packet.context := struct { u32 vpid; u32 vtid; };
+            event.header := struct { u8 id; stamp timestamp; };
+        };
+        event { name = \"x:work_entry\"; id = 0; fields := struct { u64 pad; }; };
+        event { name = \"x:work_exit\"; id = 1; fields := struct { u64 pad; }; };";
+    let mut bytes = Vec::new();
+    bytes.extend(0xc1fc_1fc1u32.to_le_bytes());
+    bytes.extend([1u32, 2].map(u32::to_le_bytes).concat());
+    for (id, time) in events {
+        bytes.push(*id);
+        bytes.extend(time.to_le_bytes());
+        bytes.extend([0; 8]);
+    }
+    let ctf = hetrace_ctf::read::Trace::from_parts(metadata, vec![("x".to_owned(), bytes)]).expect("a trace");
+    Trace::new(ctf, Vec::new(), hetrace_analyze::trace::Manifest::default())
+}
+
+#[test]
+fn a_clock_that_steps_back_within_a_packet() {
+    let call = |start: u64| [(0, start), (1, start + 5)];
+    let mut events: Vec<(u8, u64)> = (1..1000u64).flat_map(|n| call(n * 10)).collect();
+    assert_eq!(Summed::of(&full_clock(&events)), Summed { calls: 999, total: 999 * 5, steps: 0 });
+    events.extend([(0, 20_000), (1, 300)]);
+    events.extend((1..1000u64).flat_map(|n| call(n * 10)));
+    let trace = full_clock(&events);
+    assert_eq!(Summed::of(&trace), Summed { calls: 1999, total: 1998 * 5, steps: 2 });
+    agree(&trace, "a clock that steps back");
+}
+
+#[test]
+fn traces_of_others_lack_no_manifest() {
+    let trace = full_clock(&[(0, 10), (1, 20)]);
+    let report = hetrace_analyze::why::why(&trace, &hetrace_analyze::why::Options::default());
+    assert!(!report.missing.manifest_missing);
+    let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it");
+    assert!(!sums.tally().manifest_missing);
+}
+
+#[derive(Debug, PartialEq)]
+struct Summed {
+    calls: u64,
+    total: u64,
+    steps: u64,
+}
+
+impl Summed {
+    fn of(trace: &Trace) -> Self {
+        let sums = aggregate(trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
+        let row = sums.host.first().expect("a row");
+        Self { calls: row.calls, total: row.total_ns, steps: sums.steps_back }
     }
 }

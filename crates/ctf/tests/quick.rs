@@ -130,7 +130,7 @@ fn lttng(bits: u32, quick: bool) -> TraceClass {
     let label = |label: &str, start, end| EnumMapping { label: label.into(), start, end };
     let id = EnumClass {
         container: IntegerClass::unsigned(bits),
-        mappings: vec![label("compact", 0, last - 1), label("extended", last, last)],
+        mappings: vec![label("compact", 0, last - 1), label("extended", last, last)].into(),
     };
     let compact = StructClass::default().field("timestamp", time(if bits == 5 { 27 } else { 32 }));
     let extended =

@@ -58,7 +58,7 @@ fn integer() -> impl Strategy<Value = Sample> {
                 }
                 1 => number(IntegerClass { form: IntegerForm::BitArray, signed: false, ..class }, raw),
                 2 => {
-                    let mappings = vec![EnumMapping { label: "flag".into(), start: 0, end: 3 }];
+                    let mappings = [EnumMapping { label: "flag".into(), start: 0, end: 3 }].into();
                     let container = IntegerClass { form: IntegerForm::BitMap, signed: false, ..class };
                     let value = Value::Enum { value: raw.into(), label: None };
                     plain(EnumClass { container, mappings }, value)

@@ -21,7 +21,8 @@
 //! | `object:launch_args`   | `--kernel-args`     | `kernel`, `kernel_name`, `arguments` (how many), `values` (those that fit, in order: numbers by their size, longer ones as bytes), `bytes` (the same, one after the other) |
 //! | `object:truncated`     |                     | `object`, `what` (the event before), `length`, `stored`, `hash` |
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use hetrace_ctf::class::{
     ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, FieldClass, FieldPath, FloatClass,
@@ -58,7 +59,8 @@ pub fn trace(
     trace.streams.push(devices::stream(models));
     for (number, model) in models.iter().enumerate() {
         let mut stream: StreamClass = form::stream_class(u64::from(api_stream(number)));
-        stream.events = layout::events(model).iter().map(|e| api_event(model, e)).collect();
+        let api = Api::new(model);
+        stream.events = layout::events(model).iter().map(|e| api.event_class(e)).collect();
         stream.events.push(unknown_event(&model.api));
         stream.events.push(error_text_event(&model.api));
         trace.streams.push(stream);
@@ -93,126 +95,172 @@ fn unknown_event(api: &str) -> EventClass {
     event(special::UNKNOWN, &format!("{api}:unknown"), fields)
 }
 
-fn api_event(model: &Model, e: &layout::Event) -> EventClass {
-    let mut fields = StructClass::default();
-    for field in &e.fields {
-        fields = push(model, fields, &field.name, &field.shape);
-    }
-    event(e.id, &e.name, fields)
+/// A model, and the names of its enumerations, which all their uses share.
+struct Api<'m> {
+    model: &'m Model,
+    /// By group. Sets of bits are none: few of their values have a name.
+    names: HashMap<&'m str, Arc<[EnumMapping]>>,
 }
 
-/// Adds a field, and before it the field with its length if it has one.
-fn push(model: &Model, fields: StructClass, name: &str, shape: &Shape) -> StructClass {
-    let length = format!("_{name}_length");
-    let counted = |fields: StructClass, bits: u32, element: FieldClass| {
+/// The first name of a value is its name.
+fn mappings(values: &[(String, i64)]) -> Arc<[EnumMapping]> {
+    let mut named = HashSet::new();
+    let first = values.iter().filter(|(_, value)| named.insert(*value));
+    let mappings = first.map(|(label, value)| {
+        let value = i128::from(*value);
+        EnumMapping { label: label.clone(), start: value, end: value }
+    });
+    mappings.collect()
+}
+
+impl<'m> Api<'m> {
+    fn new(model: &'m Model) -> Self {
+        let groups = model.enums.iter().filter(|group| !group.bits);
+        // Of two groups of a name the first counts.
+        let names = groups.rev().map(|group| (group.name.as_str(), mappings(&group.values)));
+        Self { model, names: names.collect() }
+    }
+
+    fn event_class(&self, e: &layout::Event) -> EventClass {
+        let mut fields = StructClass::default();
+        for field in &e.fields {
+            fields = self.push(fields, &field.name, &field.shape);
+        }
+        event(e.id, &e.name, fields)
+    }
+
+    /// Adds a field, and before it the field with its length if it has one.
+    fn push(&self, fields: StructClass, name: &str, shape: &Shape) -> StructClass {
+        let length = format!("_{name}_length");
+        let counted = |fields: StructClass, bits: u32, element: FieldClass| {
+            fields
+                .field(length.clone(), IntegerClass::unsigned(bits))
+                .field(name, FieldClass::sequence(FieldPath::relative(length.clone()), element))
+        };
+        match shape {
+            Shape::Seq(element) => counted(fields, 8, self.class(element)),
+            Shape::Bytes => counted(fields, 16, IntegerClass::unsigned(8).hex().into()),
+            Shape::Texts => counted(fields, 8, FieldClass::string()),
+            shape => fields.field(name, self.class(shape)),
+        }
+    }
+
+    fn class(&self, shape: &Shape) -> FieldClass {
+        match shape {
+            Shape::Int(int) => self.integer(int),
+            Shape::Float(4) => FieldClass::Float(FloatClass::single()),
+            Shape::Float(_) => FieldClass::Float(FloatClass::double()),
+            Shape::Text => FieldClass::string(),
+            Shape::Struct(name) => match self.model.types.iter().find(|t| t.name == *name) {
+                Some(ty) if ty.kind == Kind::Union => {
+                    FieldClass::array(u64::from(layout::recorded_size(ty)), IntegerClass::unsigned(8).hex())
+                }
+                Some(ty) => FieldClass::Struct(self.structure(ty, layout::recorded_size(ty))),
+                None => IntegerClass::unsigned(8).into(),
+            },
+            // Only elements come here, and these are never counted themselves.
+            Shape::Seq(_) | Shape::Bytes | Shape::Texts => IntegerClass::unsigned(8).hex().into(),
+        }
+    }
+
+    fn integer(&self, int: &Int) -> FieldClass {
+        let mut container = IntegerClass::new(u32::from(int.size) * 8, int.signed);
+        if int.hex {
+            container = container.hex();
+        }
+        match int.values.as_ref().and_then(|group| self.names.get(group.as_str())) {
+            Some(mappings) => FieldClass::Enum(EnumClass { container, mappings: Arc::clone(mappings) }),
+            None => container.into(),
+        }
+    }
+
+    /// The first `whole` bytes of a struct as C lays it out: gaps between members become fields, too.
+    fn structure(&self, ty: &Type, whole: u32) -> StructClass {
+        let mut fields = StructClass::default();
+        let (mut at, mut gaps) = (0, 0);
+        let gap = |fields: StructClass, gaps: &mut u32, bytes: u32| {
+            *gaps += 1;
+            let padding = FieldClass::array(u64::from(bytes), IntegerClass::unsigned(8));
+            fields.field(format!("_padding_{gaps}"), padding)
+        };
+        for member in ty.members.iter().filter(|m| m.offset < whole) {
+            if member.offset > at {
+                fields = gap(fields, &mut gaps, member.offset - at);
+            }
+            let inner =
+                self.model.types.iter().find(|t| t.name == member.ty).filter(|_| member.pointers == 0);
+            let room = whole - member.offset;
+            let bytes = inner.map_or(8, |t| t.size).saturating_mul(member.count);
+            if bytes > room {
+                // It grew, and only its beginning is in every version.
+                let part = FieldClass::array(u64::from(room), IntegerClass::unsigned(8).hex());
+                fields = fields.field(&*member.name, part);
+                at = whole;
+                continue;
+            }
+            let (element, size) = match inner {
+                Some(t) if t.kind == Kind::Struct => (FieldClass::Struct(self.structure(t, t.size)), t.size),
+                Some(t) if t.kind.is_scalar() && t.kind != Kind::Handle && t.kind != Kind::Float => {
+                    let (signed, hex) = (t.kind == Kind::Int, t.hex);
+                    let int = Int { size: t.size as u8, signed, hex, values: t.values.clone() };
+                    let element = if member.count > 1 && t.size == 1 && ty.members.len() == 1 {
+                        // A struct of nothing else is no text, but an id or a handle.
+                        IntegerClass::unsigned(8).hex().into()
+                    } else if member.count > 1 && t.size == 1 {
+                        IntegerClass::character().into()
+                    } else {
+                        self.integer(&int)
+                    };
+                    (element, t.size)
+                }
+                Some(t) if t.kind == Kind::Float && t.size == 4 => {
+                    (FieldClass::Float(FloatClass::single()), 4)
+                }
+                Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
+                // Which member of a union is meant only the model can tell.
+                Some(t) if t.kind == Kind::Union => {
+                    (FieldClass::array(u64::from(t.size), IntegerClass::unsigned(8).hex()), t.size)
+                }
+                _ => (IntegerClass::unsigned(64).hex().into(), 8),
+            };
+            fields = if member.count > 1 {
+                fields.field(&*member.name, FieldClass::array(u64::from(member.count), element))
+            } else {
+                fields.field(&*member.name, element)
+            };
+            at = member.offset + size * member.count;
+        }
+        if whole > at {
+            fields = gap(fields, &mut gaps, whole - at);
+        }
         fields
-            .field(length.clone(), IntegerClass::unsigned(bits))
-            .field(name, FieldClass::sequence(FieldPath::relative(length.clone()), element))
-    };
-    match shape {
-        Shape::Seq(element) => counted(fields, 8, class(model, element)),
-        Shape::Bytes => counted(fields, 16, IntegerClass::unsigned(8).hex().into()),
-        Shape::Texts => counted(fields, 8, FieldClass::string()),
-        shape => fields.field(name, class(model, shape)),
     }
 }
 
-fn class(model: &Model, shape: &Shape) -> FieldClass {
-    match shape {
-        Shape::Int(int) => integer(model, int),
-        Shape::Float(4) => FieldClass::Float(FloatClass::single()),
-        Shape::Float(_) => FieldClass::Float(FloatClass::double()),
-        Shape::Text => FieldClass::string(),
-        Shape::Struct(name) => match model.types.iter().find(|t| t.name == *name) {
-            Some(ty) if ty.kind == Kind::Union => {
-                FieldClass::array(u64::from(layout::recorded_size(ty)), IntegerClass::unsigned(8).hex())
-            }
-            Some(ty) => FieldClass::Struct(structure(model, ty, layout::recorded_size(ty))),
-            None => IntegerClass::unsigned(8).into(),
-        },
-        // Only elements come here, and these are never counted themselves.
-        Shape::Seq(_) | Shape::Bytes | Shape::Texts => IntegerClass::unsigned(8).hex().into(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn integer(model: &Model, int: &Int) -> FieldClass {
-    let mut container = IntegerClass::new(u32::from(int.size) * 8, int.signed);
-    if int.hex {
-        container = container.hex();
-    }
-    let group = int.values.as_ref().and_then(|v| model.enums.iter().find(|g| g.name == *v));
-    match group {
-        // A set of bits is no CTF enumeration: few of its values have a name.
-        Some(group) if !group.bits => {
-            // The first name of a value is its name.
-            let mut named = HashSet::new();
-            let first = group.values.iter().filter(|(_, value)| named.insert(*value));
-            let mappings = first.map(|(label, value)| {
-                let value = i128::from(*value);
-                EnumMapping { label: label.clone(), start: value, end: value }
-            });
-            let mappings = mappings.collect();
-            FieldClass::Enum(EnumClass { container, mappings })
-        }
-        _ => container.into(),
-    }
-}
-
-/// The first `whole` bytes of a struct as C lays it out: gaps between members become fields, too.
-fn structure(model: &Model, ty: &Type, whole: u32) -> StructClass {
-    let mut fields = StructClass::default();
-    let (mut at, mut gaps) = (0, 0);
-    let gap = |fields: StructClass, gaps: &mut u32, bytes: u32| {
-        *gaps += 1;
-        let padding = FieldClass::array(u64::from(bytes), IntegerClass::unsigned(8));
-        fields.field(format!("_padding_{gaps}"), padding)
-    };
-    for member in ty.members.iter().filter(|m| m.offset < whole) {
-        if member.offset > at {
-            fields = gap(fields, &mut gaps, member.offset - at);
-        }
-        let inner = model.types.iter().find(|t| t.name == member.ty).filter(|_| member.pointers == 0);
-        let room = whole - member.offset;
-        let bytes = inner.map_or(8, |t| t.size).saturating_mul(member.count);
-        if bytes > room {
-            // It grew, and only its beginning is in every version.
-            let part = FieldClass::array(u64::from(room), IntegerClass::unsigned(8).hex());
-            fields = fields.field(&*member.name, part);
-            at = whole;
-            continue;
-        }
-        let (element, size) = match inner {
-            Some(t) if t.kind == Kind::Struct => (FieldClass::Struct(structure(model, t, t.size)), t.size),
-            Some(t) if t.kind.is_scalar() && t.kind != Kind::Handle && t.kind != Kind::Float => {
-                let (signed, hex) = (t.kind == Kind::Int, t.hex);
-                let int = Int { size: t.size as u8, signed, hex, values: t.values.clone() };
-                let element = if member.count > 1 && t.size == 1 && ty.members.len() == 1 {
-                    // A struct of nothing else is no text, but an id or a handle.
-                    IntegerClass::unsigned(8).hex().into()
-                } else if member.count > 1 && t.size == 1 {
-                    IntegerClass::character().into()
-                } else {
-                    integer(model, &int)
-                };
-                (element, t.size)
-            }
-            Some(t) if t.kind == Kind::Float && t.size == 4 => (FieldClass::Float(FloatClass::single()), 4),
-            Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
-            // Which member of a union is meant only the model can tell.
-            Some(t) if t.kind == Kind::Union => {
-                (FieldClass::array(u64::from(t.size), IntegerClass::unsigned(8).hex()), t.size)
-            }
-            _ => (IntegerClass::unsigned(64).hex().into(), 8),
+    /// Names were copied for each parameter of the type: a third of what `hetrace run -- true` did.
+    #[test]
+    fn uses_of_an_enumeration_share_its_names() {
+        let model = r#"{
+            "api": "x", "registry": {"file": "x.h", "sha256": ""}, "interpose": {}, "errors": "e",
+            "types": [], "info": {},
+            "enums": [{"name": "e", "values": [["OK", 0], ["ALSO_OK", 0], ["BAD", 1]]}],
+            "functions": []
+        }"#;
+        let model: Model = match serde_json::from_str(model) {
+            Ok(model) => model,
+            Err(error) => panic!("{error}"),
         };
-        fields = if member.count > 1 {
-            fields.field(&*member.name, FieldClass::array(u64::from(member.count), element))
-        } else {
-            fields.field(&*member.name, element)
+        let api = Api::new(&model);
+        let int = Int { size: 4, signed: true, hex: false, values: Some("e".to_owned()) };
+        let (FieldClass::Enum(one), FieldClass::Enum(other)) = (api.integer(&int), api.integer(&int)) else {
+            panic!("enumerations");
         };
-        at = member.offset + size * member.count;
+        assert!(Arc::ptr_eq(&one.mappings, &other.mappings));
+        let labels: Vec<&str> = one.mappings.iter().map(|mapping| mapping.label.as_str()).collect();
+        assert_eq!(labels, ["OK", "BAD"]);
     }
-    if whole > at {
-        fields = gap(fields, &mut gaps, whole - at);
-    }
-    fields
 }

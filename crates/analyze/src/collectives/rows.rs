@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Communicator {
     /// A short form of the id that all ranks share. One made from another is
-    /// called after it, with a number behind; there, ranks of different colours
-    /// have the same.
+    /// called after it, with a number behind, and with the color by which ranks were told apart.
     pub communicator: String,
     /// The process.
     pub pid: i64,

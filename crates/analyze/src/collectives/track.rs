@@ -71,6 +71,8 @@ struct Passed {
     size: Option<u64>,
     rank: Option<u64>,
     parent: Option<u64>,
+    /// Ranks with equal ones get a communicator of their own.
+    color: Option<i64>,
 }
 
 /// A communicator and what is open in it.
@@ -98,6 +100,9 @@ pub(super) struct Counted {
     /// Numbers of the functions that its commands ran.
     pub functions: Vec<u32>,
 }
+
+/// The parameter that tells which ranks stay together when a communicator is split.
+const COLOR: &str = "color";
 
 /// Follows the collectives of a walk.
 #[derive(Debug)]
@@ -167,7 +172,8 @@ impl Collectives {
                 let number = |name: &Option<String>| event.get(name.as_ref()?).and_then(bits);
                 let id = about.id.as_ref().map_or(0, |name| Content::of(event, name).hash);
                 let [size, rank, parent] = [&about.size, &about.rank, &about.parent].map(number);
-                self.passed.insert(call.thread, Passed { id, size, rank, parent });
+                let color = event.get(COLOR).and_then(bits).map(|bits| bits as i64);
+                self.passed.insert(call.thread, Passed { id, size, rank, parent, color });
                 return;
             }
             _ => return,
@@ -423,14 +429,17 @@ impl Collectives {
         let passed = self.passed.remove(&at.thread).unwrap_or_default();
         let handles = Content::of(event, &about.handle).numbers;
         let several = handles.len() > 1;
+        // All ranks of the parent take part, also those that get nothing.
+        let child = passed.parent.filter(|_| passed.id == 0).map(|parent| {
+            let parent = self.communicator(pid, parent);
+            let parent = &mut self.communicators[parent as usize];
+            parent.children += 1;
+            let label = format!("{}.{}", parent.about.communicator, parent.children);
+            passed.color.map_or_else(|| label.clone(), |color| format!("{label} color {color}"))
+        });
         for (rank, handle) in (0u64..).zip(handles).filter(|(_, handle)| *handle != 0) {
-            let label = match (passed.parent, passed.id) {
-                (Some(parent), 0) => {
-                    let parent = self.communicator(pid, parent);
-                    let parent = &mut self.communicators[parent as usize];
-                    parent.children += 1;
-                    format!("{}.{}", parent.about.communicator, parent.children)
-                }
+            let label = match (&child, passed.id) {
+                (Some(label), _) => label.clone(),
                 (_, 0) => format!("{pid}:{:x}", at.time & 0xff_ffff),
                 (_, id) => format!("{:08x}", (id >> 32) ^ (id & 0xffff_ffff)),
             };

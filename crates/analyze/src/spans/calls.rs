@@ -63,6 +63,14 @@ impl Why {
             (before.0 != now.0).then_some(Why::ThreadEnded)
         }
     }
+
+    /// Whether a stream is a thread's from the packet and thread `now` on. If the thread had one of the same
+    /// class that is over, that was of another thread with the same ids, which ended: ids are given out again,
+    /// and a program that executes another keeps them. A stream's end alone does not say so much: a
+    /// thread may wait in a call, and make calls of another class inside, until the trace ends.
+    pub(super) fn begins(before: Option<(u32, ThreadId)>, now: (u32, ThreadId)) -> bool {
+        before.is_none_or(|before| before.1 != now.1)
+    }
 }
 
 /// A call whose end is not in the trace.

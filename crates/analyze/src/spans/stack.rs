@@ -77,6 +77,11 @@ impl Stack {
         Some(self.frames.remove(at).unfinished(thread, until, why))
     }
 
+    /// The streams of the open calls, the innermost's first.
+    pub fn streams(&self) -> impl Iterator<Item = u32> {
+        self.frames.iter().rev().map(|frame| frame.stream)
+    }
+
     /// Whether calls of this stream stand above the one that an exit is of:
     /// their own exits are missing.
     pub fn is_covered(&self, function: FunctionId, stream: u32) -> bool {

@@ -1,12 +1,12 @@
 //! What a walk has seen in all, and what it has not.
 
-use hetrace_ctf::read::{Losses, StreamError};
+use hetrace_ctf::read::StreamError;
 
 use super::commands::Command;
-use crate::trace::{Thread, Threads, Trace};
+use crate::trace::{Cursor, StepsBack, Thread, Trace};
 
-/// Damages kept with their text; more are only counted.
-const KEPT_DAMAGES: usize = 16;
+/// Damages kept with their text, and streams with their names; more are only counted.
+const KEPT: usize = 16;
 
 /// Totals of a walk.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +42,10 @@ pub struct Summary {
     pub damages: Vec<StreamError>,
     /// For each cut stream the time up to which it is whole; the least.
     pub cut_at: Option<u64>,
+    /// Events whose time lies before that of the event before in their stream.
+    pub steps_back: u64,
+    /// The first of the streams with such events, by file.
+    pub stepped: Vec<(String, StepsBack)>,
     /// All threads.
     pub threads: Vec<Thread>,
 }
@@ -56,6 +60,7 @@ impl Summary {
             && self.lost_commands == 0
             && self.lost_packets == 0
             && self.damaged == 0
+            && self.steps_back == 0
     }
 
     /// From the first event to the last, in nanoseconds.
@@ -79,7 +84,7 @@ impl Summary {
     }
 
     pub(super) fn damage(&mut self, error: StreamError, whole_until: Option<u64>) {
-        if self.damages.len() < KEPT_DAMAGES {
+        if self.damages.len() < KEPT {
             self.damages.push(error);
         }
         if let Some(time) = whole_until {
@@ -88,11 +93,15 @@ impl Summary {
     }
 
     /// Adds what the streams themselves say.
-    pub(super) fn finish(&mut self, streams: Losses, threads: &Threads) {
+    pub(super) fn finish(&mut self, cursor: &Cursor<'_>) {
+        let streams = cursor.losses();
         self.lost_events = streams.events;
         self.lost_packets = streams.packets;
         self.damaged = streams.damaged;
-        self.threads = threads.all().to_vec();
+        self.steps_back = cursor.steps_back().map(|(_, steps)| steps.count).fold(0, u64::saturating_add);
+        let stepped = cursor.steps_back().take(KEPT);
+        self.stepped = stepped.map(|(stream, steps)| (stream.to_owned(), steps)).collect();
+        self.threads = cursor.threads().all().to_vec();
     }
 
     /// Adds what the launcher has noted.
@@ -119,10 +128,13 @@ impl Summary {
             (&mut self.lost_events, other.lost_events),
             (&mut self.lost_packets, other.lost_packets),
             (&mut self.damaged, other.damaged),
+            (&mut self.steps_back, other.steps_back),
         ] {
             *to = to.saturating_add(n);
         }
-        let room = KEPT_DAMAGES.saturating_sub(self.damages.len());
+        let room = KEPT.saturating_sub(self.damages.len());
         self.damages.extend(other.damages.into_iter().take(room));
+        let room = KEPT.saturating_sub(self.stepped.len());
+        self.stepped.extend(other.stepped.into_iter().take(room));
     }
 }

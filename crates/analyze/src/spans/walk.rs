@@ -137,7 +137,7 @@ pub(crate) fn walk_part<V: Visitor>(
     }
     walker.finish(cursor.threads(), visitor)?;
     let mut summary = walker.summary;
-    summary.finish(cursor.losses(), cursor.threads());
+    summary.finish(&cursor);
     ControlFlow::Continue(summary)
 }
 
@@ -214,27 +214,50 @@ impl Walker {
             self.streams.resize(slot + 1, None);
         }
         let now = (occurrence.packet, thread);
-        let before = self.streams[slot].replace(now).unwrap_or(now);
-        let why = Why::between(before, now, occurrence.after_gap);
-        if let Some(why) = why.filter(|_| occurrence.owns_stream) {
-            self.give_up_stream(occurrence, before.1, why, visitor)?;
+        let before = self.streams[slot].replace(now);
+        if !occurrence.owns_stream {
+            return ControlFlow::Continue(());
         }
-        if occurrence.lossy && occurrence.owns_stream {
+        if Why::begins(before, now) {
+            self.give_up_namesake(occurrence, visitor)?;
+        }
+        let before = before.unwrap_or(now);
+        if let Some(why) = Why::between(before, now, occurrence.after_gap) {
+            self.give_up_stream(occurrence, stream, before.1, why, visitor)?;
+        }
+        if occurrence.lossy {
             self.stack(thread).doubt(stream);
         }
         ControlFlow::Continue(())
     }
 
+    /// Gives up the calls of a thread that had the ids before, if one had.
+    fn give_up_namesake<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let thread = occurrence.thread;
+        let over = |open: &u32| occurrence.is_over(*open);
+        let mut gone: Vec<u32> = self.stack(thread).streams().filter(over).collect();
+        if !gone.is_empty() && !occurrence.has_predecessor() {
+            gone.clear();
+        }
+        let mut gone = gone.into_iter();
+        gone.try_for_each(|gone| self.give_up_stream(occurrence, gone, thread, Why::ThreadEnded, visitor))
+    }
+
     fn give_up_stream<V: Visitor>(
         &mut self,
         occurrence: &Occurrence<'_, '_>,
+        stream: u32,
         thread: ThreadId,
         why: Why,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
         let (time, threads) = (occurrence.time, occurrence.threads);
         let at = At { time, thread, threads };
-        while let Some(call) = self.stack(thread).give_up_of(occurrence.stream, thread, time, why) {
+        while let Some(call) = self.stack(thread).give_up_of(stream, thread, time, why) {
             self.summary.unfinished += 1;
             visitor.unfinished(at, &call)?;
         }

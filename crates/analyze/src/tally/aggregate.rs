@@ -66,6 +66,10 @@ impl Aggregate {
                 _ => return false,
             };
             let [text] = text.as_slice() else { return false };
+            // A trace of several machines, whose rows are of all of them.
+            if by == By::Host && text.contains(',') {
+                return false;
+            }
             let set = |group: &mut Group| group.set(by, (*text).clone());
             let text = &set;
             self.host.iter_mut().for_each(|c| text(&mut c.group));
@@ -224,6 +228,7 @@ fn merge_rest(to: &mut Tally, from: Tally) {
         (&mut to.damaged_bytes, from.damaged_bytes),
         (&mut to.lost_packets, from.lost_packets),
         (&mut to.damaged, from.damaged),
+        (&mut to.steps_back, from.steps_back),
         (&mut to.unfinished_calls, from.unfinished_calls),
         (&mut to.orphaned_exits, from.orphaned_exits),
         (&mut to.untimed_commands, from.untimed_commands),
@@ -255,6 +260,8 @@ fn merge_rest(to: &mut Tally, from: Tally) {
     to.telemetry.extend(from.telemetry);
     to.damages.extend(from.damages);
     to.damages.truncate(KEPT);
+    to.stepped_streams.extend(from.stepped_streams);
+    to.stepped_streams.truncate(KEPT);
     to.notes.extend(from.notes);
     let mut seen = std::collections::HashSet::new();
     to.notes.retain(|note| seen.insert(note.clone()));

@@ -19,7 +19,7 @@ use super::marked::Marked;
 use super::memory::{self, Ledger, Table};
 use super::monitor;
 use super::query::{Choice, Query, Reading};
-use super::rows::{ClockError, SCHEMA, Tally, TraceRow, UnknownRow};
+use super::rows::{ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use crate::collectives::Collectives;
 use crate::ranges::{Ranges, Step};
 use crate::spans::brief::{self, Ended};
@@ -400,6 +400,12 @@ impl Collector<'_> {
             duration_ns: summary.duration(),
             processes: pids.len() as u64,
         };
+        let stepped = summary.stepped.iter().map(|(stream, steps)| SteppedRow {
+            stream: stream.clone(),
+            steps: steps.count,
+            largest_ns: steps.largest,
+            at_ns: since_first(steps.from),
+        });
         Tally {
             schema: SCHEMA,
             traces: vec![about],
@@ -417,6 +423,8 @@ impl Collector<'_> {
             lost_packets: summary.lost_packets,
             damaged: summary.damaged,
             damages: summary.damages.iter().map(ToString::to_string).collect(),
+            steps_back: summary.steps_back,
+            stepped_streams: stepped.collect(),
             cut_at_ns: summary.cut_at.map(since_first),
             unfinished_calls: summary.unfinished,
             orphaned_exits: summary.orphans,

@@ -18,6 +18,8 @@ pub(super) struct Labels<'t> {
     /// What traffic is told apart by.
     pub traffic: Vec<By>,
     pub host: String,
+    /// Machines of processes, if there are several.
+    hosts: HashMap<i64, String>,
     processes: HashMap<i64, String>,
     ranks: HashMap<i64, u64>,
     /// Whether the launcher of a job told them: then communicators number something else.
@@ -61,6 +63,12 @@ impl<'t> Labels<'t> {
             (p.pid, program.rsplit('/').next().unwrap_or("").to_owned())
         });
         let job = trace.manifest().job();
+        let hosts = hosts(trace);
+        let by_thread = |by: &By| match by {
+            By::Process | By::Thread | By::Rank => true,
+            By::Host => !hosts.is_empty(),
+            _ => false,
+        };
         Self {
             calls,
             commands,
@@ -70,7 +78,8 @@ impl<'t> Labels<'t> {
             told: job.ranks().next().is_some(),
             ranks: job.ranks().map(|(pid, rank)| (pid, rank.rank)).collect(),
             by_range: by.contains(&By::Range),
-            by_thread: by.iter().any(|by| matches!(by, By::Process | By::Thread | By::Rank)),
+            by_thread: by.iter().any(by_thread),
+            hosts,
             trace,
         }
     }
@@ -101,8 +110,14 @@ impl<'t> Labels<'t> {
         let and = |id: String, name: &str| if name.is_empty() { id } else { format!("{id} {name}") };
         match by {
             By::Api | By::Name => String::new(),
-            By::Host => self.host.clone(),
-            By::Process => and(who.pid.to_string(), self.processes.get(&who.pid).map_or("", String::as_str)),
+            By::Host => self.hosts.get(&who.pid).unwrap_or(&self.host).clone(),
+            By::Process => {
+                let label = and(who.pid.to_string(), self.processes.get(&who.pid).map_or("", String::as_str));
+                match self.hosts.get(&who.pid) {
+                    Some(host) => format!("{label} on {host}"),
+                    None => label,
+                }
+            }
             By::Thread if who.tid == 0 => format!("{}:{NONE}", who.pid),
             By::Thread => and(format!("{}:{}", who.pid, who.tid), who.thread),
             By::Rank => self.ranks.get(&who.pid).map_or_else(|| NONE.to_owned(), ToString::to_string),
@@ -123,7 +138,16 @@ impl<'t> Labels<'t> {
     }
 }
 
-/// The machine's name, as the trace tells it.
+/// The machines of processes, as a manifest of merged traces tells them; none if there is one only.
+fn hosts(trace: &Trace) -> HashMap<i64, String> {
+    let processes = trace.manifest().processes.iter().filter(|p| !p.host.is_empty());
+    let hosts: HashMap<i64, String> = processes.map(|p| (p.pid, p.host.clone())).collect();
+    let mut names = hosts.values();
+    let first = names.next();
+    if names.any(|name| Some(name) != first) { hosts } else { HashMap::new() }
+}
+
+/// The machine's name, as the trace tells it; of merged traces several, with commas between them.
 fn host(trace: &Trace) -> String {
     match trace.ctf().class().env("hostname") {
         Some(EnvValue::Str(name)) if !name.is_empty() => name.clone(),

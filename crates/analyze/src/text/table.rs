@@ -1,5 +1,6 @@
 //! Tables with a bar between the columns.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 
 use super::Style;
@@ -107,7 +108,8 @@ impl Table {
             *first = (*first).min(most.max(length(self.columns[0].heading)));
         }
         let headings: Vec<_> = self.columns.iter().map(|c| c.heading.to_owned()).collect();
-        writeln!(out, "{}", style.bold(&self.line(&headings, &widths)))?;
+        let alike = self.alike(widths.first().copied().unwrap_or(0));
+        writeln!(out, "{}", style.bold(&self.line(&headings, &widths, &alike)))?;
         let rule: Vec<_> = widths.iter().map(|w| "-".repeat(*w)).collect();
         let rule = rule.join("-+-");
         writeln!(out, "{}", style.dim(&rule))?;
@@ -116,18 +118,35 @@ impl Table {
             if i == body {
                 writeln!(out, "{}", style.dim(&rule))?;
             }
-            writeln!(out, "{}", self.line(row, &widths))?;
+            writeln!(out, "{}", self.line(row, &widths, &alike))?;
         }
         Ok(())
     }
 
-    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+    /// Beginnings of different names that would look the same, cut to so many characters.
+    fn alike(&self, width: usize) -> HashSet<String> {
+        let mut whole: HashMap<String, &str> = HashMap::new();
+        let mut alike = HashSet::new();
+        for name in self.rows.iter().filter_map(|row| row.first()) {
+            let short = cut(name, width);
+            if *whole.entry(short.clone()).or_insert(name) != name {
+                alike.insert(short);
+            }
+        }
+        alike
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize], alike: &HashSet<String>) -> String {
         let mut line = String::new();
         for (i, (column, &width)) in self.columns.iter().zip(widths).enumerate() {
             if i > 0 {
                 line.push_str(BAR);
             }
-            let text = cut(cells.get(i).map_or("", String::as_str), width);
+            let whole = cells.get(i).map_or("", String::as_str);
+            let mut text = cut(whole, width);
+            if i == 0 && alike.contains(&text) {
+                text = cut_within(whole, width);
+            }
             let _ = match column.left {
                 true => write!(line, "{text:<width$}"),
                 false => write!(line, "{text:>width$}"),
@@ -141,6 +160,18 @@ impl Table {
 /// A name is never cut shorter than this.
 const MIN_NAME: usize = 12;
 
+/// The text, or its start and its end with an ellipsis between.
+fn cut_within(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let start = width.saturating_sub(1).div_ceil(2);
+    let end = width.saturating_sub(1) - start;
+    let start = text.chars().take(start).chain(['…']);
+    start.chain(text.chars().skip(length - end)).collect()
+}
+
 /// The text, or its start and an ellipsis.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -149,4 +180,21 @@ fn cut(text: &str, width: usize) -> String {
     let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
     short.push('…');
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_begin_alike_are_told_apart() {
+        let mut table = Table::new(vec![Column::left("Name")]);
+        for name in ["a_long_name_of_one", "a_long_name_of_two", "another_long_name", "short"] {
+            table.row(vec![name.to_owned()]);
+        }
+        let mut out = String::new();
+        let _ = table.write(&mut out, Style { colour: false }, None, Some(12));
+        let names: Vec<&str> = out.lines().skip(2).collect();
+        assert_eq!(names, ["a_long…f_one", "a_long…f_two", "another_lon…", "short"]);
+    }
 }

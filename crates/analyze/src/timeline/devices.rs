@@ -87,6 +87,9 @@ const QUEUES: u64 = 16;
 /// Perfetto's ranks have 31 bits.
 const LAST_RANK: u64 = i32::MAX as u64;
 
+/// Changes of the number of commands in flight that are held back: so many commands, about, may overtake one.
+const HELD: usize = 2048;
+
 /// A queue's rows.
 #[derive(Debug)]
 pub(super) struct QueueRows {
@@ -213,10 +216,9 @@ impl Devices {
     /// Counts a command as in flight from when it was enqueued to its end.
     pub fn in_flight(&mut self, sheet: &mut Sheet<'_>, at: usize, enqueued: u64, end: u64) -> io::Result<()> {
         let Some(queue) = self.rows.get_mut(at) else { return Ok(()) };
-        // Queues mostly take commands in order: what comes later was enqueued later.
-        queue.count(sheet, enqueued)?;
         queue.depth.add(enqueued, end, 1);
-        Ok(())
+        // Commands come as they begin, and not all queues begin first what was enqueued first.
+        queue.count(sheet, |depth| depth.next_beyond(HELD))
     }
 
     /// Draws a command once more where all queues of the device are together,
@@ -252,7 +254,7 @@ impl Devices {
     /// Writes what counters have held back and is before a time.
     pub fn count_until(&mut self, sheet: &mut Sheet<'_>, time: u64) -> io::Result<()> {
         for queue in &mut self.rows {
-            queue.count(sheet, time)?;
+            queue.count(sheet, |depth| depth.next_before(time))?;
         }
         for device in &mut self.devices {
             for (engine, rows) in Engine::ALL.into_iter().zip(&mut device.engines) {
@@ -271,9 +273,13 @@ impl QueueRows {
         })
     }
 
-    /// Writes the number of commands in flight up to a time.
-    fn count(&mut self, sheet: &mut Sheet<'_>, until: u64) -> io::Result<()> {
-        while let Some((time, level)) = self.depth.next_before(until) {
+    /// Writes the numbers of commands in flight that come next.
+    fn count(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        next: impl Fn(&mut Steps) -> Option<(u64, f64)>,
+    ) -> io::Result<()> {
+        while let Some((time, level)) = next(&mut self.depth) {
             let row = *self.depth_row.get_or_insert_with(|| {
                 let key = number(Kind::Depth, [self.key, 0, 0]);
                 let name = format!("{}: commands in flight", self.name);

@@ -423,6 +423,7 @@ impl<'t> Drawer<'t, '_> {
             ("device commands lost", summary.lost_commands),
             ("packets lost", summary.lost_packets),
             ("damaged places", summary.damaged),
+            ("steps back of a clock", summary.steps_back),
             ("calls without an end", summary.unfinished),
             ("ends without a call", summary.orphans),
             ("allocations that are not counted", self.live.missed),

@@ -30,8 +30,22 @@ impl Steps {
     /// at which the level changes, and the level from then on.
     pub fn next_before(&mut self, time: u64) -> Option<(u64, f64)> {
         self.floor = self.floor.max(time);
+        self.next_while(|_, at| at < time)
+    }
+
+    /// The same for what comes in no order: the earliest moment, if more than `held` changes wait.
+    /// What will come begins after it, or is too late.
+    pub fn next_beyond(&mut self, held: usize) -> Option<(u64, f64)> {
+        let next = self.next_while(|waiting, _| waiting > held);
+        if let Some((time, _)) = next {
+            self.floor = self.floor.max(time);
+        }
+        next
+    }
+
+    fn next_while(&mut self, goes: impl Fn(usize, u64) -> bool) -> Option<(u64, f64)> {
         while let Some(&Reverse((at, _))) = self.changes.peek() {
-            if at >= time {
+            if !goes(self.changes.len(), at) {
                 return None;
             }
             while let Some(&Reverse((next, change))) = self.changes.peek()
@@ -67,5 +81,22 @@ mod tests {
         steps.add(5, 20, 1);
         steps.add(1, 6, 3);
         assert_eq!(all_before(&mut steps, u64::MAX), [(5, 5.0), (6, 2.0), (10, 1.0), (20, 0.0)]);
+    }
+
+    #[test]
+    fn what_is_held_back_may_begin_earlier() {
+        let mut steps = Steps::default();
+        steps.add(10, 20, 1);
+        steps.add(5, 30, 1);
+        assert_eq!(steps.next_beyond(4), None);
+        steps.add(1, 2, 1);
+        let told: Vec<_> = std::iter::from_fn(|| steps.next_beyond(4)).collect();
+        assert_eq!(told, [(1, 1.0), (2, 0.0)]);
+        // This is too late by one.
+        steps.add(1, 40, 1);
+        assert_eq!(
+            all_before(&mut steps, u64::MAX),
+            [(2, 1.0), (5, 2.0), (10, 3.0), (20, 2.0), (30, 1.0), (40, 0.0)]
+        );
     }
 }

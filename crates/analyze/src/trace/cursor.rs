@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hetrace_ctf::read::{Event, Losses, StreamError, StreamReader};
+use hetrace_ctf::read::{Event, Losses, StreamError};
 
 use super::Trace;
 use super::class::Class;
 use super::names::Names;
-use super::only::Only;
-use super::source::Source;
+use super::source::{Source, StepsBack};
 use super::threads::{ThreadId, Threads};
 
 /// One step of a [`Cursor`].
@@ -49,12 +48,28 @@ pub struct Occurrence<'c, 't> {
     pub packet: u32,
     /// Whether a packet of the stream is of one thread.
     pub owns_stream: bool,
+    /// All streams of the walk.
+    pub(crate) sources: &'c [Source<'t>],
     /// The threads met so far.
     pub threads: &'c Threads,
     /// What numbers of device events stand for.
     pub names: &'t Names,
     /// Names of the APIs.
     pub apis: &'t [String],
+}
+
+impl Occurrence<'_, '_> {
+    /// Whether a stream has no more events.
+    pub(crate) fn is_over(&self, stream: u32) -> bool {
+        self.sources.get(stream as usize).is_some_and(|source| source.ended)
+    }
+
+    /// Whether a stream that is over was of the same thread and class as the event's.
+    pub(crate) fn has_predecessor(&self) -> bool {
+        let Some(now) = self.sources.get(self.stream as usize) else { return false };
+        let alike = |before: &Source<'_>| (before.position, before.thread) == (now.position, now.thread);
+        self.sources.iter().any(|before| before.ended && before.started && alike(before))
+    }
 }
 
 /// Walks over all streams.
@@ -72,12 +87,7 @@ pub struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(
-        trace: &'t Trace,
-        only: Option<&'t Only<'t>>,
-        readers: impl Iterator<Item = StreamReader<'t>>,
-    ) -> Self {
-        let sources: Vec<_> = readers.map(|reader| Source::new(reader, only)).collect();
+    pub(super) fn new(trace: &'t Trace, sources: Vec<Source<'t>>) -> Self {
         let count = u32::try_from(sources.len()).unwrap_or(u32::MAX);
         Self {
             trace,
@@ -103,6 +113,12 @@ impl<'t> Cursor<'t> {
         })
     }
 
+    /// The streams whose time has gone back so far, and how.
+    pub fn steps_back(&self) -> impl Iterator<Item = (&'t str, StepsBack)> {
+        let stepped = self.sources.iter().filter(|source| source.steps.count > 0);
+        stepped.map(|source| (source.reader.name(), source.steps))
+    }
+
     /// The next event or damage; none at the end.
     pub fn next_item(&mut self) -> Option<Item<'_, 't>> {
         let index = match self.choose()? {
@@ -111,18 +127,20 @@ impl<'t> Cursor<'t> {
         };
         let source = self.sources.get_mut(index as usize)?;
         let time = source.enter(self.trace, &mut self.threads)?;
+        let after_gap = std::mem::take(&mut source.after_gap);
+        let source = self.sources.get(index as usize)?;
         let event = source.reader.current()?;
-        let (after_gap, thread) = (std::mem::take(&mut source.after_gap), source.thread);
         Some(Item::Event(Occurrence {
             event,
             time,
-            thread,
+            thread: source.thread,
             stream: index,
             class: source.classes.get(event.class_index()).unwrap_or(&Class::Other),
             after_gap,
             lossy: source.lossy,
             packet: source.packets,
             owns_stream: source.owns_packets(),
+            sources: &self.sources,
             threads: &self.threads,
             names: self.trace.names(),
             apis: self.trace.functions().apis(),

@@ -61,6 +61,9 @@ pub struct Process {
     pub command: String,
     /// What its environment said of its rank in a job; none if nobody could read it.
     pub job: Option<BTreeMap<String, u64>>,
+    /// The machine's name, if the trace was merged from several.
+    #[serde(deserialize_with = "line")]
+    pub host: String,
 }
 
 /// What was lost on the way into the trace.

@@ -9,6 +9,7 @@ mod names;
 mod only;
 mod open;
 mod present;
+mod runs;
 mod source;
 mod threads;
 
@@ -23,6 +24,7 @@ pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, P
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
+pub use source::StepsBack;
 pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
 
@@ -128,23 +130,25 @@ impl Trace {
 
     /// A walk over all events in the order of time.
     pub fn cursor(&self) -> Cursor<'_> {
-        Cursor::new(self, None, self.ctf.streams())
+        let streams = (0..self.ctf.stream_count()).map(|index| runs::readers(self, index));
+        let sources = streams.flat_map(|(readers, steps)| {
+            let sources = readers.into_iter().map(|reader| Source::new(reader, None));
+            // What is known of the steps between its runs, the first one tells.
+            sources.enumerate().map(move |(run, source)| if run == 0 { source.with(steps) } else { source })
+        });
+        Cursor::new(self, sources.collect())
     }
 
     /// The same for one stream.
     pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
-        Cursor::new(self, None, self.ctf.stream(stream).into_iter())
+        Cursor::new(
+            self,
+            self.ctf.stream(stream).map(|reader| Source::new(reader, None)).into_iter().collect(),
+        )
     }
 
     /// A walk over some calls only.
     pub fn cursor_of_only<'t>(&'t self, only: &'t Only<'t>) -> Cursor<'t> {
-        Cursor::new(self, Some(only), self.ctf.streams())
-    }
-
-    /// Whether each call is in one stream, with all that is inside of it: if
-    /// each stream is of one thread at a time, and threads call one API only.
-    pub fn streams_are_independent(&self) -> bool {
-        let streams = &self.ctf.class().streams;
-        self.functions.apis().len() <= 1 && streams.iter().all(source::is_by_thread)
+        Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, Some(only))).collect())
     }
 }

@@ -29,10 +29,37 @@ pub(crate) struct Source<'t> {
     pub clock: Option<&'t hetrace_ctf::class::ClockClass>,
     /// Time of the last event.
     pub last: Option<u64>,
+    /// How often that was after the next one.
+    pub steps: StepsBack,
     pub started: bool,
+    /// Whether nothing more comes.
+    pub ended: bool,
     pub broken: bool,
     pub after_gap: bool,
     pub lossy: bool,
+}
+
+/// How often a stream's time went back. Ours never does; a clock that was set, or another
+/// tracer, may have made it so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepsBack {
+    /// How many times.
+    pub count: u64,
+    /// The farthest, in nanoseconds.
+    pub largest: u64,
+    /// From when that was.
+    pub from: u64,
+}
+
+impl StepsBack {
+    #[cold]
+    pub(super) fn see(&mut self, from: u64, to: u64) {
+        self.count += 1;
+        let step = from.saturating_sub(to);
+        if step > self.largest {
+            (self.largest, self.from) = (step, from);
+        }
+    }
 }
 
 /// Where a stream says which thread an event is of.
@@ -43,11 +70,6 @@ pub(crate) enum Identity {
     Packet,
     /// In each event: LTTng.
     Event { pid: Option<usize>, tid: usize, name: Option<usize> },
-}
-
-/// Whether the packets of a stream class are of one thread each.
-pub(super) fn is_by_thread(class: &StreamClass) -> bool {
-    matches!(Identity::of(class), Identity::Packet)
 }
 
 impl Identity {
@@ -76,11 +98,18 @@ impl<'t> Source<'t> {
             ids: None,
             clock: None,
             last: None,
+            steps: StepsBack::default(),
             started: false,
+            ended: false,
             broken: false,
             after_gap: false,
             lossy: false,
         }
+    }
+
+    /// The same stream, of which these steps are known.
+    pub fn with(self, steps: StepsBack) -> Self {
+        Self { steps, ..self }
     }
 
     /// Whether a packet is of one thread.
@@ -94,7 +123,11 @@ impl<'t> Source<'t> {
         if let Some(scanner) = self.only.and_then(|only| only.scanner(self.position)) {
             self.reader.scan(scanner, u64::MAX, |_| Next::Go);
         }
-        match self.reader.next_event()? {
+        let Some(next) = self.reader.next_event() else {
+            self.ended = true;
+            return None;
+        };
+        match next {
             Ok(event) => {
                 let ticks = event.timestamp().unwrap_or(0);
                 if !self.started {
@@ -102,7 +135,11 @@ impl<'t> Source<'t> {
                     self.clock = event.clock().filter(|c| c.frequency != 1_000_000_000);
                 }
                 let time = self.ns(ticks);
-                self.last = Some(time);
+                if let Some(last) = self.last.replace(time)
+                    && time < last
+                {
+                    self.steps.see(last, time);
+                }
                 Some(Ok(time))
             }
             Err(error) => {

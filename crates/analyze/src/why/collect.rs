@@ -271,6 +271,7 @@ impl<'t> Collector<'t> {
             function: command.function.map_or(0, |f| f.id),
             pid: command.pid,
             queue: command.queue,
+            queue_number: queue,
         };
         let ran = Ran { title, part, queue, start: times.start, end, cause: command.cause, thread };
         self.between(place, &ran, call, &times);

@@ -19,7 +19,9 @@ pub(super) struct Title {
     /// Number of its function; 0 if it has none.
     pub function: u32,
     pub pid: i64,
+    /// Handle of its queue, and its number; 0 if it has none.
     pub queue: u64,
+    pub queue_number: u32,
 }
 
 /// Where between a device's commands a time lies.

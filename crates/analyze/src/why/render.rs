@@ -66,7 +66,7 @@ impl Renderer<'_> {
             })?;
         }
         if self.report.devices.is_empty() {
-            writeln!(self.out, "No command on a device that was asked for is in the trace.\n")?;
+            writeln!(self.out, "The trace has no command on a device, or none on one that was asked for.\n")?;
         }
         for device in &self.report.devices {
             self.device(device)?;
@@ -121,8 +121,18 @@ impl Renderer<'_> {
             let commands = plural(m.untimed_commands, "device command");
             lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));
         }
+        if m.lost_packets > 0 {
+            let packets = plural(m.lost_packets, "packet");
+            lines.push(format!(
+                "LOST: {packets} of the streams: what seems idle or host work may not have been"
+            ));
+        }
         if m.damaged > 0 {
             lines.push(format!("DAMAGED: {}", plural(m.damaged, "place")));
+        }
+        if m.steps_back > 0 {
+            let steps = plural(m.steps_back, "step");
+            lines.push(format!("CLOCK: {steps} back in time: what is told of around there is not certain"));
         }
         if m.given_up > 0 {
             lines.push(format!("INCOMPLETE: {} too many at a time", plural(m.given_up, "command")));

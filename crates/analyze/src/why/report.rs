@@ -13,7 +13,8 @@ use super::rows::{
 use super::sweep::Part;
 use crate::demangle;
 use crate::spans::Summary;
-use crate::trace::{FunctionId, Thread};
+use crate::timeline::queue_title;
+use crate::trace::{FunctionId, Queue, Thread};
 
 struct Reporter<'a, 't> {
     from: &'a Collector<'t>,
@@ -65,10 +66,13 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             commands_under_way: manifest.losses.commands_under_way,
             untimed_commands: summary.untimed,
             unfinished_calls: summary.unfinished,
-            damaged: summary.damaged.saturating_add(summary.lost_packets),
+            lost_packets: summary.lost_packets,
+            damaged: summary.damaged,
+            steps_back: summary.steps_back,
             sampled: from.sampled,
             given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
-            manifest_missing: !manifest.is_present(),
+            // Other tracers' traces have no models, and need no manifest.
+            manifest_missing: !manifest.is_present() && !reporter.from.trace.models().is_empty(),
             clock_error_ns: errors.reduce(f64::max),
         },
     }
@@ -90,7 +94,11 @@ impl Reporter<'_, '_> {
             "" => self.from.kinds.get(usize::from(title.kind)).map_or("?", String::as_str).to_owned(),
             name => demangle::short(name).into_owned(),
         };
-        format!("{name} on queue {:#x} of process {}", title.queue, title.pid)
+        let queue = match self.from.trace.names().queue(title.queue_number) {
+            Some(queue) => queue_title(self.from.trace, Some(&Queue { priority: 0, ..queue.clone() }), None),
+            None => format!("queue {:#x}", title.queue),
+        };
+        format!("{name} on {queue} of process {}", title.pid)
     }
 
     fn thread(&self, place: Option<usize>) -> Option<String> {

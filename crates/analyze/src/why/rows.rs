@@ -274,8 +274,12 @@ pub struct MissingRow {
     pub untimed_commands: u64,
     /// Calls without an end.
     pub unfinished_calls: u64,
-    /// Places where a stream is damaged, and packets that are missing.
+    /// Packets missing from the streams.
+    pub lost_packets: u64,
+    /// Places where a stream is cut or damaged.
     pub damaged: u64,
+    /// Events whose time lies before that of the event before in their stream.
+    pub steps_back: u64,
     /// Only some launches were timed, so idle time is not known.
     pub sampled: bool,
     /// More commands at a time than were followed.

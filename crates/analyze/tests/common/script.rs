@@ -174,10 +174,10 @@ impl Script {
         let identity = StreamIdentity {
             uuid: [9; 16],
             stream_id: stream_class.id as u32,
+            stream_instance_id: instance(&file),
             vpid: ids.0 as i32,
             vtid: ids.1 as i32,
             procname: *b"app\0\0\0\0\0\0\0\0\0\0\0\0\0",
-            ..StreamIdentity::default()
         };
         let stream = self.streams.entry(file).or_insert_with(|| Stream {
             writer: PacketWriter::new(identity),
@@ -199,6 +199,12 @@ impl Script {
         let id = class.id as u16;
         stream.writer.event(id, time, &encoder.into_bytes()).expect("fits in a packet");
     }
+}
+
+/// What tells a file's stream from others of its class, which independent readers would join.
+fn instance(file: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    file.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Splits at spaces outside of quotes.
@@ -232,10 +238,10 @@ pub fn long(models: Vec<Model>, threads: u64, calls: u64) -> Trace {
         let identity = StreamIdentity {
             uuid: [9; 16],
             stream_id: 1,
+            stream_instance_id: thread,
             vpid: 1,
             vtid: 1 + thread as i32,
             procname: *b"app\0\0\0\0\0\0\0\0\0\0\0\0\0",
-            ..StreamIdentity::default()
         };
         let (mut writer, mut bytes) = (PacketWriter::new(identity), Vec::new());
         for call in 0..calls {

@@ -68,6 +68,11 @@ fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
     }
 }
 
+/// Says that a filter let nothing through.
+fn tell_nothing() {
+    eprintln!("hetrace: nothing in the trace is what was asked for");
+}
+
 /// Says what a report that has no room for it lacks.
 fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
     if !summary.is_complete() {

@@ -12,13 +12,17 @@ use super::watch;
 /// Standard output without a buffer. A write that waits for the reader of a pipe
 /// ends when Ctrl-C asks to stop; its error is [`Stopped`] then.
 #[derive(Debug)]
-pub struct Output(File);
+pub struct Output {
+    to: File,
+    /// Whether anything was written.
+    pub used: bool,
+}
 
 impl Output {
     /// # Errors
     /// When there is no standard output.
     pub fn new() -> io::Result<Self> {
-        Ok(Self(io::stdout().as_fd().try_clone_to_owned()?.into()))
+        Ok(Self { to: io::stdout().as_fd().try_clone_to_owned()?.into(), used: false })
     }
 }
 
@@ -27,12 +31,13 @@ impl Write for Output {
         if watch::asked_to_stop() {
             return Err(io::Error::other(Stopped));
         }
+        self.used = true;
         // Interrupted, it comes here again.
-        self.0.write(bytes)
+        self.to.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.to.flush()
     }
 }
 

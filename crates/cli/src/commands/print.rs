@@ -52,6 +52,9 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     watch.end();
     let summary = printed?;
     let Some(summary) = summary else { return Ok(watch.stopped()) };
+    if !out.used && summary.events > 0 {
+        super::tell_nothing();
+    }
     if !summary.is_complete() {
         eprintln!("hetrace: {}", summary.what_is_missing());
     }

@@ -96,6 +96,9 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         bail!("the trace has nothing in that window");
     }
     tell(&files.finish()?, &drawn)?;
+    if !args.pid.is_empty() && drawn.parts.iter().all(|part| part.slices == 0) {
+        super::tell_nothing();
+    }
     super::tell_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,7 @@
 //! Field classes: how a value is laid out in bits.
 
+use std::sync::Arc;
+
 use super::{Encoding, FieldPath, Roles};
 
 /// The order of the bytes of a number, and of the bits of a bit field.
@@ -239,7 +241,8 @@ pub struct EnumClass {
     /// The integer behind it.
     pub container: IntegerClass,
     /// The names, in the order written. A label with several ranges is here several times.
-    pub mappings: Vec<EnumMapping>,
+    /// Shared by all uses of an enumeration: a trace has few and uses them often.
+    pub mappings: Arc<[EnumMapping]>,
 }
 
 impl EnumClass {

@@ -1,6 +1,7 @@
 //! JSON to field classes.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::json::Json;
 use super::{JsonErrorKind as Kind, names};
@@ -229,7 +230,7 @@ impl Aliases {
         })
     }
 
-    fn mappings(&mut self, json: &Json, property: &'static str) -> Result<Vec<EnumMapping>> {
+    fn mappings(&mut self, json: &Json, property: &'static str) -> Result<Arc<[EnumMapping]>> {
         let Json::Object(members) = json else {
             return Err(bad(property, json));
         };
@@ -243,7 +244,7 @@ impl Aliases {
                 mappings.push(EnumMapping { label: label.clone(), start, end });
             }
         }
-        Ok(mappings)
+        Ok(mappings.into())
     }
 
     /// `[[first, last], …]`

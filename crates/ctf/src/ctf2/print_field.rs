@@ -154,7 +154,7 @@ fn float(c: &FloatClass) -> Object {
 fn enumeration(c: &EnumClass) -> Object {
     let mut labels: Vec<(String, Vec<(i128, i128)>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
-    for m in &c.mappings {
+    for m in c.mappings.iter() {
         let index = *known.entry(&m.label).or_insert(labels.len());
         if index == labels.len() {
             labels.push((m.label.clone(), Vec::new()));

@@ -281,6 +281,10 @@ impl StreamReader<'_> {
             let mut clock = now & !scanner.low | shown as u64;
             if clock < now {
                 clock = clock.wrapping_add(scanner.wrap);
+                // A clock with all its bits may have stepped back.
+                if clock < now {
+                    break Pause::Whole;
+                }
             }
             if clock >= until {
                 break Pause::Until;

@@ -91,6 +91,6 @@ impl Types<'_> {
             mappings.push(EnumMapping { label: item.label.clone(), start, end });
         }
         self.spend(line, mappings.len())?;
-        Ok(EnumClass { container, mappings }.into())
+        Ok(EnumClass { container, mappings: mappings.into() }.into())
     }
 }

@@ -185,7 +185,7 @@ impl<'c> Printer<'c> {
         self.integer(&c.container);
         self.text.push(' ');
         self.braced(|p| {
-            for m in &c.mappings {
+            for m in c.mappings.iter() {
                 let label = quoted(&m.label);
                 if m.start == m.end {
                     p.line(format_args!("{label} = {},", m.start));

@@ -28,11 +28,11 @@ fn mapping(label: &str, start: i128, end: i128) -> EnumMapping {
 pub fn all_kinds() -> StructClass {
     let color = EnumClass {
         container: IntegerClass::signed(32),
-        mappings: vec![mapping("red", -1, -1), mapping("green", 0, 5), mapping("blue \"x\"", 6, 6)],
+        mappings: vec![mapping("red", -1, -1), mapping("green", 0, 5), mapping("blue \"x\"", 6, 6)].into(),
     };
     let tag = EnumClass {
         container: IntegerClass::unsigned(8),
-        mappings: vec![mapping("number", 0, 3), mapping("text", 4, 4)],
+        mappings: vec![mapping("number", 0, 3), mapping("text", 4, 4)].into(),
     };
     let inner = StructClass::default()
         .field("a", IntegerClass::unsigned(8))

@@ -187,7 +187,7 @@ fn queries(models: &[&Model]) -> EnumClass {
             }
         }
     }
-    EnumClass { container: IntegerClass::unsigned(32).hex(), mappings }
+    EnumClass { container: IntegerClass::unsigned(32).hex(), mappings: mappings.into() }
 }
 
 /// The fields of an event. `None` if there is no such event.

@@ -118,6 +118,8 @@ pub(super) enum Special {
     GiveUp(Why),
     /// Exits of the stream's open calls may be lost.
     Doubt,
+    /// The stream is the thread's from here on.
+    Begins,
 }
 
 /// Digests of one thread, one after the other in a stream.

@@ -13,6 +13,7 @@ use super::super::walk::{At, fold_fields};
 use super::Brief;
 use super::digest::{Digest, Kind, Run, Special, is, turned};
 use super::table::Table;
+use super::turn::{End, State};
 use crate::trace::{Class, Source, ThreadId, Threads, Trace};
 
 /// What stands for no entry: that of no function, as none has this number.
@@ -82,6 +83,17 @@ impl<'t> Feed<'t> {
     /// The threads of the first and the last packet, where packets are of one thread.
     pub fn owners(&self) -> Option<(ThreadId, ThreadId)> {
         self.owner.zip(self.before.map(|(_, thread)| thread)).filter(|_| self.source.owns_packets())
+    }
+
+    /// Whether it goes on, for streams that begin; a slice does not tell.
+    pub fn state(&self, in_slice: bool) -> State {
+        let end = match (in_slice, self.ended) {
+            (true, _) => End::Unknown,
+            (false, true) => End::After(self.last),
+            (false, false) => End::Later,
+        };
+        let thread = self.before.map(|(_, thread)| thread);
+        State { of: thread.map(|thread| (self.source.position, thread)), end }
     }
 
     /// Reads until there are `room` digests, or the stream ends.
@@ -283,17 +295,22 @@ impl<'t> Feed<'t> {
         let after_gap = std::mem::take(&mut source.after_gap);
         let (owned, lossy) = (source.owns_packets(), source.lossy);
         let now = (packet, thread);
-        let before = self.before.replace(now).unwrap_or(now);
-        let why = Why::between(before, now, after_gap);
+        let before = self.before.replace(now);
         if !owned {
             return;
         }
+        let begins = Why::begins(before, now);
+        let before = before.unwrap_or(now);
+        let why = Why::between(before, now, after_gap);
         if let Some(why) = why {
             self.run(before.1);
             self.push_special(time, Special::GiveUp(why));
         }
+        self.run(thread);
+        if begins {
+            self.push_special(time, Special::Begins);
+        }
         if lossy {
-            self.run(thread);
             self.push_special(time, Special::Doubt);
         }
     }

@@ -9,7 +9,7 @@ use super::digest::MOST_FUNCTIONS;
 use super::rounds::{self, Found};
 use super::slices::Slice;
 use super::table::Table;
-use super::turn::{Track, Turn, Undecided};
+use super::turn::{End, State, Track, Turn, Undecided};
 use super::{Brief, Ended};
 use crate::trace::{Thread, ThreadId, Threads, Trace};
 
@@ -84,6 +84,7 @@ struct Whole<B> {
     tracks: Vec<Track>,
     /// By stream: the thread of its last packet.
     owners: Vec<Option<ThreadId>>,
+    states: Vec<State>,
 }
 
 impl<B: Brief> Whole<B> {
@@ -94,13 +95,15 @@ impl<B: Brief> Whole<B> {
             threads: Threads::default(),
             tracks: Vec::new(),
             owners: Vec::new(),
+            states: Vec::new(),
         }
     }
 
     fn add(&mut self, found: Found<B>) -> Result<(), Ended> {
-        let Found { sums, summary, threads, tracks, owners } = found;
+        let Found { sums, summary, threads, tracks, owners, states } = found;
         let here = self.threads.take(&threads);
         self.change_owners(&owners, &here)?;
+        self.set_states(states, &here);
         for (track, thread) in tracks.into_iter().zip(&here) {
             self.append(track, *thread)?;
         }
@@ -108,6 +111,15 @@ impl<B: Brief> Whole<B> {
         self.sums.merge(sums, threads.all(), &mut |thread: &Thread| numbers.number(thread.pid, thread.tid));
         self.summary.merge(summary);
         Ok(())
+    }
+
+    /// Whose streams are by now; a slice may have seen nothing of some.
+    fn set_states(&mut self, states: Vec<State>, here: &[ThreadId]) {
+        self.states.resize(self.states.len().max(states.len()), State { of: None, end: End::Unknown });
+        for (known, state) in self.states.iter_mut().zip(states) {
+            let of = state.of.and_then(|(class, thread)| Some((class, *here.get(thread.index())?)));
+            known.of = of.or(known.of);
+        }
     }
 
     /// A stream that is another thread's now: nothing of it may still be open.
@@ -133,13 +145,15 @@ impl<B: Brief> Whole<B> {
     fn append(&mut self, later: Track, thread: ThreadId) -> Result<(), Ended> {
         let track = Track::of(&mut self.tracks, thread);
         self.sums.thread(thread, self.threads.get(thread));
-        let mut turn = Turn { thread, track, from: None, summary: &mut self.summary, sink: &mut self.sums };
+        let (summary, states) = (&mut self.summary, &self.states[..]);
+        let mut turn = Turn { thread, track, from: None, states, summary, sink: &mut self.sums };
         for (what, at) in later.undecided {
             turn.track.stack.enclose(at.outside);
             match what {
                 Undecided::Exit(function, error) => turn.exit(function, at.time, at.stream, error),
                 Undecided::Fold(fold) => turn.fold(fold, at.time, at.stream),
                 Undecided::GiveUp(why) => turn.give_up(why, at.time, at.stream),
+                Undecided::Begins => turn.begin(at.time, at.stream),
             }
         }
         track.stack.append(later.stack);

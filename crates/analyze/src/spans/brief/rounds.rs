@@ -6,7 +6,7 @@ use super::super::summary::Summary;
 use super::feed::{Feed, Shared, StepsBack};
 use super::slices::Slice;
 use super::table::Table;
-use super::turn::{Stretch, Track, Turn};
+use super::turn::{State, Stretch, Track, Turn};
 use super::{Brief, Ended};
 use crate::trace::{ThreadId, Threads, Trace};
 
@@ -29,6 +29,8 @@ pub(super) struct Found<B> {
     pub tracks: Vec<Track>,
     /// By stream whose packets are of one thread each: that of the first packet and of the last.
     pub owners: Vec<Option<(ThreadId, ThreadId)>>,
+    /// By stream.
+    pub states: Vec<State>,
 }
 
 /// Goes over a slice. `joins` is whether calls may be open when it begins.
@@ -49,7 +51,7 @@ pub(super) fn slice<'t, B: Brief>(
         until: slice.until,
     };
     let mut tracks = Vec::new();
-    rounds(&mut feeds, &mut shared, &mut tracks, slice.from)?;
+    rounds(&mut feeds, &mut shared, &mut tracks, slice)?;
     let Shared { threads, mut summary, .. } = shared;
     if summary.first.is_some() {
         summary.last = summary.last.max(feeds.iter().map(|feed| feed.last).max());
@@ -60,15 +62,17 @@ pub(super) fn slice<'t, B: Brief>(
         summary.damaged = summary.damaged.saturating_add(losses.damaged);
     }
     let owners = feeds.iter().map(Feed::owners).collect();
-    Ok(Found { sums, summary, threads, tracks, owners })
+    let states = feeds.iter().map(|feed| feed.state(true)).collect();
+    Ok(Found { sums, summary, threads, tracks, owners, states })
 }
 
 fn rounds<'t, B: Brief>(
     feeds: &mut [Feed<'t>],
     shared: &mut Shared<'t, '_, B>,
     tracks: &mut Vec<Track>,
-    from: Option<u64>,
+    slice: &Slice,
 ) -> Result<(), Ended> {
+    let (from, in_slice) = (slice.from, !slice.is_whole());
     let mut room = (ROOM / feeds.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
     let mut stretches = Vec::new();
     let mut told = 0;
@@ -98,6 +102,7 @@ fn rounds<'t, B: Brief>(
             room = room.saturating_mul(2);
             continue;
         }
+        let states: Vec<State> = feeds.iter().map(|feed| feed.state(in_slice)).collect();
         stretches.sort_unstable_by_key(|s| (s.thread, s.feed, s.start));
         let safe = if all { None } else { Some(safe) };
         for of_thread in stretches.chunk_by(|a, b| a.thread == b.thread) {
@@ -105,7 +110,8 @@ fn rounds<'t, B: Brief>(
             let thread = first.thread;
             shared.sink.thread(thread, shared.threads.get(thread));
             let track = Track::of(tracks, thread);
-            let mut turn = Turn { thread, track, from, summary: &mut shared.summary, sink: shared.sink };
+            let (summary, states) = (&mut shared.summary, &states[..]);
+            let mut turn = Turn { thread, track, from, states, summary, sink: shared.sink };
             if of_thread.iter().all(|s| s.feed == first.feed) {
                 of_thread.iter().for_each(|stretch| turn.alone(feeds, *stretch, safe));
             } else {

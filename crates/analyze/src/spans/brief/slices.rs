@@ -28,6 +28,11 @@ struct Part {
 }
 
 impl Slice {
+    /// Whether it is all of a trace.
+    pub fn is_whole(&self) -> bool {
+        self.parts.is_none()
+    }
+
     /// Its streams; none if one is not there.
     pub fn streams<'t>(&self, trace: &'t Trace) -> Option<Vec<StreamReader<'t>>> {
         let Some(parts) = &self.parts else {

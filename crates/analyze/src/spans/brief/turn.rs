@@ -30,6 +30,24 @@ pub(super) struct Track {
     pub unfit: bool,
 }
 
+/// A stream, for others that begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    /// The position of its class, and whose it is.
+    pub of: Option<(usize, ThreadId)>,
+    pub end: End,
+}
+
+/// When a stream is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// After its last event, which is of this time.
+    After(u64),
+    /// Not before the next round.
+    Later,
+    Unknown,
+}
+
 /// Something that concerns calls of earlier slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Undecided {
@@ -39,6 +57,8 @@ pub(super) enum Undecided {
     Fold(Fold),
     /// Those of the stream will have no end.
     GiveUp(Why),
+    /// The stream is the thread's from here on.
+    Begins,
 }
 
 /// When and in which stream that was.
@@ -74,6 +94,8 @@ pub(super) struct Turn<'r, B> {
     pub track: &'r mut Track,
     /// Where the slice begins, if others are before.
     pub from: Option<u64>,
+    /// By stream.
+    pub states: &'r [State],
     pub summary: &'r mut Summary,
     pub sink: &'r mut B,
 }
@@ -238,6 +260,12 @@ impl<B: Brief> Turn<'_, B> {
             Special::Doubtful(function) => self.enter(function, time, stream, true),
             Special::Failed(function, code) => self.exit(function, time, stream, Some(code)),
             Special::Doubt => self.track.stack.doubt(stream),
+            Special::Begins => {
+                self.begin(time, stream);
+                if self.from.is_some() {
+                    self.track.leave(Undecided::Begins, time, stream);
+                }
+            }
             Special::GiveUp(why) => {
                 self.give_up(why, time, stream);
                 if self.from.is_some() {
@@ -262,6 +290,29 @@ impl<B: Brief> Turn<'_, B> {
             self.track.leave(Undecided::Fold(fold), time, stream);
         } else {
             self.track.unfit = true;
+        }
+    }
+
+    /// A stream is the thread's from here on: see [`Why::begins`].
+    pub fn begin(&mut self, time: u64, stream: u32) {
+        if self.track.stack.streams().all(|open| open == stream) {
+            return;
+        }
+        let class = |state: &State| state.of.filter(|of| of.1 == self.thread).map(|of| of.0);
+        let Some(own) = self.states.get(stream as usize).and_then(class) else { return };
+        let is_over = |before: u32| match self.states.get(before as usize)?.end {
+            End::After(last) => Some((last, before) < (time, stream)),
+            End::Later => Some(false),
+            End::Unknown => None,
+        };
+        let alike = |(before, state): &(u32, &State)| *before != stream && class(state) == Some(own);
+        let predecessors = || (0u32..).zip(self.states).filter(alike).map(|(before, _)| is_over(before));
+        if predecessors().any(|over| over.is_none()) {
+            self.track.unfit = true;
+        } else if predecessors().any(|over| over == Some(true)) {
+            let open = self.track.stack.streams();
+            let gone: Vec<u32> = open.filter(|open| is_over(*open) == Some(true)).collect();
+            gone.into_iter().for_each(|gone| self.give_up(Why::ThreadEnded, time, gone));
         }
     }
 

@@ -149,7 +149,8 @@ impl Renderer<'_> {
             cells.extend(by.iter().map(|by| row.group.get(*by).unwrap_or_default().to_owned()));
             cells.extend([
                 bytes(row.bytes),
-                time(bandwidth(rate as u64, 1_000_000_000)),
+                // Where host and device share memory, a map moves nothing.
+                time(if row.name == MAP { String::new() } else { bandwidth(rate as u64, 1_000_000_000) }),
                 time(duration(row.total_ns)),
                 count(row.calls),
                 time(duration_f(row.avg_ns)),
@@ -170,6 +171,9 @@ impl Renderer<'_> {
         if by.is_empty() { self.narrow_table(&table) } else { self.table(&table) }
     }
 }
+
+/// Commands of which nobody tells whether they moved their bytes.
+pub(super) const MAP: &str = "map";
 
 /// `copy device → pageable`.
 fn traffic_name(row: &TrafficRow) -> String {

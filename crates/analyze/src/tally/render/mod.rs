@@ -72,11 +72,18 @@ impl Tally {
         renderer.unfinished_collectives()?;
         renderer.telemetry()?;
         if renderer.blocks == 0 {
-            writeln!(renderer.out, "No calls and no commands were recorded.")?;
+            let nothing = match self.chosen {
+                None => "No calls and no commands were recorded.",
+                Some(_) => NOTHING_CHOSEN,
+            };
+            writeln!(renderer.out, "{nothing}")?;
         }
         renderer.truth()
     }
 }
+
+/// Said where other tables are all that is left.
+const NOTHING_CHOSEN: &str = "No call and no command is what was chosen.";
 
 /// Columns of tables when nobody said how many there are.
 const WIDTH: usize = 100;

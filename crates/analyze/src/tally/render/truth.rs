@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use super::{Form, Renderer};
+use super::device::MAP;
+use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::demangle;
 use crate::tally::by::NONE;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, UnknownRow};
-use crate::tally::{By, Group, QUANTILE_ERROR};
-use crate::text::{bytes, duration, duration_f, plural};
+use crate::tally::rows::{ClockError, SteppedRow, UnknownRow};
+use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
+use crate::text::{bytes, count, duration, duration_f, plural};
 use crate::trace::Exit;
 
 impl Renderer<'_> {
@@ -68,6 +69,7 @@ impl Renderer<'_> {
         if more > 0 {
             lines.push(format!("DAMAGED: {more} more places"));
         }
+        lines.extend(stepped(t));
         if t.unfinished_calls > 0 {
             let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {
                 (1, []) => r.name.clone(),
@@ -117,6 +119,10 @@ impl Renderer<'_> {
         let t = self.tally;
         let mut lines = Vec::new();
         if let Some(chosen) = &t.chosen {
+            let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
+            if nothing && self.blocks > 0 {
+                lines.push(NOTHING_CHOSEN.to_owned());
+            }
             lines.push(format!("Only a part is counted: {chosen}. Losses and layers' processes are of all."));
         }
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
@@ -188,6 +194,12 @@ impl Renderer<'_> {
             let whose = if started { "; of started ranges, by the thread that began them" } else { "" };
             lines.push(format!("Ranges: \"On devices\" is the time of what was launched inside{whose}."));
         }
+        if t.traffic.iter().any(|r| r.name == MAP && r.bytes > 0) {
+            lines.push(
+                "Memory traffic: bytes of a map count, though nobody tells whether they were moved."
+                    .to_owned(),
+            );
+        }
         self.memory_remarks(lines);
         let mut became: Vec<String> = Vec::new();
         for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
@@ -229,6 +241,23 @@ impl Renderer<'_> {
             }
         }
     }
+}
+
+/// Streams whose time goes back.
+fn stepped(t: &Tally) -> Option<String> {
+    const SHOWN: usize = 4;
+    let named = |row: &SteppedRow| {
+        let (by, at) = (duration(row.largest_ns), duration(row.at_ns));
+        let steps = if row.steps > 1 { format!("{} steps, ", count(row.steps)) } else { String::new() };
+        format!("{} ({steps}{by} back at {at})", row.stream)
+    };
+    let mut streams: Vec<String> = t.stepped_streams.iter().take(SHOWN).map(named).collect();
+    if t.stepped_streams.len() > SHOWN {
+        streams.push("…".to_owned());
+    }
+    let events = plural(t.steps_back, "event");
+    let of = if streams.is_empty() { String::new() } else { format!(": {}", streams.join(", ")) };
+    (t.steps_back > 0).then(|| format!("CLOCK: {events} with a time before that of the event before{of}"))
 }
 
 /// How far to trust devices' times: those of a name in a line.

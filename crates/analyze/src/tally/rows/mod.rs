@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, UnfinishedRow};
 pub use memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
-pub use program::{OpenRangeRow, RangeRow, TelemetryRow, ThrottleRow};
+pub use program::{OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
 pub use ranks::{CollectiveRow, CommunicatorRow, UnfinishedCollectiveRow};
 
 use super::By;
@@ -61,6 +61,10 @@ pub struct Tally {
     pub damaged: u64,
     /// These places, in words; at most 16.
     pub damages: Vec<String>,
+    /// Events whose time lies before that of the event before in their stream.
+    pub steps_back: u64,
+    /// The streams with such events; at most 16 of a trace.
+    pub stepped_streams: Vec<SteppedRow>,
     /// If streams are cut: up to when, since the first event, all are whole.
     pub cut_at_ns: Option<u64>,
     /// Calls without an end in the trace.

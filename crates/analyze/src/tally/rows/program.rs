@@ -55,6 +55,19 @@ pub struct OpenRangeRow {
     pub since_ns: u64,
 }
 
+/// A stream whose time goes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteppedRow {
+    /// Its file.
+    pub stream: String,
+    /// How many times.
+    pub steps: u64,
+    /// The farthest.
+    pub largest_ns: u64,
+    /// From when that was, ns after the first event.
+    pub at_ns: u64,
+}
+
 /// What a device told of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TelemetryRow {
