@@ -17,6 +17,7 @@ use hetrace_ring::clock;
 
 use crate::apis::{self, Found, Library, LibraryError};
 use crate::control::Control;
+use crate::cost;
 use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
@@ -141,6 +142,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         start_ns: started.monotonic_ns,
         start_realtime_ns: started.realtime_ns,
         options: options.shown.clone(),
+        cost: cost::measure(),
         ..Manifest::default()
     };
     let program = find_program(&options.command);
