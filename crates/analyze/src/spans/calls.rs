@@ -28,6 +28,11 @@ pub struct Call {
     pub end: u64,
     /// Time in it that was not in other recorded calls.
     pub own: u64,
+    /// What of its time is the tracer's own: at most all of it. It is for this call and for all
+    /// recorded calls inside, at any depth.
+    pub cost: u64,
+    /// What of `own` is the tracer's own.
+    pub own_cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
     /// The error code, if it failed.
@@ -38,6 +43,16 @@ impl Call {
     /// How long it took.
     pub fn duration(&self) -> u64 {
         self.end.saturating_sub(self.start)
+    }
+
+    /// How long it would have taken without the tracer, as far as that is known.
+    pub fn net_duration(&self) -> u64 {
+        self.duration().saturating_sub(self.cost)
+    }
+
+    /// Time in it that was neither in other recorded calls nor the tracer's.
+    pub fn net_own(&self) -> u64 {
+        self.own.saturating_sub(self.own_cost)
     }
 }
 
@@ -76,6 +91,8 @@ pub struct Unfinished {
     pub start: u64,
     /// When it became clear that there will be no end.
     pub until: u64,
+    /// What of the time until then is the tracer's own.
+    pub cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
     /// Why.
@@ -110,6 +127,8 @@ pub struct Fold {
     pub last: u64,
     /// Time in all of them.
     pub total: u64,
+    /// What of it is the tracer's own.
+    pub cost: u64,
     /// In how many other calls they were.
     pub depth: u32,
     /// The error code of each of them: a run repeats the call before it.

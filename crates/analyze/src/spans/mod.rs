@@ -21,6 +21,7 @@ pub(crate) mod brief;
 mod calls;
 mod commands;
 mod error_text;
+mod inside;
 mod stack;
 mod summary;
 mod walk;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
 use super::rows::{
-    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow,
+    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow, TrafficRow, UnfinishedRow,
 };
 use super::times::average;
 use crate::demangle;
@@ -33,10 +33,19 @@ pub struct Aggregate {
 
 /// Aggregates that do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rows of one are told apart by {one}, of the other by {other}")]
-pub struct Unlike {
-    one: String,
-    other: String,
+#[non_exhaustive]
+pub enum Unlike {
+    /// Rows are of other things.
+    #[error("rows of one are told apart by {one}, of the other by {other}")]
+    By {
+        /// What those of one are told apart by.
+        one: String,
+        /// And those of the other.
+        other: String,
+    },
+    /// Times are with and without what tracing cost.
+    #[error("times of one are without the cost of tracing, of the other with it (--gross)")]
+    Cost,
 }
 
 impl Aggregate {
@@ -48,6 +57,11 @@ impl Aggregate {
     /// What was chosen to be counted, in words; everything if there is none.
     pub fn chosen(&self) -> Option<&str> {
         self.rest.chosen.as_deref()
+    }
+
+    /// Whether what tracing took is known and left out of times of calls.
+    pub fn is_net(&self) -> bool {
+        self.rest.tracing.as_ref().is_some_and(|t| t.left_out)
     }
 
     /// What each trace is of.
@@ -86,7 +100,11 @@ impl Aggregate {
                 [] => "api,name".to_owned(),
                 by => by.iter().map(|by| by.name()).collect::<Vec<_>>().join(","),
             };
-            return Err(Unlike { one: text(&self.rest.by), other: text(&other.rest.by) });
+            return Err(Unlike::By { one: text(&self.rest.by), other: text(&other.rest.by) });
+        }
+        let left_out = |rest: &Tally| rest.tracing.as_ref().map(|t| t.left_out);
+        if left_out(&self.rest).zip(left_out(&other.rest)).is_some_and(|(one, other)| one != other) {
+            return Err(Unlike::Cost);
         }
         merge(&mut self.host, other.host);
         merge(&mut self.device, other.device);
@@ -160,6 +178,8 @@ fn host_row(cell: &HostCell) -> HostRow {
         folded: cell.folded,
         total_ns: times.total,
         self_ns: cell.own,
+        cost_ns: cell.cost,
+        self_cost_ns: cell.own_cost,
         avg_ns: times.average(),
         min_ns: times.min(),
         max_ns: times.max(),
@@ -168,6 +188,7 @@ fn host_row(cell: &HostCell) -> HostRow {
         dev_ns: times.deviation(),
         errors: cell.errors,
         error_ns: cell.error_ns,
+        error_cost_ns: cell.error_cost,
     }
 }
 
@@ -235,6 +256,13 @@ fn merge_rest(to: &mut Tally, from: Tally) {
         *to = to.saturating_add(n);
     }
     to.exit = worse(to.exit, from.exit);
+    let traces = [&to.traces, &from.traces].map(|traces| traces.len() as u64);
+    to.tracing = match (to.tracing.take(), from.tracing) {
+        (Some(one), Some(other)) => Some(one.and(&other)),
+        (Some(known), None) => Some(known.without(traces[1])),
+        (None, Some(known)) => Some(known.without(traces[0])),
+        (None, None) => None,
+    };
     if to.command != from.command {
         to.command.clear();
     }
@@ -268,6 +296,7 @@ fn merge_rest(to: &mut Tally, from: Tally) {
             a.calls = a.calls.saturating_add(b.calls);
             a.errors = a.errors.saturating_add(b.errors);
             a.self_ns = a.self_ns.saturating_add(b.self_ns);
+            a.cost_ns = a.cost_ns.saturating_add(b.cost_ns);
         },
     );
     add(
@@ -318,6 +347,24 @@ fn worse(one: Option<Exit>, other: Option<Exit>) -> Option<Exit> {
         Some(Exit::Signal(_)) => 3,
     };
     if rank(&other) > rank(&one) { other } else { one }
+}
+
+impl TracingRow {
+    /// That of both.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            total_ns: self.total_ns.saturating_add(other.total_ns),
+            inside_ns: self.inside_ns.saturating_add(other.inside_ns),
+            left_out: self.left_out,
+            unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),
+        }
+    }
+
+    /// With traces of which it is not known.
+    fn without(self, traces: u64) -> Self {
+        Self { unknown_traces: self.unknown_traces.saturating_add(traces), ..self }
+    }
 }
 
 impl TraceRow {

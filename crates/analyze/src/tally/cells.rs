@@ -48,8 +48,15 @@ pub(super) struct HostCell {
     pub group: Group,
     pub folded: u64,
     pub own: u64,
+    /// What of the time, and of `own`, is or was the tracer's.
+    #[serde(default)]
+    pub cost: u64,
+    #[serde(default)]
+    pub own_cost: u64,
     pub errors: u64,
     pub error_ns: u64,
+    #[serde(default)]
+    pub error_cost: u64,
     /// Of calls that went well.
     pub times: Times,
 }
@@ -65,8 +72,11 @@ impl Cell for HostCell {
         sum([
             (&mut self.folded, other.folded),
             (&mut self.own, other.own),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
+            (&mut self.error_cost, other.error_cost),
         ]);
         self.times.merge(&other.times);
     }

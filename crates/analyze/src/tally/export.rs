@@ -48,9 +48,9 @@ impl Table {
         match self {
             Self::Host => &[
                 "name", "api", "calls", "folded", "total_ns", "self_ns", "avg_ns", "min_ns", "max_ns",
-                "p50_ns", "p99_ns", "dev_ns", "errors", "error_ns",
+                "p50_ns", "p99_ns", "dev_ns", "errors", "error_ns", "cost_ns", "self_cost_ns",
             ],
-            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns"],
+            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns", "cost_ns"],
             Self::Errors => &["name", "api", "error", "code", "text", "calls"],
             Self::Device => &[
                 "name",

@@ -7,6 +7,7 @@ use hetrace_ctf::read::{Event, Losses, StreamError, StreamReader};
 
 use super::Trace;
 use super::class::Class;
+use super::cost::Costs;
 use super::names::Names;
 use super::only::Only;
 use super::source::Source;
@@ -55,6 +56,8 @@ pub struct Occurrence<'c, 't> {
     pub names: &'t Names,
     /// Names of the APIs.
     pub apis: &'t [String],
+    /// What recording calls has cost.
+    pub costs: &'t Costs,
 }
 
 /// Walks over all streams.
@@ -126,6 +129,7 @@ impl<'t> Cursor<'t> {
             threads: &self.threads,
             names: self.trace.names(),
             apis: self.trace.functions().apis(),
+            costs: self.trace.costs(),
         }))
     }
 

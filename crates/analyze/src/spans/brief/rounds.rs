@@ -105,7 +105,8 @@ fn rounds<'t, B: Brief>(
             let thread = first.thread;
             shared.sink.thread(thread, shared.threads.get(thread));
             let track = Track::of(tracks, thread);
-            let mut turn = Turn { thread, track, from, summary: &mut shared.summary, sink: shared.sink };
+            let (costs, summary) = (shared.trace.costs(), &mut shared.summary);
+            let mut turn = Turn { thread, track, from, costs, summary, sink: shared.sink };
             if of_thread.iter().all(|s| s.feed == first.feed) {
                 of_thread.iter().for_each(|stretch| turn.alone(feeds, *stretch, safe));
             } else {

@@ -5,7 +5,8 @@ use std::fmt;
 use super::{Form, Renderer};
 use crate::demangle;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, UnknownRow};
+use crate::tally::rows::{ClockError, TracingRow, UnknownRow};
+use crate::tally::times::average;
 use crate::tally::{By, QUANTILE_ERROR};
 use crate::text::{bytes, duration, duration_f, plural};
 use crate::trace::Exit;
@@ -143,6 +144,7 @@ impl Renderer<'_> {
             let commands = plural(t.commands_under_way, "device command");
             lines.push(format!("{commands} under way when the program ended: not counted."));
         }
+        lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
             lines.push(format!("Times of the host are right within {error}."));
@@ -224,6 +226,22 @@ impl Renderer<'_> {
             }
         }
     }
+}
+
+/// What recording took, and where it is.
+fn tracing_remark(row: &TracingRow, traces: usize) -> String {
+    let of = match row.unknown_traces {
+        0 => String::new(),
+        unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
+    };
+    let each = average(row.total_ns, row.calls);
+    let inside = duration(row.inside_ns);
+    let inside = match row.left_out {
+        true => format!("{inside} of it inside calls: left out of the times above"),
+        false => format!("{inside} of it inside calls: in the times above"),
+    };
+    let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
+    format!("Tracing itself took {all} for {calls}, {} each{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.

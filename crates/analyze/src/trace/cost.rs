@@ -1,0 +1,123 @@
+//! What the tracer itself costs, as the launcher measured it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::functions::FunctionId;
+
+/// What recording one call costs, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCost {
+    /// Between its time stamps: in its own time.
+    pub inside: u32,
+    /// In all; so much longer took whatever is around it.
+    pub whole: u32,
+}
+
+impl CallCost {
+    /// What is not in its own time, but in that of the call around it.
+    pub fn around(self) -> u32 {
+        self.whole.saturating_sub(self.inside)
+    }
+}
+
+/// What recording costs, by function; nothing where it is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    call: CallCost,
+    fold: CallCost,
+    known: bool,
+}
+
+/// The manifest's `cost`. Of members that are missing nothing is taken off.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    call_ns: f64,
+    inside_ns: f64,
+    fold_ns: f64,
+    fold_inside_ns: f64,
+}
+
+/// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
+const MOST: f64 = 1e6;
+
+impl Costs {
+    /// What a manifest tells.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words; then nothing is known.
+    pub(super) fn read(told: &Value) -> Result<Self, String> {
+        if told.is_null() {
+            return Ok(Self::default());
+        }
+        let wrong = |what: &str| {
+            Err(format!("what recording costs is not known: {what}; times are as they were recorded"))
+        };
+        let told = if told.is_object() { Told::deserialize(told).ok() } else { None };
+        let Some(told) = told else { return wrong("`cost` is not as it should be") };
+        let pair = |inside: f64, whole: f64| {
+            let sane = (0.0..=MOST).contains(&whole) && (0.0..=whole).contains(&inside);
+            // Whole nanoseconds, as times are.
+            sane.then_some(CallCost { inside: inside.round() as u32, whole: whole.round() as u32 })
+        };
+        match (pair(told.inside_ns, told.call_ns), pair(told.fold_inside_ns, told.fold_ns)) {
+            (Some(call), Some(fold)) => Ok(Self { call, fold, known: call.whole > 0 }),
+            (None, _) => wrong(&format!("{} ns a call, {} ns inside, cannot be", told.call_ns, told.inside_ns)),
+            (_, None) => {
+                wrong(&format!("{} ns a poll, {} ns inside, cannot be", told.fold_ns, told.fold_inside_ns))
+            }
+        }
+    }
+
+    /// Whether it was measured.
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Of a call.
+    #[inline(always)]
+    pub fn of(&self, _: FunctionId) -> CallCost {
+        self.call
+    }
+
+    /// Of each call of a run that is one record.
+    pub fn of_folded(&self) -> CallCost {
+        self.fold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_makes_sense_is_taken() {
+        let told = json!({"call_ns": 29.6, "inside_ns": 11.4, "fold_ns": 17.0, "later": true});
+        let costs = Costs::read(&told).unwrap();
+        assert!(costs.is_known());
+        assert_eq!(costs.of(FunctionId(0)), CallCost { inside: 11, whole: 30 });
+        assert_eq!(costs.of(FunctionId(0)).around(), 19);
+        assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17 });
+        assert_eq!(Costs::read(&Value::Null), Ok(Costs::default()));
+    }
+
+    #[test]
+    fn what_makes_none_is_not() {
+        for told in [
+            json!({"call_ns": -1.0}),
+            json!({"call_ns": 1e7, "inside_ns": 1.0}),
+            json!({"call_ns": 10.0, "inside_ns": 11.0}),
+            json!({"call_ns": 10.0, "inside_ns": -0.1}),
+            json!({"call_ns": 10.0, "fold_ns": 1e300}),
+            json!({"call_ns": "NaN"}),
+            json!([]),
+            json!(7),
+        ] {
+            let told = Costs::read(&told);
+            assert!(told.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{told:?}");
+        }
+    }
+}
