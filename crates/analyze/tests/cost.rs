@@ -30,8 +30,11 @@ enum Work {
     Polls(u64, u64),
 }
 
-const FUNCTIONS: [(&str, &str, &str); 3] =
-    [("toyFinish", " queue=0x1", " result=0"), ("toyFree", " address=0x1", ""), ("baseSubmit", "", " result=0")];
+const FUNCTIONS: [(&str, &str, &str); 3] = [
+    ("toyFinish", " queue=0x1", " result=0"),
+    ("toyFree", " address=0x1", ""),
+    ("baseSubmit", "", " result=0"),
+];
 
 fn work() -> impl Strategy<Value = Vec<Work>> {
     let leaf = prop_oneof![
@@ -109,7 +112,11 @@ impl Visitor for Found {
     type Break = std::convert::Infallible;
 
     fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Self::Break> {
-        assert!(call.cost <= call.duration() && call.own_cost <= call.own && call.net_own() <= call.net_duration());
+        assert!(
+            call.cost <= call.duration()
+                && call.own_cost <= call.own
+                && call.net_own() <= call.net_duration()
+        );
         self.net.push((call.net_duration(), call.net_own()));
         self.own += call.net_own();
         self.cost += call.own_cost;

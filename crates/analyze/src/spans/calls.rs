@@ -56,6 +56,11 @@ impl Call {
     }
 }
 
+/// What of a time is the tracer's own, if that is one part in twenty or more.
+pub(crate) fn notable(cost: u64, time: u64) -> Option<u64> {
+    (cost > 0 && cost >= time / 20).then_some(cost)
+}
+
 /// Why there is no end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {

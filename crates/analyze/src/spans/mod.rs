@@ -26,6 +26,7 @@ mod stack;
 mod summary;
 mod walk;
 
+pub(crate) use calls::notable;
 pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
 pub use error_text::ErrorText;

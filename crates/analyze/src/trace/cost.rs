@@ -63,7 +63,9 @@ impl Costs {
         };
         match (pair(told.inside_ns, told.call_ns), pair(told.fold_inside_ns, told.fold_ns)) {
             (Some(call), Some(fold)) => Ok(Self { call, fold, known: call.whole > 0 }),
-            (None, _) => wrong(&format!("{} ns a call, {} ns inside, cannot be", told.call_ns, told.inside_ns)),
+            (None, _) => {
+                wrong(&format!("{} ns a call, {} ns inside, cannot be", told.call_ns, told.inside_ns))
+            }
             (_, None) => {
                 wrong(&format!("{} ns a poll, {} ns inside, cannot be", told.fold_ns, told.fold_inside_ns))
             }
