@@ -167,7 +167,7 @@ impl Visitor for Collector<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
         let node = self.at(at, call.depth);
-        self.count(node, call.own, 1, call.error.is_some());
+        self.count(node, call.net_own(), 1, call.error.is_some());
         ControlFlow::Continue(())
     }
 
@@ -181,7 +181,7 @@ impl Visitor for Collector<'_, '_> {
         let frame = self.function(fold.function);
         let outer = self.around(at, fold.depth);
         let node = self.paths.below(outer, frame);
-        self.count(node, fold.total, fold.count, fold.error.is_some());
+        self.count(node, fold.total.saturating_sub(fold.cost), fold.count, fold.error.is_some());
         ControlFlow::Continue(())
     }
 
