@@ -27,7 +27,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of this machine, each a mean over many in a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
     /// All that a recorded call takes longer than one that is not.
@@ -38,6 +38,21 @@ pub struct Cost {
     pub fold_ns: f64,
     /// And between its time stamps.
     pub fold_inside_ns: f64,
+    /// Work to time commands, where that is done inside of calls. It was measured there, not here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timing: Vec<Timing>,
+}
+
+/// What timing commands took inside of an API's calls that enqueue them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// The API.
+    pub api: String,
+    /// Calls.
+    pub calls: u64,
+    /// In all of them together.
+    pub ns: u64,
 }
 
 /// Data bytes of the ring: more than the nearest cache has, as in programs.
@@ -101,6 +116,7 @@ fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
         inside_ns: tenths(good(|b| b.inside_calls) - bare).min(call_ns),
         fold_ns,
         fold_inside_ns: tenths(good(|b| b.inside_folds) - bare).min(fold_ns),
+        timing: Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@ use hetrace_ring::abi::{RING_PREFIX, special, state};
 use hetrace_ring::reader::{Ring, RingError};
 use hetrace_ring::{clock, record};
 
+use crate::cost::Timing;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::{Losses, Process, ThreadLosses};
 use crate::output::{Identity, Stream, TraceFolder};
@@ -83,6 +84,8 @@ pub struct Drainer {
     foreign: Option<u32>,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
+    /// By API: calls in which commands were timed, and ticks of that.
+    timing: Vec<(u64, u64)>,
 }
 
 impl Drainer {
@@ -105,6 +108,7 @@ impl Drainer {
             damaged: 0,
             foreign: None,
             commands: (0, 0),
+            timing: Vec::new(),
         }
     }
 
@@ -229,6 +233,12 @@ impl Drainer {
             let header = source.ring.header();
             self.commands.0 += header.commands.load(Ordering::Relaxed);
             self.commands.1 += header.reported.load(Ordering::Relaxed);
+            self.timing.resize(self.apis.len().max(self.timing.len()), (0, 0));
+            if let Some((calls, ticks)) = self.timing.get_mut(source.api) {
+                // Whatever a program may have written there.
+                *calls = calls.saturating_add(header.timing_calls.load(Ordering::Relaxed));
+                *ticks = ticks.saturating_add(header.timing_ticks.load(Ordering::Relaxed));
+            }
             source.stream.set_discarded(source.discarded());
             source.stream.flush();
             let (bytes, records, unwritten) = source.stream.counts();
@@ -289,6 +299,17 @@ impl Drainer {
     /// Version of a library found in a program that does not fit this launcher.
     pub fn foreign(&self) -> Option<u32> {
         self.foreign
+    }
+
+    /// What timing commands took inside of calls, where it was done there.
+    pub fn timing(&self, ns_per_tick: f64) -> Vec<Timing> {
+        let done = self.apis.iter().zip(&self.timing).filter(|(_, (calls, _))| *calls > 0);
+        let row = |(api, (calls, ticks)): (&String, &(u64, u64))| Timing {
+            api: api.clone(),
+            calls: *calls,
+            ns: (*ticks as f64 * ns_per_tick) as u64,
+        };
+        done.map(row).collect()
     }
 
     /// Everything lost that the drainer knows of.

@@ -304,6 +304,9 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         error_ns: host.error_ns(),
         ticks_per_second: if per_tick > 0.0 { 1e9 / per_tick } else { 0.0 },
     };
+    if let Some(cost) = &mut manifest.cost {
+        cost.timing = drainer.timing(per_tick);
+    }
     let (records, bytes) = drainer.written();
     manifest.written = Written { records, bytes };
     manifest.notes = control.notes();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::{CommandRecord, PendingRecord, command_flag, special};
 use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::{ErrnoGuard, count_commands, thread_id};
+use hetrace_interpose::{ErrnoGuard, OwnWork, count_commands, thread_id};
 
 use super::clock;
 use super::contexts::{self, Context};
@@ -60,21 +60,22 @@ pub unsafe fn around<R: Copy>(
 ) -> R {
     let errno = ErrnoGuard::new();
     let handle = streams::meant(wanted.queue, wanted.per_thread);
-    let Some(block) = pending::own() else { return call() };
+    let mut work = OwnWork::since(wanted.time);
+    let Some(block) = pending::own() else { return work.real(call).0 };
     match streams::state(handle) {
         State::Free => {}
         State::Captured => {
             CAPTURED.fetch_add(1, Ordering::Relaxed);
-            return call();
+            return work.real(call).0;
         }
         // What fails in a question fails in the call, too.
-        State::Failing => return call(),
+        State::Failing => return work.real(call).0,
     }
     let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
     let weight = function.filter(|_| wanted.kind == KERNEL).and_then(sampled::count);
     if weight == Some(0) {
         drop(errno);
-        let result = call();
+        let (result, _) = work.real(call);
         if let Some(function) = function.filter(|_| !ok(result)) {
             sampled::uncount(function);
         }
@@ -83,8 +84,7 @@ pub unsafe fn around<R: Copy>(
     let begun = begin(block, handle);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);
-    let result = call();
-    let returned = ticks();
+    let (result, returned) = work.real(call);
     let _errno = ErrnoGuard::new();
     let ok = ok(result);
     // Its end comes first: all that follows takes time.

@@ -355,6 +355,7 @@ impl TracingRow {
         Self {
             calls: self.calls.saturating_add(other.calls),
             total_ns: self.total_ns.saturating_add(other.total_ns),
+            timing_ns: self.timing_ns.saturating_add(other.timing_ns),
             inside_ns: self.inside_ns.saturating_add(other.inside_ns),
             left_out: self.left_out,
             unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),

@@ -407,6 +407,8 @@ impl Host {
             let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
             let of_all = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
             row.calls = row.calls.saturating_add(sum.calls());
+            let timing = single.saturating_mul(costs.of_timing(function).into());
+            row.timing_ns = row.timing_ns.saturating_add(timing);
             row.total_ns = row.total_ns.saturating_add(of_all);
             row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.own_error_cost);
         }

@@ -1,9 +1,10 @@
 //! What the tracer itself costs, as the launcher measured it.
 
+use hetrace_model::Model;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::functions::FunctionId;
+use super::functions::{FunctionId, Functions};
 
 /// What recording one call costs, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +25,10 @@ impl CallCost {
 /// What recording costs, by function; nothing where it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
+    /// Of calls in which nothing else is done.
     call: CallCost,
+    /// By function, where something is in some: then all that it costs.
+    functions: Vec<CallCost>,
     fold: CallCost,
     known: bool,
 }
@@ -37,6 +41,16 @@ struct Told {
     inside_ns: f64,
     fold_ns: f64,
     fold_inside_ns: f64,
+    timing: Vec<Timing>,
+}
+
+/// Work to time commands, inside of an API's calls that enqueue them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Timing {
+    api: String,
+    calls: u64,
+    ns: f64,
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -47,7 +61,7 @@ impl Costs {
     ///
     /// # Errors
     /// What is wrong with it, in words; then nothing is known.
-    pub(super) fn read(told: &Value) -> Result<Self, String> {
+    pub(super) fn read(told: &Value, functions: &Functions, models: &[Model]) -> Result<Self, String> {
         if told.is_null() {
             return Ok(Self::default());
         }
@@ -61,13 +75,40 @@ impl Costs {
             // Whole nanoseconds, as times are.
             sane.then_some(CallCost { inside: inside.round() as u32, whole: whole.round() as u32 })
         };
-        match (pair(told.inside_ns, told.call_ns), pair(told.fold_inside_ns, told.fold_ns)) {
-            (Some(call), Some(fold)) => Ok(Self { call, fold, known: call.whole > 0 }),
+        let (call, fold) = match (pair(told.inside_ns, told.call_ns), pair(told.fold_inside_ns, told.fold_ns))
+        {
+            (Some(call), Some(fold)) => (call, fold),
             (None, _) => {
-                wrong(&format!("{} ns a call, {} ns inside, cannot be", told.call_ns, told.inside_ns))
+                return wrong(&format!(
+                    "{} ns a call, {} ns inside, cannot be",
+                    told.call_ns, told.inside_ns
+                ));
             }
             (_, None) => {
-                wrong(&format!("{} ns a poll, {} ns inside, cannot be", told.fold_ns, told.fold_inside_ns))
+                let (whole, inside) = (told.fold_ns, told.fold_inside_ns);
+                return wrong(&format!("{whole} ns a poll, {inside} ns inside, cannot be"));
+            }
+        };
+        let mut costs = Self { call, functions: Vec::new(), fold, known: call.whole > 0 };
+        for timing in &told.timing {
+            let each = timing.ns / timing.calls.max(1) as f64;
+            let Some(each) = pair(each, each) else {
+                return wrong(&format!("{each} ns for each command of {} cannot be", timing.api));
+            };
+            costs.add(timing, each, functions, models);
+        }
+        Ok(costs)
+    }
+
+    /// Adds what timing commands takes to all functions that enqueue some.
+    fn add(&mut self, timing: &Timing, each: CallCost, functions: &Functions, models: &[Model]) {
+        self.functions.resize(functions.all().len(), self.call);
+        for (cost, function) in self.functions.iter_mut().zip(functions.all()) {
+            let described = || models.get(function.api)?.functions.get(function.index?);
+            let is_of_api = functions.apis().get(function.api) == Some(&timing.api);
+            if is_of_api && described().is_some_and(|described| described.command.is_some()) {
+                cost.inside = cost.inside.saturating_add(each.inside);
+                cost.whole = cost.whole.saturating_add(each.whole);
             }
         }
     }
@@ -79,8 +120,13 @@ impl Costs {
 
     /// Of a call.
     #[inline(always)]
-    pub fn of(&self, _: FunctionId) -> CallCost {
-        self.call
+    pub fn of(&self, function: FunctionId) -> CallCost {
+        self.functions.get(function.index()).copied().unwrap_or(self.call)
+    }
+
+    /// What of that is the work to time a command.
+    pub fn of_timing(&self, function: FunctionId) -> u32 {
+        self.of(function).whole.saturating_sub(self.call.whole)
     }
 
     /// Of each call of a run that is one record.
@@ -95,15 +141,19 @@ mod tests {
 
     use super::*;
 
+    fn read(told: &Value) -> Result<Costs, String> {
+        Costs::read(told, &Functions::default(), &[])
+    }
+
     #[test]
     fn what_makes_sense_is_taken() {
         let told = json!({"call_ns": 29.6, "inside_ns": 11.4, "fold_ns": 17.0, "later": true});
-        let costs = Costs::read(&told).unwrap();
+        let costs = read(&told).unwrap();
         assert!(costs.is_known());
         assert_eq!(costs.of(FunctionId(0)), CallCost { inside: 11, whole: 30 });
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
         assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17 });
-        assert_eq!(Costs::read(&Value::Null), Ok(Costs::default()));
+        assert_eq!(read(&Value::Null), Ok(Costs::default()));
     }
 
     #[test]
@@ -115,10 +165,13 @@ mod tests {
             json!({"call_ns": 10.0, "inside_ns": -0.1}),
             json!({"call_ns": 10.0, "fold_ns": 1e300}),
             json!({"call_ns": "NaN"}),
+            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 2, "ns": -9.0}]}),
+            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 1, "ns": 1e9}]}),
+            json!({"call_ns": 10.0, "timing": 5}),
             json!([]),
             json!(7),
         ] {
-            let told = Costs::read(&told);
+            let told = read(&told);
             assert!(told.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{told:?}");
         }
     }

@@ -48,7 +48,7 @@ impl Trace {
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
         let names = Names::read(&ctf, &classes);
         let present = present::present(&ctf, &classes, &functions);
-        let (costs, problem) = match Costs::read(&manifest.cost) {
+        let (costs, problem) = match Costs::read(&manifest.cost, &functions, &models) {
             Ok(costs) => (costs, None),
             Err(problem) => (Costs::default(), Some(problem)),
         };

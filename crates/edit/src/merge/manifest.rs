@@ -126,9 +126,23 @@ fn cost(inputs: &[Input]) -> Option<Json> {
     let mut least = all.next()??.clone();
     for cost in all {
         let cost = cost?;
-        for (name, known) in &mut least {
+        for (name, known) in least.iter_mut().filter(|(name, _)| *name != "timing") {
             let other = cost.get(name).and_then(Json::as_f64);
             *known = json!(known.as_f64()?.min(other.unwrap_or(0.0)));
+        }
+        // Sums over calls are what they are.
+        for timing in cost.get("timing").and_then(Json::as_array).into_iter().flatten() {
+            let all = least.entry("timing").or_insert_with(|| json!([])).as_array_mut()?;
+            match all.iter_mut().find(|known| known.get("api") == timing.get("api")) {
+                None => all.push(timing.clone()),
+                Some(known) => {
+                    for name in ["calls", "ns"] {
+                        if let Some((known, other)) = known.get_mut(name).zip(timing.get(name)) {
+                            number(name, known, other);
+                        }
+                    }
+                }
+            }
         }
     }
     Some(Json::Object(least))

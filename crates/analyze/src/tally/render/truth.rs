@@ -234,14 +234,18 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         0 => String::new(),
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
-    let each = average(row.total_ns, row.calls);
+    let each = average(row.total_ns.saturating_sub(row.timing_ns), row.calls);
+    let timing = match row.timing_ns {
+        0 => String::new(),
+        ns => format!(", and {} for timing commands", duration(ns)),
+    };
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
         true => format!("{inside} of it inside calls: left out of the times above"),
         false => format!("{inside} of it inside calls: in the times above"),
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
-    format!("Tracing itself took {all} for {calls}, {} each{of}; {inside}.", duration_f(each))
+    format!("Tracing itself took {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.

@@ -12,7 +12,11 @@ pub struct TracingRow {
     pub calls: u64,
     /// What recording them has cost in all.
     pub total_ns: u64,
-    /// Of that, what lay inside of recorded calls.
+    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them;
+    /// each is counted with the mean.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub timing_ns: u64,
+    /// Of `total_ns`, what lay inside of recorded calls.
     pub inside_ns: u64,
     /// Whether times of calls are without it; else they are as they were recorded.
     pub left_out: bool,
