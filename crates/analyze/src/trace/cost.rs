@@ -118,6 +118,11 @@ impl Costs {
         self.known
     }
 
+    /// Of a call in which nothing else is done, in all, ns; none if it is not known.
+    pub fn of_any(&self) -> Option<u32> {
+        self.known.then_some(self.call.whole)
+    }
+
     /// Of a call.
     #[inline(always)]
     pub fn of(&self, function: FunctionId) -> CallCost {

@@ -70,6 +70,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
             manifest_missing: !manifest.is_present(),
             clock_error_ns: errors.reduce(f64::max),
+            call_cost_ns: from.trace.costs().of_any(),
         },
     }
 }
