@@ -4,7 +4,7 @@
     make -C bench/programs cuda && bench/own_cost.py [HETRACE] [ROUNDS]
 
 Runs of both kinds take turns; medians of the runs are printed, nanoseconds a call. The program stays on
-the last processor. docs/measurements/2026-11-20-own-cost.md has a result.
+the last processor, and is not interrupted by other programs where the system lets us. docs/measurements/2026-11-20-own-cost.md has a result.
 """
 import json
 import os
@@ -19,6 +19,9 @@ BUILD = HERE / "programs" / "build"
 HETRACE = sys.argv[1] if len(sys.argv) > 1 else str(HERE.parent / "target/release/hetrace")
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 PINNED = ["taskset", "-c", str(os.cpu_count() - 1)]
+# Before all other programs, where that is allowed.
+if subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0:
+    PINNED += ["chrt", "-f", "1"]
 OPTIONS = ["--interpose", "preload", "--buffer", "8192", "-m", "full"]
 
 # Arguments of the program, the function that is looked at, further options.

@@ -245,7 +245,7 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         false => format!("{inside} of it inside calls: in the times above"),
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
-    format!("Tracing itself took {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
+    format!("Tracing itself took about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.
