@@ -83,9 +83,9 @@ fn what_tracing_took_is_measured_left_out_and_told() {
     assert_eq!(gross["tracing"]["left_out"], false);
     let [total, timed, inside] = ["total_ns", "timing_ns", "inside_ns"].map(|name| number(tracing, name));
     assert!(0 < inside && inside <= total && 0 < timed && timed < total, "{tracing}");
-    let taken: u64 =
-        rows(&net).iter().map(|row| number(row, "self_cost_ns") + number(row, "error_cost_ns")).sum();
-    assert_eq!(inside, taken);
+    // What could not be taken off calls that were quicker than on average is in `inside` only.
+    let taken: u64 = rows(&net).iter().map(|row| number(row, "self_cost_ns")).sum();
+    assert!(taken > 0 && taken <= inside, "{taken} of {tracing}");
     let text = command(&["tally"], &traced.folder).out;
     assert!(text.contains("Tracing itself took") && text.contains("left out of the times above"), "{text}");
 }

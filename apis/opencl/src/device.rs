@@ -117,13 +117,13 @@ pub unsafe fn enqueue<R: Copy>(
         Some(under_way) => {
             count_commands(1, 0);
             if under_way % 32 == 0 {
-                collect(false);
+                work.collecting(|| collect(false));
             }
         }
         None => {
             let _ = LOST.fetch_add(1, Ordering::Relaxed);
             release(handle, shared);
-            collect(false);
+            work.collecting(|| collect(false));
         }
     }
     result

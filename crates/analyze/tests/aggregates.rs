@@ -154,7 +154,10 @@ fn what_tracing_took_adds_up_or_is_not_mixed() {
             (1, 30, 12, 1)
         );
         let text = tally.render(&TextOptions::default());
-        assert!(text.contains("took about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"), "{text}");
+        assert!(
+            text.contains("took about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
+            "{text}"
+        );
     }
     let mut both = unknown.clone();
     both.merge(unknown).expect("alike");

@@ -310,15 +310,16 @@ pub fn count_commands(enqueued: u64, reported: u64) {
 /// entry until this is dropped, but for the real function. The sum goes into the thread's ring.
 #[derive(Debug)]
 pub struct OwnWork {
-    /// When the call was entered; later by as much as the real function took.
+    /// When the call was entered; later by as much as the real function and collecting took.
     since: u64,
+    collecting: u64,
 }
 
 impl OwnWork {
     /// `entry` is the counter value of the call's entry record.
     #[inline(always)]
     pub fn since(entry: u64) -> Self {
-        Self { since: entry }
+        Self { since: entry, collecting: 0 }
     }
 
     /// Calls the real function; answers with what it answered the counter value after it.
@@ -329,6 +330,15 @@ impl OwnWork {
         let returned = clock::ticks();
         self.since = self.since.wrapping_add(returned.wrapping_sub(before));
         (result, returned)
+    }
+
+    /// Collects commands that have finished, which is counted apart: it is done in a few calls for many.
+    pub fn collecting(&mut self, collect: impl FnOnce()) {
+        let before = clock::ticks();
+        collect();
+        let ticks = clock::ticks().wrapping_sub(before);
+        self.since = self.since.wrapping_add(ticks);
+        self.collecting = self.collecting.wrapping_add(ticks);
     }
 }
 
@@ -341,6 +351,9 @@ impl Drop for OwnWork {
         let ticks = clock::ticks().wrapping_sub(self.since).cast_signed().max(0).cast_unsigned();
         add(&header.timing_ticks, ticks);
         add(&header.timing_calls, 1);
+        if self.collecting > 0 {
+            add(&header.collecting_ticks, self.collecting);
+        }
     }
 }
 

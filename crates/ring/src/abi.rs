@@ -206,6 +206,8 @@ pub struct RingHeader {
     pub timing_ticks: AtomicU64,
     /// Calls in which such work was done.
     pub timing_calls: AtomicU64,
+    /// Ticks in them in which commands were collected that had finished: in a few of them, and for many.
+    pub collecting_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// The consumer's position.

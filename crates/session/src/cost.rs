@@ -53,6 +53,8 @@ pub struct Timing {
     pub calls: u64,
     /// In all of them together.
     pub ns: u64,
+    /// What was done in a few of them for many: collecting commands that had finished. It is not in `ns`.
+    pub collecting_ns: u64,
 }
 
 /// Data bytes of the ring: more than the nearest cache has, as in programs.

@@ -84,8 +84,8 @@ pub struct Drainer {
     foreign: Option<u32>,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
-    /// By API: calls in which commands were timed, and ticks of that.
-    timing: Vec<(u64, u64)>,
+    /// By API: calls in which commands were timed, ticks of that, and of collecting.
+    timing: Vec<[u64; 3]>,
 }
 
 impl Drainer {
@@ -233,11 +233,13 @@ impl Drainer {
             let header = source.ring.header();
             self.commands.0 += header.commands.load(Ordering::Relaxed);
             self.commands.1 += header.reported.load(Ordering::Relaxed);
-            self.timing.resize(self.apis.len().max(self.timing.len()), (0, 0));
-            if let Some((calls, ticks)) = self.timing.get_mut(source.api) {
-                // Whatever a program may have written there.
-                *calls = calls.saturating_add(header.timing_calls.load(Ordering::Relaxed));
-                *ticks = ticks.saturating_add(header.timing_ticks.load(Ordering::Relaxed));
+            self.timing.resize(self.apis.len().max(self.timing.len()), [0; 3]);
+            if let Some(timing) = self.timing.get_mut(source.api) {
+                let found = [&header.timing_calls, &header.timing_ticks, &header.collecting_ticks];
+                for (sum, word) in timing.iter_mut().zip(found) {
+                    // Whatever a program may have written there.
+                    *sum = sum.saturating_add(word.load(Ordering::Relaxed));
+                }
             }
             source.stream.set_discarded(source.discarded());
             source.stream.flush();
@@ -303,11 +305,13 @@ impl Drainer {
 
     /// What timing commands took inside of calls, where it was done there.
     pub fn timing(&self, ns_per_tick: f64) -> Vec<Timing> {
-        let done = self.apis.iter().zip(&self.timing).filter(|(_, (calls, _))| *calls > 0);
-        let row = |(api, (calls, ticks)): (&String, &(u64, u64))| Timing {
+        let done = self.apis.iter().zip(&self.timing).filter(|(_, [calls, ..])| *calls > 0);
+        let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
+        let row = |(api, &[calls, timing, collecting]): (&String, &[u64; 3])| Timing {
             api: api.clone(),
-            calls: *calls,
-            ns: (*ticks as f64 * ns_per_tick) as u64,
+            calls,
+            ns: ns(timing),
+            collecting_ns: ns(collecting),
         };
         done.map(row).collect()
     }

@@ -81,7 +81,7 @@ pub unsafe fn around<R: Copy>(
         }
         return result;
     }
-    let begun = begin(block, handle);
+    let begun = begin(block, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);
     let (result, returned) = work.real(call);
@@ -122,18 +122,18 @@ pub unsafe fn around<R: Copy>(
         shared: shared as u32,
         weight: weight.unwrap_or(0),
     };
-    remember(&begun, command);
+    remember(&begun, command, &mut work);
     result
 }
 
 /// Puts the first event into the stream. `None` if the command can't be timed.
 #[inline]
-fn begin(block: &'static Block, handle: P) -> Option<Begun> {
+fn begin(block: &'static Block, handle: P, work: &mut OwnWork) -> Option<Begun> {
     // SAFETY: this thread's own block, and no other reference to this part of it.
     let stream = unsafe { &mut *block.streams.get() }.find(handle)?;
     let context = stream.context().filter(|c| c.lives())?;
     if !block.has_room() {
-        collect(Some(block), false);
+        work.collecting(|| collect(Some(block), false));
         if !block.has_room() {
             return None;
         }
@@ -173,7 +173,7 @@ fn mark_end(begun: &Begun, handle: P) -> bool {
 
 /// Keeps a command until its events are complete.
 #[inline]
-fn remember(begun: &Begun, command: Enqueued) {
+fn remember(begun: &Begun, command: Enqueued, work: &mut OwnWork) {
     let pending = Pending {
         before: begun.before,
         after: begun.after,
@@ -183,7 +183,7 @@ fn remember(begun: &Begun, command: Enqueued) {
     };
     count_commands(1, 0);
     match begun.block.push(pending) {
-        Some(under_way) if under_way % LOOK == 0 => collect(Some(begun.block), false),
+        Some(under_way) if under_way % LOOK == 0 => work.collecting(|| collect(Some(begun.block), false)),
         Some(_) => {}
         None => {
             give_back(begun);

@@ -223,7 +223,7 @@ impl Visitor for Gatherer<'_> {
     #[inline]
     fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         let path = self.leave(call.thread, call.depth);
-        let (total, own) = (call.net_duration(), call.net_own());
+        let (total, own) = (call.duration(), call.own);
         let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, bytes: 0 };
         self.count(call.function, path, &cell);
         ControlFlow::Continue(())
@@ -238,8 +238,7 @@ impl Visitor for Gatherer<'_> {
         self.pids.insert(at.who().pid);
         let parent = self.thread(fold.thread).last().map_or(ROOT, |(_, path)| *path);
         let path = self.paths.child(parent, fold.function.0);
-        let (calls, cost) = (fold.count, fold.cost);
-        let time = fold.total.saturating_sub(cost);
+        let (calls, time, cost) = (fold.count, fold.total, fold.cost);
         let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
         self.count(fold.function, Some(path), &cell);
         ControlFlow::Continue(())

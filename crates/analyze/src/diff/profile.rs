@@ -15,7 +15,7 @@ pub(super) struct Cell {
     pub total: u64,
     /// Outside of other recorded calls; of commands, all of it.
     pub own: u64,
-    /// What tracing took, which is neither in `total` nor in `own`.
+    /// What of `total` and of `own` tracing took.
     pub cost: u64,
     pub own_cost: u64,
     pub bytes: u64,
@@ -38,7 +38,7 @@ impl Cell {
     /// All of its time or its own, without what tracing took or with it.
     pub fn time(&self, whole: bool, net: bool) -> u64 {
         let (time, cost) = if whole { (self.total, self.cost) } else { (self.own, self.own_cost) };
-        if net { time } else { time.saturating_add(cost) }
+        if net { time.saturating_sub(cost) } else { time }
     }
 }
 
@@ -116,7 +116,8 @@ pub struct RunRow {
     pub wall_ns: u64,
     /// Time in which a device was busy, of all devices together; none if it is not known.
     pub busy_ns: Option<u64>,
-    /// Time in recorded calls, each counted once; without what tracing took if that is known of all runs.
+    /// Time in recorded calls, each counted once; in a report without what tracing took, if that is known
+    /// of all runs.
     pub host_ns: u64,
     /// What tracing took of it; none if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +181,7 @@ impl Profile {
             cells.map(of).fold(0, u64::saturating_add)
         };
         self.about.host_ns = sum(&|c| c.own, &mut self.calls.iter());
-        let tracing = sum(&|c| c.own_cost, &mut self.calls.iter());
+        let tracing = sum(&|c| c.own_cost.min(c.own), &mut self.calls.iter());
         self.about.tracing_ns = self.about.tracing_ns.map(|_| tracing);
         self.about.calls = sum(&|c| c.calls, &mut self.calls.iter());
         self.about.commands_ns = sum(&|c| c.total, &mut self.commands.values());
@@ -207,13 +208,13 @@ impl Profile {
         let processes = traces.iter().map(|t| t.processes).sum();
         let t = sums.tally();
         let mut profile = Self::default();
-        let gross = t.tracing.as_ref().is_some_and(|tracing| !tracing.left_out);
+        let net = t.tracing.as_ref().is_some_and(|tracing| tracing.left_out);
         for row in &t.host {
             profile.functions.push((row.api.clone(), row.name.clone()));
             let (cost, own_cost) = (row.cost_ns.saturating_add(row.error_cost_ns), row.self_cost_ns);
-            let within = |cost: u64| if gross { cost } else { 0 };
-            let total = row.total_ns.saturating_add(row.error_ns).saturating_sub(within(cost));
-            let own = row.self_ns.saturating_sub(within(own_cost));
+            let left_out = |cost: u64| if net { cost } else { 0 };
+            let total = row.total_ns.saturating_add(row.error_ns).saturating_add(left_out(cost));
+            let own = row.self_ns.saturating_add(left_out(own_cost));
             profile.calls.push(Cell { calls: row.calls, total, own, cost, own_cost, bytes: 0 });
         }
         for row in t.device.iter().filter(|row| !TRAFFIC.contains(&row.kind.as_str())) {

@@ -94,8 +94,8 @@ impl Maker<'_> {
 
     /// Time in recorded calls.
     fn host_ns(&self, about: &RunRow) -> u64 {
-        let tracing = about.tracing_ns.filter(|_| !self.net).unwrap_or(0);
-        about.host_ns.saturating_add(tracing)
+        let tracing = about.tracing_ns.filter(|_| self.net).unwrap_or(0);
+        about.host_ns.saturating_sub(tracing)
     }
 
     /// What sums of a run are multiplied with.

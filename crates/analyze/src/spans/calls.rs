@@ -28,8 +28,8 @@ pub struct Call {
     pub end: u64,
     /// Time in it that was not in other recorded calls.
     pub own: u64,
-    /// What of its time is the tracer's own: at most all of it. It is for this call and for all
-    /// recorded calls inside, at any depth.
+    /// What of its time is the tracer's own, for this call and for all recorded calls inside, at
+    /// any depth. It is reckoned with means: of one quick call it may be more than its time.
     pub cost: u64,
     /// What of `own` is the tracer's own.
     pub own_cost: u64,
@@ -49,16 +49,11 @@ impl Call {
     pub fn net_duration(&self) -> u64 {
         self.duration().saturating_sub(self.cost)
     }
-
-    /// Time in it that was neither in other recorded calls nor the tracer's.
-    pub fn net_own(&self) -> u64 {
-        self.own.saturating_sub(self.own_cost)
-    }
 }
 
 /// What of a time is the tracer's own, if that is one part in twenty or more.
 pub(crate) fn notable(cost: u64, time: u64) -> Option<u64> {
-    (cost > 0 && cost >= time / 20).then_some(cost)
+    (cost > 0 && cost >= time / 20).then_some(cost.min(time))
 }
 
 /// Why there is no end of a call.
@@ -96,7 +91,7 @@ pub struct Unfinished {
     pub start: u64,
     /// When it became clear that there will be no end.
     pub until: u64,
-    /// What of the time until then is the tracer's own.
+    /// What of the time until then is the tracer's own, reckoned with means.
     pub cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
@@ -132,7 +127,7 @@ pub struct Fold {
     pub last: u64,
     /// Time in all of them.
     pub total: u64,
-    /// What of it is the tracer's own.
+    /// What of it is the tracer's own, reckoned with means.
     pub cost: u64,
     /// In how many other calls they were.
     pub depth: u32,

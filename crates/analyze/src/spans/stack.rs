@@ -214,7 +214,7 @@ impl Stack {
             Some(_) => {}
             None => self.outside.add_fold(&fold, cost),
         }
-        let ours = fold.count.saturating_mul(cost.inside.into()).min(fold.total);
+        let ours = fold.count.saturating_mul(cost.inside.into());
         let repeats = self.last.filter(|(before, _)| *before == fold.function);
         Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), cost: ours, ..fold }
     }
@@ -226,11 +226,8 @@ impl Frame {
         let &Self { function, start, depth, .. } = self;
         let duration = end.saturating_sub(start);
         let own = duration.saturating_sub(self.inside.time);
-        let cost = self.inside.cost_with(self.cost).min(duration);
-        // A call that took less than recording it is said to take has nothing left, and what is
-        // around it would have too much.
-        let net = own.saturating_sub(self.inside.own_cost_with(self.cost)).min(duration - cost);
-        Call { function, thread, start, end, own, cost, own_cost: own - net, depth, error }
+        let (cost, own_cost) = (self.inside.cost_with(self.cost), self.inside.own_cost_with(self.cost));
+        Call { function, thread, start, end, own, cost, own_cost, depth, error }
     }
 
     fn unfinished(self, thread: ThreadId, until: u64, why: Why) -> Unfinished {
@@ -240,7 +237,7 @@ impl Frame {
             thread,
             start: self.start,
             until,
-            cost: self.inside.cost_with(self.cost).min(until - self.start),
+            cost: self.inside.cost_with(self.cost),
             depth: self.depth,
             why,
         }

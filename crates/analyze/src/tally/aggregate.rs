@@ -124,13 +124,16 @@ impl Aggregate {
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
             schema: SCHEMA,
-            host: self.host.iter().map(host_row).collect(),
+            host: self.host.iter().map(|cell| host_row(cell, self.is_net())).collect(),
             device: self.device.iter().map(|cell| self.device_row(cell)).collect(),
             traffic: self.traffic.iter().map(traffic_row).collect(),
             ranges: self.ranges.iter().map(range_row).collect(),
             devices: self.devices.len() as u64,
             ..self.rest.clone()
         };
+        for api in &mut tally.apis {
+            (api.self_ns, api.cost_ns) = split(api.self_ns, api.cost_ns, self.is_net());
+        }
         if tally.traces.len() == 1 {
             tally.traces.clear();
         }
@@ -168,27 +171,40 @@ impl Aggregate {
     }
 }
 
-fn host_row(cell: &HostCell) -> HostRow {
+/// A time as recorded and what of it is the tracer's: what is told of it, and what is left out of
+/// that (or in it, if it is not `net`).
+fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
+    let cost = cost.min(recorded);
+    (if net { recorded - cost } else { recorded }, cost)
+}
+
+fn host_row(cell: &HostCell, net: bool) -> HostRow {
     let times = &cell.times;
+    let recorded = times.total.saturating_add(cell.taken);
+    let (total_ns, cost_ns) = split(recorded, cell.cost, net);
+    let (self_ns, self_cost_ns) = split(cell.own, cell.own_cost, net);
+    // Where calls inside took less than recording them is said to take.
+    let beyond = self_ns.saturating_sub(total_ns);
+    let (error_ns, error_cost_ns) = split(cell.error_ns, cell.error_cost, net);
     HostRow {
         name: cell.name.clone(),
         api: cell.api.clone(),
         group: cell.group.clone(),
         calls: times.count.saturating_add(cell.errors),
         folded: cell.folded,
-        total_ns: times.total,
-        self_ns: cell.own,
-        cost_ns: cell.cost,
-        self_cost_ns: cell.own_cost,
-        avg_ns: times.average(),
+        total_ns,
+        self_ns: self_ns - beyond,
+        cost_ns,
+        self_cost_ns: self_cost_ns.saturating_add(beyond),
+        avg_ns: average(total_ns, times.count),
         min_ns: times.min(),
         max_ns: times.max(),
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         dev_ns: times.deviation(),
         errors: cell.errors,
-        error_ns: cell.error_ns,
-        error_cost_ns: cell.error_cost,
+        error_ns,
+        error_cost_ns,
     }
 }
 

@@ -26,16 +26,15 @@ struct Failed {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     folded: u64,
-    /// Of the time of calls that went well, what was in other calls.
+    /// Time in calls that went well, as recorded; and of that, what was in other calls.
+    gross: u64,
     inside: u64,
-    /// Of the time of calls that went well, what is the tracer's own; and of that, what is not in
-    /// other calls.
+    /// What of it is the tracer's own, and what of that is not in other calls.
     cost: u64,
     own_cost: u64,
     errors: u64,
     error_ns: u64,
-    /// Of the time of calls that failed, what is the tracer's own; and of that, what is not in
-    /// other calls.
+    /// The same of calls that failed.
     error_cost: u64,
     own_error_cost: u64,
     /// What recording one costs inside of it, ns; and how much of it is taken off its time.
@@ -57,15 +56,27 @@ impl Sum {
         self.times.count.saturating_add(self.errors)
     }
 
-    /// Time in calls that went well and not in other calls.
+    /// Time in calls that went well and not in other calls, as recorded.
     fn own(&self) -> u64 {
-        self.times.total.saturating_sub(self.inside)
+        self.gross.saturating_sub(self.inside)
+    }
+
+    /// With what is known of all calls together only: what collecting commands took, `burst` for each call.
+    fn with_bursts(mut self, burst: f64) -> Self {
+        let of = |calls: u64| (calls as f64 * burst) as u64;
+        let (well, failed) = (of(self.times.count), of(self.errors));
+        self.cost = self.cost.saturating_add(well);
+        self.own_cost = self.own_cost.saturating_add(well);
+        self.error_cost = self.error_cost.saturating_add(failed);
+        self.own_error_cost = self.own_error_cost.saturating_add(failed);
+        self
     }
 
     fn add(&mut self, other: &Sum) {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
+            (&mut self.gross, other.gross),
             (&mut self.inside, other.inside),
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
@@ -189,7 +200,8 @@ impl Host {
     pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
         sum.times.add_short(time.saturating_sub(sum.taken));
-        let cost = u64::from(sum.each.min(time));
+        sum.gross = sum.gross.saturating_add(time.into());
+        let cost = u64::from(sum.each);
         (sum.cost, sum.own_cost) = (sum.cost.saturating_add(cost), sum.own_cost.saturating_add(cost));
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
@@ -201,14 +213,12 @@ impl Host {
         self.called(call.function, call.thread);
         let gross = self.gross;
         let Some(sum) = self.sum(slice, call.function) else { return };
-        let (time, own) = match gross {
-            true => (call.duration(), call.own),
-            false => (call.net_duration(), call.net_own()),
-        };
+        let time = call.duration();
         match call.error {
             None => {
-                sum.times.add(time);
-                sum.inside = sum.inside.saturating_add(time.saturating_sub(own));
+                sum.times.add(if gross { time } else { call.net_duration() });
+                sum.gross = sum.gross.saturating_add(time);
+                sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
                 sum.cost = sum.cost.saturating_add(call.cost);
                 sum.own_cost = sum.own_cost.saturating_add(call.own_cost);
             }
@@ -225,11 +235,12 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
+                sum.gross = sum.gross.saturating_add(fold.total);
                 sum.cost = sum.cost.saturating_add(fold.cost);
                 sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
             Some(code) => {
-                let failed = Failed { calls: fold.count, time: total, cost: fold.cost };
+                let failed = Failed { calls: fold.count, time: fold.total, cost: fold.cost };
                 sum.fail(code, &failed, fold.cost);
             }
         }
@@ -279,6 +290,7 @@ impl Host {
             let mut sum = Sum::default();
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
             own.for_each(|own| sum.add(own));
+            let sum = sum.with_bursts(trace.costs().burst(FunctionId(id)));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -306,12 +318,15 @@ impl Host {
             let mut of_slice = Vec::new();
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
+                let burst = trace.costs().burst(FunctionId(id));
+                let sum = sum.clone().with_bursts(burst);
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,
                     group: labels.group(&labels.calls, &who),
                     folded: sum.folded,
                     own: sum.own(),
+                    taken: sum.gross.saturating_sub(sum.times.total),
                     cost: sum.cost,
                     own_cost: sum.own_cost,
                     errors: sum.errors,
@@ -323,7 +338,8 @@ impl Host {
                     of_slice.push(whole);
                     continue;
                 }
-                for &(code, Failed { calls: errors, time: error_ns, cost: error_cost }) in &sum.codes {
+                for &(code, Failed { calls: errors, time: error_ns, cost }) in &sum.codes {
+                    let error_cost = cost.saturating_add((errors as f64 * burst) as u64);
                     let error = trace.error_name(FunctionId(id), code);
                     let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
                     let (name, api) = (whole.name.clone(), whole.api.clone());
@@ -407,7 +423,9 @@ impl Host {
             let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
             let of_all = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
             row.calls = row.calls.saturating_add(sum.calls());
-            let timing = single.saturating_mul(costs.of_timing(function).into());
+            let bursts = (sum.calls() as f64 * costs.burst(function)) as u64;
+            let timing = single.saturating_mul(costs.of_timing(function).into()).saturating_add(bursts);
+            let of_all = of_all.saturating_add(bursts);
             row.timing_ns = row.timing_ns.saturating_add(timing);
             row.total_ns = row.total_ns.saturating_add(of_all);
             row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.own_error_cost);

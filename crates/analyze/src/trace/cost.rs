@@ -23,12 +23,14 @@ impl CallCost {
 }
 
 /// What recording costs, by function; nothing where it is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     /// Of calls in which nothing else is done.
     call: CallCost,
     /// By function, where something is in some: then all that it costs.
     functions: Vec<CallCost>,
+    /// What else is done now and then in some of a function's calls, as the mean of all, ns.
+    bursts: Vec<f64>,
     fold: CallCost,
     known: bool,
 }
@@ -51,6 +53,7 @@ struct Timing {
     api: String,
     calls: u64,
     ns: f64,
+    collecting_ns: f64,
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -89,26 +92,32 @@ impl Costs {
                 return wrong(&format!("{whole} ns a poll, {inside} ns inside, cannot be"));
             }
         };
-        let mut costs = Self { call, functions: Vec::new(), fold, known: call.whole > 0 };
+        let known = call.whole > 0;
+        let mut costs = Self { call, functions: Vec::new(), bursts: Vec::new(), fold, known };
         for timing in &told.timing {
-            let each = timing.ns / timing.calls.max(1) as f64;
-            let Some(each) = pair(each, each) else {
-                return wrong(&format!("{each} ns for each command of {} cannot be", timing.api));
+            let calls = timing.calls.max(1) as f64;
+            let (each, burst) = (timing.ns / calls, timing.collecting_ns / calls);
+            let (Some(each), Some(_)) = (pair(each, each), pair(burst, burst)) else {
+                let api = &timing.api;
+                return wrong(&format!("{each} and {burst} ns for each command of {api} cannot be"));
             };
-            costs.add(timing, each, functions, models);
+            costs.add(&timing.api, each, burst, (functions, models));
         }
         Ok(costs)
     }
 
-    /// Adds what timing commands takes to all functions that enqueue some.
-    fn add(&mut self, timing: &Timing, each: CallCost, functions: &Functions, models: &[Model]) {
+    /// Adds what timing commands takes to all functions of an API that enqueue some.
+    fn add(&mut self, api: &str, each: CallCost, burst: f64, (functions, models): (&Functions, &[Model])) {
         self.functions.resize(functions.all().len(), self.call);
-        for (cost, function) in self.functions.iter_mut().zip(functions.all()) {
+        self.bursts.resize(functions.all().len(), 0.0);
+        let costs = self.functions.iter_mut().zip(&mut self.bursts);
+        for ((cost, bursts), function) in costs.zip(functions.all()) {
             let described = || models.get(function.api)?.functions.get(function.index?);
-            let is_of_api = functions.apis().get(function.api) == Some(&timing.api);
+            let is_of_api = functions.apis().get(function.api).is_some_and(|known| known == api);
             if is_of_api && described().is_some_and(|described| described.command.is_some()) {
                 cost.inside = cost.inside.saturating_add(each.inside);
                 cost.whole = cost.whole.saturating_add(each.whole);
+                *bursts += burst;
             }
         }
     }
@@ -132,6 +141,12 @@ impl Costs {
     /// What of that is the work to time a command.
     pub fn of_timing(&self, function: FunctionId) -> u32 {
         self.of(function).whole.saturating_sub(self.call.whole)
+    }
+
+    /// What is done besides now and then in some calls of a function, ns: the mean of all its calls.
+    /// Only of many calls together does it say anything.
+    pub fn burst(&self, function: FunctionId) -> f64 {
+        self.bursts.get(function.index()).copied().unwrap_or(0.0)
     }
 
     /// Of each call of a run that is one record.
@@ -172,6 +187,7 @@ mod tests {
             json!({"call_ns": "NaN"}),
             json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 2, "ns": -9.0}]}),
             json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 1, "ns": 1e9}]}),
+            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 1, "collecting_ns": -1.0}]}),
             json!({"call_ns": 10.0, "timing": 5}),
             json!([]),
             json!(7),

@@ -136,7 +136,7 @@ fn cost(inputs: &[Input]) -> Option<Json> {
             match all.iter_mut().find(|known| known.get("api") == timing.get("api")) {
                 None => all.push(timing.clone()),
                 Some(known) => {
-                    for name in ["calls", "ns"] {
+                    for name in ["calls", "ns", "collecting_ns"] {
                         if let Some((known, other)) = known.get_mut(name).zip(timing.get(name)) {
                             number(name, known, other);
                         }

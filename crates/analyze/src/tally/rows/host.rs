@@ -16,7 +16,7 @@ pub struct TracingRow {
     /// each is counted with the mean.
     #[serde(skip_serializing_if = "is_zero")]
     pub timing_ns: u64,
-    /// Of `total_ns`, what lay inside of recorded calls.
+    /// Of `total_ns`, what lay inside of recorded calls, reckoned with means.
     pub inside_ns: u64,
     /// Whether times of calls are without it; else they are as they were recorded.
     pub left_out: bool,
@@ -75,8 +75,9 @@ pub struct HostRow {
     pub total_ns: u64,
     /// Time in them outside of other recorded calls.
     pub self_ns: u64,
-    /// What recording these calls and those inside of them took of their time. It is left out of it,
-    /// unless [`TracingRow::left_out`] says otherwise: what was recorded is both together.
+    /// What recording these calls and those inside of them took of their time, reckoned with means. It
+    /// is left out of it, unless [`TracingRow::left_out`] says otherwise: what was recorded is both
+    /// together. Of single calls (`min_ns` and so on) the same is left out, but no more than they took.
     #[serde(skip_serializing_if = "is_zero")]
     pub cost_ns: u64,
     /// The same of `self_ns`.
