@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 static int (*current)(void **);
+static int (*info)(size_t *, size_t *);
 
 int cudaRuntimeGetVersion(int *version)
 {
@@ -19,6 +20,8 @@ int cudaSetDevice(int device)
     get = driver ? dlsym(driver, "cuGetProcAddress_v2") : NULL;
     if (!get || get("cuCtxGetCurrent", (void **)&current, 13000, 0, &status) || !current)
         return 35;
+    if (get("cuMemGetInfo", (void **)&info, 13000, 0, &status) || !info)
+        return 35;
     return device;
 }
 
@@ -27,4 +30,16 @@ int cudaGetDevice(int *device)
     void *context;
     *device = 0;
     return current(&context);
+}
+
+/* Calls the driver `total` times, which takes `free` steps each time; as many of its own between. */
+int cudaMemGetInfo(size_t *free, size_t *total)
+{
+    int result = 0;
+    for (size_t i = *total; i; i--) {
+        result |= info(free, total);
+        for (size_t n = *free; n; n--)
+            __asm__ volatile("" : "+r"(n));
+    }
+    return result;
 }

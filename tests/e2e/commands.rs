@@ -42,6 +42,55 @@ fn tally_tells_calls_commands_and_traffic() {
 }
 
 #[test]
+fn what_tracing_took_is_measured_left_out_and_told() {
+    let traced = trace(Platform::Pocl, &["linked", "200"]);
+    let cost = traced.manifest()["cost"].clone();
+    let ns = |name: &str| cost[name].as_f64().unwrap_or_else(|| panic!("no {name} in {cost}"));
+    for (inside, whole) in [("inside_ns", "call_ns"), ("fold_inside_ns", "fold_ns")] {
+        // A debug build takes microseconds, on a machine that is busy some tens of them.
+        assert!(ns(whole) > 0.0 && ns(whole) < 1e5, "{cost}");
+        assert!((0.0..=ns(whole)).contains(&ns(inside)), "{cost}");
+    }
+    let timing = &cost["timing"][0];
+    assert_eq!(
+        (&timing["api"], &timing["calls"]),
+        (&"opencl".into(), &400.into()),
+        "launches and reads: {cost}"
+    );
+    let each = timing["ns"].as_u64().expect("a number") / 400;
+    assert!(each > 0 && each < 1_000_000, "{cost}");
+
+    let (net, gross) = (tally(&traced.folder, &[]), tally(&traced.folder, &["--gross"]));
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
+    let rows = |tables: &Value| tables["host"].as_array().expect("rows").clone();
+    for row_of in rows(&net) {
+        let name = row_of["name"].as_str().expect("a name").to_owned();
+        let recorded = row(&gross["host"], &name).clone();
+        assert_eq!(
+            number(&recorded, "total_ns"),
+            number(&row_of, "total_ns") + number(&row_of, "cost_ns"),
+            "{name}"
+        );
+        assert_eq!(
+            number(&recorded, "self_ns"),
+            number(&row_of, "self_ns") + number(&row_of, "self_cost_ns"),
+            "{name}"
+        );
+    }
+    let tracing = &net["tracing"];
+    let calls: u64 = rows(&net).iter().map(|row| number(row, "calls")).sum();
+    assert_eq!((&tracing["calls"], &tracing["left_out"]), (&calls.into(), &true.into()));
+    assert_eq!(gross["tracing"]["left_out"], false);
+    let [total, timed, inside] = ["total_ns", "timing_ns", "inside_ns"].map(|name| number(tracing, name));
+    assert!(0 < inside && inside <= total && 0 < timed && timed < total, "{tracing}");
+    // What could not be taken off calls that were quicker than on average is in `inside` only.
+    let taken: u64 = rows(&net).iter().map(|row| number(row, "self_cost_ns")).sum();
+    assert!(taken > 0 && taken <= inside, "{taken} of {tracing}");
+    let text = command(&["tally"], &traced.folder).out;
+    assert!(text.contains("Tracing itself took") && text.contains("left out of the times above"), "{text}");
+}
+
+#[test]
 fn failed_calls_are_counted_apart() {
     let traced = trace(Platform::Pocl, &["transparent"]);
     let tables = tally(&traced.folder, &[]);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hetrace_interpose::ring::abi::{ClockRecord, CommandRecord, PendingRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{count_commands, record_with_text, session};
+use hetrace_interpose::{OwnWork, count_commands, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
@@ -84,8 +84,8 @@ pub unsafe fn enqueue<R: Copy>(
     };
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
-    let result = call(place);
-    let returned = ticks();
+    let mut work = OwnWork::since(time);
+    let (result, returned) = work.real(|| call(place));
     if !succeeded(result) {
         return result;
     }
@@ -117,13 +117,13 @@ pub unsafe fn enqueue<R: Copy>(
         Some(under_way) => {
             count_commands(1, 0);
             if under_way % 32 == 0 {
-                collect(false);
+                work.collecting(|| collect(false));
             }
         }
         None => {
             let _ = LOST.fetch_add(1, Ordering::Relaxed);
             release(handle, shared);
-            collect(false);
+            work.collecting(|| collect(false));
         }
     }
     result

@@ -14,9 +14,12 @@ use proptest::prelude::*;
 /// What a process does: durations of calls and commands, and whether a call fails.
 type Done = Vec<(u64, u64, bool)>;
 
+/// What recording took.
+const COST: &str = "manifest {\"schema\":2,\"cost\":{\"call_ns\":30,\"inside_ns\":12}}\n";
+
 /// Processes with a device, a queue and a kernel each, one after the other's ids.
 fn script(processes: &[(usize, &Done)]) -> String {
-    let mut text = String::new();
+    let mut text = COST.to_owned();
     for (number, done) in processes {
         let pid = 100 + number;
         let n = number + 1;
@@ -127,6 +130,49 @@ fn those_that_are_not_alike_are_not_added() {
     // One machine is all that it can be of.
     assert!(one.tell_apart(&[By::Host]) && !one.clone().tell_apart(&[By::Thread]));
     assert_eq!(one.tally().host[0].group.host.as_deref(), Some("-"));
+}
+
+#[test]
+fn what_tracing_took_adds_up_or_is_not_mixed() {
+    let of = |script: &str, gross| {
+        let query = Query { gross, ..Query::default() };
+        let sums = aggregate(&common::build(script), &Options::default(), &query).expect("nobody stops it");
+        // As a file has them.
+        Aggregate::from_bytes(&sums.to_bytes().expect("numbers")).expect("what was written")
+    };
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let known = |gross| of(&format!("{COST}{call}"), gross);
+    let unknown = of(call, false);
+    assert!(known(false).merge(known(true)).expect_err("not alike").to_string().contains("--gross"));
+    for (mut one, other) in [(known(false), unknown.clone()), (unknown.clone(), known(false))] {
+        one.merge(other).expect("alike");
+        let tally = one.tally();
+        assert_eq!((tally.host[0].total_ns, tally.host[0].cost_ns), (88 + 100, 12));
+        let tracing = tally.tracing.clone().expect("known of one");
+        assert_eq!(
+            (tracing.calls, tracing.total_ns, tracing.inside_ns, tracing.unknown_traces),
+            (1, 30, 12, 1)
+        );
+        let text = tally.render(&TextOptions::default());
+        assert!(
+            text.contains("took about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
+            "{text}"
+        );
+    }
+    let mut both = unknown.clone();
+    both.merge(unknown).expect("alike");
+    assert_eq!(both.tally().tracing, None);
+}
+
+/// Files of before it was measured.
+#[test]
+fn the_first_form_is_read() {
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let sums =
+        aggregate(&common::build(call), &Options::default(), &Query::default()).expect("nobody stops it");
+    let bytes = String::from_utf8(sums.to_bytes().expect("numbers")).expect("text");
+    let first = bytes.replacen("aggregate 2 ", "aggregate 1 ", 1);
+    assert_eq!(Aggregate::from_bytes(first.as_bytes()).expect("the same but for its head"), sums);
 }
 
 /// Whatever became of the bytes, whatever is asked for.

@@ -37,6 +37,11 @@ fn report(trace: &Trace, name: &str) -> String {
         "tally --full-names" => {
             tally_of(false).render(&TextOptions { full_names: true, ..TextOptions::default() })
         }
+        "tally --gross" => {
+            let query = tally::Query { gross: true, ..tally::Query::default() };
+            let sums = tally::aggregate(trace, &tally::Options::default(), &query);
+            sums.expect("nobody stops it").tally().render(&TextOptions::default())
+        }
         "tally --stats" => tally_of(false).render(&TextOptions { stats: true, ..TextOptions::default() }),
         "tally --top 1" => tally_of(false).render(&TextOptions { top: Some(1), ..TextOptions::default() }),
         "tally --markdown" => {

@@ -305,6 +305,23 @@ const SMALL: &str = r#"
     manifest {"command":["./app"],"version":"1","end_ns":100,"job":{"PMI_RANK":3},"processes":[{"pid":200,"parent":9,"command":["./app"],"job":{"PMI_RANK":3}}],"losses":{"records":3,"calls":2,"threads":[{"pid":200,"tid":202,"name":"w","api":"toy","records":3,"calls":2}]},"device_clocks":[{"pid":200,"device":"0xd","name":"Toy GPU","error_ns":7}],"notes":["something"],"telemetry":{"period_ns":10,"devices":[{"device":0,"uuid":"GPU-1"}],"records":2}}
 "#;
 
+/// Nothing is taken off times that was not in them.
+#[test]
+fn the_least_that_recording_took_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b, c, ab, abc] = ["a", "b", "c", "ab", "abc"].map(|name| dir.path().join(name));
+    let with = |cost: &str| SMALL.replace(r#""version":"1""#, &format!(r#""version":"1"{cost}"#));
+    write(&a, &with(r#","cost":{"call_ns":30.5,"inside_ns":9.5,"fold_ns":20.5}"#), &HERE);
+    write(&b, &with(r#","cost":{"call_ns":25.5,"inside_ns":11.5,"fold_ns":20.5}"#), &HERE);
+    write(&c, SMALL, &HERE);
+    let notes = merged(&[&a, &b], &ab).notes;
+    assert!(notes.iter().any(|note| note.contains("the least is taken off")), "{notes:?}");
+    assert_eq!(manifest(&ab)["cost"], json!({"call_ns": 25.5, "inside_ns": 9.5, "fold_ns": 20.5}));
+    let notes = merged(&[&a, &c], &abc).notes;
+    assert!(notes.iter().any(|note| note.contains("taken off none")), "{notes:?}");
+    assert!(manifest(&abc)["cost"].is_null());
+}
+
 #[test]
 fn equal_ids_stay_apart_and_the_manifest_tells() {
     let dir = tempfile::tempdir().unwrap();
@@ -355,7 +372,10 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert!(of["pids"].as_array().unwrap().contains(&json!([new, 200])));
     assert!(of["tids"].as_array().unwrap().contains(&json!([thread, 202])), "{of}");
     // Ranks are of processes and of launchers, and not summed.
-    assert_eq!((&told["processes"][1]["job"], &of["job"]), (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3})));
+    assert_eq!(
+        (&told["processes"][1]["job"], &of["job"]),
+        (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3}))
+    );
     assert_eq!(told["job"], Json::Null);
     assert_eq!(told["telemetry"]["devices"][1]["device"], 1);
     assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));

@@ -4,7 +4,7 @@
     check_parquet.py FOLDER [--ranks FOLDER] [--tally FILE] [--show | --write]
 
 Runs all queries of docs/export-parquet.md on FOLDER; those on several ranks on the
-other one, if it is given. --tally: the output of `hetrace tally --json` of the one trace
+other one, if it is given. --tally: the output of `hetrace tally --json --gross` of the one trace
 in FOLDER must have the same sums. --show prints what the queries answer; --write puts it
 into the document.
 """
@@ -73,7 +73,7 @@ def compare_tally(folder, path):
     def table(name):
         return f"read_parquet('{folder}/{name}/**/*.parquet')"
 
-    # The times of the tally are without calls that failed.
+    # The times of the tally are without calls that failed, and with what tracing took: it was made with --gross.
     same(
         "functions",
         {(r["api"], r["name"]): (r["calls"], r["total_ns"], r["self_ns"], r["errors"]) for r in tally["host"]},

@@ -302,10 +302,62 @@ pub fn thread_id() -> u32 {
 pub fn count_commands(enqueued: u64, reported: u64) {
     // SAFETY: as in `writer`.
     let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else { return };
-    let add = |word: &AtomicU64, n: u64| {
-        // Only this thread writes them.
-        word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-    };
     add(&header.commands, enqueued);
     add(&header.reported, reported);
+}
+
+/// Measures the tracer's own work inside of a call that enqueues a command: all from the call's
+/// entry until this is dropped, but for the real function. The sum goes into the thread's ring.
+#[derive(Debug)]
+pub struct OwnWork {
+    /// When the call was entered; later by as much as the real function and collecting took.
+    since: u64,
+    collecting: u64,
+}
+
+impl OwnWork {
+    /// `entry` is the counter value of the call's entry record.
+    #[inline(always)]
+    pub fn since(entry: u64) -> Self {
+        Self { since: entry, collecting: 0 }
+    }
+
+    /// Calls the real function; answers with what it answered the counter value after it.
+    #[inline(always)]
+    pub fn real<R>(&mut self, call: impl FnOnce() -> R) -> (R, u64) {
+        let before = clock::ticks();
+        let result = call();
+        let returned = clock::ticks();
+        self.since = self.since.wrapping_add(returned.wrapping_sub(before));
+        (result, returned)
+    }
+
+    /// Collects commands that have finished, which is counted apart: it is done in a few calls for many.
+    pub fn collecting(&mut self, collect: impl FnOnce()) {
+        let before = clock::ticks();
+        collect();
+        let ticks = clock::ticks().wrapping_sub(before);
+        self.since = self.since.wrapping_add(ticks);
+        self.collecting = self.collecting.wrapping_add(ticks);
+    }
+}
+
+impl Drop for OwnWork {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: as in `writer`.
+        let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else { return };
+        // Counters of two processors may differ by some ticks.
+        let ticks = clock::ticks().wrapping_sub(self.since).cast_signed().max(0).cast_unsigned();
+        add(&header.timing_ticks, ticks);
+        add(&header.timing_calls, 1);
+        if self.collecting > 0 {
+            add(&header.collecting_ticks, self.collecting);
+        }
+    }
+}
+
+/// Only this thread writes its counters.
+fn add(word: &AtomicU64, n: u64) {
+    word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }

@@ -31,8 +31,8 @@ pub mod table;
 mod tls;
 
 pub use call::{
-    call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra, thread_id,
-    with_guard,
+    OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
+    thread_id, with_guard,
 };
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;

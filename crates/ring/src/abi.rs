@@ -13,7 +13,7 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of a ring file.
@@ -202,6 +202,12 @@ pub struct RingHeader {
     pub commands: AtomicU64,
     /// Commands that this thread has reported, whoever enqueued them.
     pub reported: AtomicU64,
+    /// Ticks of the tracer's own work inside of calls that enqueue commands, to time these.
+    pub timing_ticks: AtomicU64,
+    /// Calls in which such work was done.
+    pub timing_calls: AtomicU64,
+    /// Ticks in them in which commands were collected that had finished: in a few of them, and for many.
+    pub collecting_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// The consumer's position.

@@ -13,6 +13,7 @@
 
 pub mod apis;
 mod control;
+pub mod cost;
 mod devices;
 mod drain;
 mod folder;

@@ -37,6 +37,9 @@ pub struct Manifest {
     pub device_clocks: Vec<DeviceClockReport>,
     /// The host's clock.
     pub host_clock: HostClockReport,
+    /// What recording itself costs, if that could be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<crate::cost::Cost>,
     /// Bytes and records written.
     pub written: Written,
     /// What programs had to say: functions not traced and the like.

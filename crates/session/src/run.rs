@@ -17,6 +17,7 @@ use hetrace_ring::clock;
 
 use crate::apis::{self, Found, Library, LibraryError};
 use crate::control::Control;
+use crate::cost;
 use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
@@ -143,6 +144,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         start_ns: started.monotonic_ns,
         start_realtime_ns: started.realtime_ns,
         options: options.shown.clone(),
+        cost: cost::measure(),
         ..Manifest::default()
     };
     let program = find_program(&options.command);
@@ -305,6 +307,9 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         error_ns: host.error_ns(),
         ticks_per_second: if per_tick > 0.0 { 1e9 / per_tick } else { 0.0 },
     };
+    if let Some(cost) = &mut manifest.cost {
+        cost.timing = drainer.timing(per_tick);
+    }
     let (records, bytes) = drainer.written();
     manifest.written = Written { records, bytes };
     manifest.notes = control.notes();

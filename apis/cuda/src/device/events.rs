@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::{CommandRecord, PendingRecord, command_flag, special};
 use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::{ErrnoGuard, count_commands, thread_id};
+use hetrace_interpose::{ErrnoGuard, OwnWork, count_commands, thread_id};
 
 use super::clock;
 use super::contexts::{self, Context};
@@ -60,31 +60,31 @@ pub unsafe fn around<R: Copy>(
 ) -> R {
     let errno = ErrnoGuard::new();
     let handle = streams::meant(wanted.queue, wanted.per_thread);
-    let Some(block) = pending::own() else { return call() };
+    let mut work = OwnWork::since(wanted.time);
+    let Some(block) = pending::own() else { return work.real(call).0 };
     match streams::state(handle) {
         State::Free => {}
         State::Captured => {
             CAPTURED.fetch_add(1, Ordering::Relaxed);
-            return call();
+            return work.real(call).0;
         }
         // What fails in a question fails in the call, too.
-        State::Failing => return call(),
+        State::Failing => return work.real(call).0,
     }
     let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
     let weight = function.filter(|_| wanted.kind == KERNEL).and_then(sampled::count);
     if weight == Some(0) {
         drop(errno);
-        let result = call();
+        let (result, _) = work.real(call);
         if let Some(function) = function.filter(|_| !ok(result)) {
             sampled::uncount(function);
         }
         return result;
     }
-    let begun = begin(block, handle);
+    let begun = begin(block, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);
-    let result = call();
-    let returned = ticks();
+    let (result, returned) = work.real(call);
     let _errno = ErrnoGuard::new();
     let ok = ok(result);
     // Its end comes first: all that follows takes time.
@@ -122,18 +122,18 @@ pub unsafe fn around<R: Copy>(
         shared: shared as u32,
         weight: weight.unwrap_or(0),
     };
-    remember(&begun, command);
+    remember(&begun, command, &mut work);
     result
 }
 
 /// Puts the first event into the stream. `None` if the command can't be timed.
 #[inline]
-fn begin(block: &'static Block, handle: P) -> Option<Begun> {
+fn begin(block: &'static Block, handle: P, work: &mut OwnWork) -> Option<Begun> {
     // SAFETY: this thread's own block, and no other reference to this part of it.
     let stream = unsafe { &mut *block.streams.get() }.find(handle)?;
     let context = stream.context().filter(|c| c.lives())?;
     if !block.has_room() {
-        collect(Some(block), false);
+        work.collecting(|| collect(Some(block), false));
         if !block.has_room() {
             return None;
         }
@@ -173,7 +173,7 @@ fn mark_end(begun: &Begun, handle: P) -> bool {
 
 /// Keeps a command until its events are complete.
 #[inline]
-fn remember(begun: &Begun, command: Enqueued) {
+fn remember(begun: &Begun, command: Enqueued, work: &mut OwnWork) {
     let pending = Pending {
         before: begun.before,
         after: begun.after,
@@ -183,7 +183,7 @@ fn remember(begun: &Begun, command: Enqueued) {
     };
     count_commands(1, 0);
     match begun.block.push(pending) {
-        Some(under_way) if under_way % LOOK == 0 => collect(Some(begun.block), false),
+        Some(under_way) if under_way % LOOK == 0 => work.collecting(|| collect(Some(begun.block), false)),
         Some(_) => {}
         None => {
             give_back(begun);

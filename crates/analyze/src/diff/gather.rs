@@ -169,6 +169,7 @@ impl<'t> Gatherer<'t> {
             wall_ns: summary.duration(),
             busy_ns: Some(self.busy.values().map(|b| b.total).fold(0, u64::saturating_add)),
             processes: self.pids.len() as u64,
+            tracing_ns: trace.costs().is_known().then_some(0),
             devices: devices.map(|(name, count)| DeviceCount { name: name.to_owned(), count }).collect(),
             sampled: self.sampled,
             missing: Missing {
@@ -222,7 +223,8 @@ impl Visitor for Gatherer<'_> {
     #[inline]
     fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         let path = self.leave(call.thread, call.depth);
-        let cell = Cell { calls: 1, total: call.duration(), own: call.own, bytes: 0 };
+        let (total, own) = (call.duration(), call.own);
+        let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, bytes: 0 };
         self.count(call.function, path, &cell);
         ControlFlow::Continue(())
     }
@@ -236,7 +238,8 @@ impl Visitor for Gatherer<'_> {
         self.pids.insert(at.who().pid);
         let parent = self.thread(fold.thread).last().map_or(ROOT, |(_, path)| *path);
         let path = self.paths.child(parent, fold.function.0);
-        let cell = Cell { calls: fold.count, total: fold.total, own: fold.total, bytes: 0 };
+        let (calls, time, cost) = (fold.count, fold.total, fold.cost);
+        let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
         self.count(fold.function, Some(path), &cell);
         ControlFlow::Continue(())
     }
@@ -252,7 +255,7 @@ impl Visitor for Gatherer<'_> {
         let times = command.times.filter(|_| !command.failed());
         let time = times.map_or(0, |t| t.duration()).saturating_mul(weight);
         let bytes = if command.failed() { 0 } else { command.bytes.saturating_mul(weight) };
-        let cell = Cell { calls: weight, total: time, own: time, bytes };
+        let cell = Cell { calls: weight, total: time, own: time, bytes, ..Cell::default() };
         self.commands.entry((kind, function, device, from, to)).or_default().add(&cell);
         let id = match command.on_device {
             Some(device) if !device.uuid.is_empty() => DeviceId::Uuid(device.uuid.clone()),

@@ -15,6 +15,9 @@ pub(super) struct Cell {
     pub total: u64,
     /// Outside of other recorded calls; of commands, all of it.
     pub own: u64,
+    /// What of `total` and of `own` tracing took.
+    pub cost: u64,
+    pub own_cost: u64,
     pub bytes: u64,
 }
 
@@ -24,10 +27,18 @@ impl Cell {
             (&mut self.calls, other.calls),
             (&mut self.total, other.total),
             (&mut self.own, other.own),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
             (&mut self.bytes, other.bytes),
         ] {
             *to = to.saturating_add(n);
         }
+    }
+
+    /// All of its time or its own, without what tracing took or with it.
+    pub fn time(&self, whole: bool, net: bool) -> u64 {
+        let (time, cost) = if whole { (self.total, self.cost) } else { (self.own, self.own_cost) };
+        if net { time.saturating_sub(cost) } else { time }
     }
 }
 
@@ -105,8 +116,12 @@ pub struct RunRow {
     pub wall_ns: u64,
     /// Time in which a device was busy, of all devices together; none if it is not known.
     pub busy_ns: Option<u64>,
-    /// Time in recorded calls, each counted once.
+    /// Time in recorded calls, each counted once; in a report without what tracing took, if that is known
+    /// of all runs.
     pub host_ns: u64,
+    /// What tracing took of it; none if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracing_ns: Option<u64>,
     /// Time of all commands, one after the other.
     pub commands_ns: u64,
     /// Calls that ended.
@@ -166,6 +181,8 @@ impl Profile {
             cells.map(of).fold(0, u64::saturating_add)
         };
         self.about.host_ns = sum(&|c| c.own, &mut self.calls.iter());
+        let tracing = sum(&|c| c.own_cost.min(c.own), &mut self.calls.iter());
+        self.about.tracing_ns = self.about.tracing_ns.map(|_| tracing);
         self.about.calls = sum(&|c| c.calls, &mut self.calls.iter());
         self.about.commands_ns = sum(&|c| c.total, &mut self.commands.values());
         self.about.commands = sum(&|c| c.calls, &mut self.commands.values());
@@ -191,21 +208,37 @@ impl Profile {
         let processes = traces.iter().map(|t| t.processes).sum();
         let t = sums.tally();
         let mut profile = Self::default();
+        let net = t.tracing.as_ref().is_some_and(|tracing| tracing.left_out);
         for row in &t.host {
             profile.functions.push((row.api.clone(), row.name.clone()));
-            let total = row.total_ns.saturating_add(row.error_ns);
-            profile.calls.push(Cell { calls: row.calls, total, own: row.self_ns, bytes: 0 });
+            let (cost, own_cost) = (row.cost_ns.saturating_add(row.error_cost_ns), row.self_cost_ns);
+            let left_out = |cost: u64| if net { cost } else { 0 };
+            let total = row.total_ns.saturating_add(row.error_ns).saturating_add(left_out(cost));
+            let own = row.self_ns.saturating_add(left_out(own_cost));
+            profile.calls.push(Cell { calls: row.calls, total, own, cost, own_cost, bytes: 0 });
         }
         for row in t.device.iter().filter(|row| !TRAFFIC.contains(&row.kind.as_str())) {
             let symbol = row.symbol.clone().unwrap_or_default();
             let key = CommandKey { kind: row.kind.clone(), symbol, ..CommandKey::default() };
-            let cell = Cell { calls: row.calls, total: row.total_ns, own: row.total_ns, bytes: row.bytes };
+            let cell = Cell {
+                calls: row.calls,
+                total: row.total_ns,
+                own: row.total_ns,
+                bytes: row.bytes,
+                ..Cell::default()
+            };
             profile.commands.entry(key).or_default().add(&cell);
         }
         for row in t.traffic.iter().filter(|row| TRAFFIC.contains(&row.name.as_str())) {
             let [from, to] = [&row.from, &row.to].map(|memory| memory.clone().unwrap_or_default());
             let key = CommandKey { kind: row.name.clone(), from, to, ..CommandKey::default() };
-            let cell = Cell { calls: row.calls, total: row.total_ns, own: row.total_ns, bytes: row.bytes };
+            let cell = Cell {
+                calls: row.calls,
+                total: row.total_ns,
+                own: row.total_ns,
+                bytes: row.bytes,
+                ..Cell::default()
+            };
             profile.commands.entry(key).or_default().add(&cell);
         }
         let devices = (t.devices > 0).then(|| DeviceCount { name: String::new(), count: t.devices });
@@ -214,6 +247,7 @@ impl Profile {
             command: t.command.clone(),
             wall_ns: t.duration_ns,
             processes,
+            tracing_ns: t.tracing.as_ref().map(|_| 0),
             devices: devices.into_iter().collect(),
             sampled: t.device.iter().any(|row| row.samples.is_some()),
             sums_only: true,

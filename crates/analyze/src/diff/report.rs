@@ -1,11 +1,12 @@
 //! Runs put side by side, to a report.
 
 use super::align::{Aligned, Runs};
-use super::profile::{Cell, Profile};
+use super::profile::{Cell, Profile, RunRow};
 use super::rows::{Change, Report, Row, SCHEMA, Table, WholeRow};
 use super::stats::{Bootstrap, CONFIDENCE, RESAMPLES, mean};
 use super::verdict::{NotJudged, verdict};
 use super::{By, Metric, MinChange, Options, Time};
+use crate::text::duration;
 
 /// Tables when none is named.
 const USUAL: [By; 3] = [By::Kernel, By::Copy, By::Path];
@@ -18,6 +19,7 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
     let mut maker = Maker {
         runs: Runs::new(a, b, options),
         split: a.len(),
+        net: a.iter().chain(b).all(|p| p.about.tracing_ns.is_some()),
         options,
         bootstrap: Bootstrap::default(),
         notes: Vec::new(),
@@ -32,7 +34,8 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
         }
     }
     maker.remarks(a, b);
-    let abouts = |side: &[Profile]| side.iter().map(|p| p.about.clone()).collect();
+    let about = |p: &Profile| RunRow { host_ns: maker.host_ns(&p.about), ..p.about.clone() };
+    let abouts = |side: &[Profile]| side.iter().map(about).collect();
     let mut report = Report {
         schema: SCHEMA,
         a: abouts(a),
@@ -55,6 +58,8 @@ struct Maker<'p> {
     runs: Runs<'p>,
     /// Runs of A come before those of B.
     split: usize,
+    /// Whether times of calls are without what tracing took: it must be known of all runs.
+    net: bool,
     options: &'p Options,
     bootstrap: Bootstrap,
     notes: Vec<String>,
@@ -82,9 +87,15 @@ impl Maker<'_> {
             Metric::Wall => about.wall_ns as f64,
             Metric::Device => about.busy_ns? as f64 * self.scale(run, By::Kernel),
             Metric::Commands => about.commands_ns as f64 * self.scale(run, By::Kernel),
-            Metric::Host => about.host_ns as f64 * self.scale(run, By::Path),
+            Metric::Host => self.host_ns(about) as f64 * self.scale(run, By::Path),
             Metric::Rows => return None,
         })
+    }
+
+    /// Time in recorded calls.
+    fn host_ns(&self, about: &RunRow) -> u64 {
+        let tracing = about.tracing_ns.filter(|_| self.net).unwrap_or(0);
+        about.host_ns.saturating_sub(tracing)
     }
 
     /// What sums of a run are multiplied with.
@@ -186,8 +197,8 @@ impl Maker<'_> {
             let cells = aligned.cells.iter().zip(&scales);
             cells.map(|(cell, scale)| cell.as_ref().map_or(0.0, |c| of(c) as f64 * scale)).collect()
         };
-        let split = self.split.min(aligned.cells.len());
-        let change = self.change(&each(&|c| if whole_time { c.total } else { c.own }));
+        let (split, net) = (self.split.min(aligned.cells.len()), self.net);
+        let change = self.change(&each(&|c| c.time(whole_time, net)));
         let means = |values: Vec<f64>| (mean(&values[..split]), mean(&values[split..]));
         let (a_calls, b_calls) = means(each(&|c| c.calls));
         let (a_bytes, b_bytes) = means(each(&|c| c.bytes));
@@ -246,6 +257,18 @@ impl Maker<'_> {
         if on_a != on_b && !on_a.is_empty() && !on_b.is_empty() {
             let how = if self.runs.by_device { "by name and device" } else { "by name alone" };
             notes.push(format!("A ran on {on_a}, B on {on_b}: commands are compared {how}"));
+        }
+        let tracing = |side: &[Profile]| {
+            let took: Vec<u64> = side.iter().filter_map(|p| p.about.tracing_ns).collect();
+            duration(took.iter().sum::<u64>() / took.len().max(1) as u64)
+        };
+        if self.net {
+            let (of_a, of_b) = (tracing(a), tracing(b));
+            notes.push(format!(
+                "times of calls are without what tracing took inside them: {of_a} in A, {of_b} in B"
+            ));
+        } else if all().any(|run| run.tracing_ns.is_some()) {
+            notes.push("what tracing took is not known of all runs: times of calls are with it".to_owned());
         }
         if all().any(|run| run.sampled) {
             notes.push(

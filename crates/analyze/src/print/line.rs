@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::args::{Args, Role};
-use crate::spans::{At, Command};
-use crate::text::Style;
+use crate::spans::{At, Command, notable};
+use crate::text::{Style, digits};
 
 /// Processes and threads as lines begin with them, by the thread's number.
 #[derive(Debug, Default)]
@@ -29,6 +29,17 @@ impl Who {
         let who = at.who();
         self.0[index] = format!("{}:{} ", who.pid, who.tid);
         out.push_str(&self.0[index]);
+    }
+}
+
+/// Appends a time as it was recorded, and what of it tracing took, where that matters.
+#[inline]
+pub(super) fn write_duration(out: &mut String, time: u64, cost: u64) {
+    digits::duration(out, time);
+    if let Some(cost) = notable(cost, time) {
+        out.push_str(", of which ");
+        digits::duration(out, cost);
+        out.push_str(" tracing");
     }
 }
 

@@ -9,7 +9,7 @@ use hetrace_ctf::read::{Event, StreamError};
 
 use super::clock::Face;
 use super::filter::{Filter, Line};
-use super::line::{Who, write_call, write_command, write_fields, write_result};
+use super::line::{Who, write_call, write_command, write_duration, write_fields, write_result};
 use super::tree::Tree;
 use super::{Form, Options};
 use crate::args::{Args, Plans, Role};
@@ -314,7 +314,7 @@ impl Visitor for Printer<'_, '_> {
             }
         }
         self.line.push_str("  (");
-        digits::duration(&mut self.line, call.duration());
+        write_duration(&mut self.line, call.duration(), call.cost);
         self.line.push(')');
         self.end_call(&line, place, wanted)
     }
@@ -376,12 +376,12 @@ impl Visitor for Printer<'_, '_> {
         self.indent(fold.depth);
         let _ = write!(
             self.line,
-            "{}: {} equal calls in {}, {} inside them",
+            "{}: {} equal calls in {}, inside them ",
             self.name(fold.function),
             fold.count,
             duration(fold.last.saturating_sub(fold.first)),
-            duration(fold.total)
         );
+        write_duration(&mut self.line, fold.total, fold.cost);
         self.end_call(&line, place, wanted)
     }
 

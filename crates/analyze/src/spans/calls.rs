@@ -28,6 +28,11 @@ pub struct Call {
     pub end: u64,
     /// Time in it that was not in other recorded calls.
     pub own: u64,
+    /// What of its time is the tracer's own, for this call and for all recorded calls inside, at
+    /// any depth. It is reckoned with means: of one quick call it may be more than its time.
+    pub cost: u64,
+    /// What of `own` is the tracer's own.
+    pub own_cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
     /// The error code, if it failed.
@@ -39,6 +44,16 @@ impl Call {
     pub fn duration(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
+
+    /// How long it would have taken without the tracer, as far as that is known.
+    pub fn net_duration(&self) -> u64 {
+        self.duration().saturating_sub(self.cost)
+    }
+}
+
+/// What of a time is the tracer's own, if that is one part in twenty or more.
+pub(crate) fn notable(cost: u64, time: u64) -> Option<u64> {
+    (cost > 0 && cost >= time / 20).then_some(cost.min(time))
 }
 
 /// Why there is no end of a call.
@@ -84,6 +99,8 @@ pub struct Unfinished {
     pub start: u64,
     /// When it became clear that there will be no end.
     pub until: u64,
+    /// What of the time until then is the tracer's own, reckoned with means.
+    pub cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
     /// Why.
@@ -118,6 +135,8 @@ pub struct Fold {
     pub last: u64,
     /// Time in all of them.
     pub total: u64,
+    /// What of it is the tracer's own, reckoned with means.
+    pub cost: u64,
     /// In how many other calls they were.
     pub depth: u32,
     /// The error code of each of them: a run repeats the call before it.

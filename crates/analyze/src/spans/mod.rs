@@ -21,10 +21,12 @@ pub(crate) mod brief;
 mod calls;
 mod commands;
 mod error_text;
+mod inside;
 mod stack;
 mod summary;
 mod walk;
 
+pub(crate) use calls::notable;
 pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
 pub use error_text::ErrorText;

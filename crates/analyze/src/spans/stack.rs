@@ -1,7 +1,8 @@
 //! The calls that are open on one thread.
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
-use crate::trace::{FunctionId, ThreadId};
+use super::inside::Inside;
+use crate::trace::{CallCost, FunctionId, ThreadId};
 
 /// An open call.
 #[derive(Clone, Copy, Debug)]
@@ -11,8 +12,10 @@ struct Frame {
     depth: u32,
     /// The stream it was recorded in; an API of a thread has one at a time.
     stream: u32,
-    /// Time in calls directly inside.
-    inside: u64,
+    /// What recording it costs.
+    cost: CallCost,
+    /// What is inside.
+    inside: Inside,
     /// Whether its exit may be among lost events.
     doubtful: bool,
     /// Whether the call around ended first and has counted this one's time.
@@ -25,8 +28,8 @@ pub(super) struct Stack {
     frames: Vec<Frame>,
     /// For a run of equal calls: the last call that ended.
     last: Option<(FunctionId, Option<i64>)>,
-    /// Time in calls that were in none, since it was taken last.
-    outside: u64,
+    /// Calls that were in none, since it was taken last.
+    outside: Inside,
 }
 
 /// What an exit turns out to be.
@@ -47,9 +50,10 @@ impl Stack {
         start: u64,
         stream: u32,
         doubtful: bool,
+        cost: CallCost,
     ) -> Open {
-        let depth = self.depth();
-        self.frames.push(Frame { function, start, depth, stream, inside: 0, doubtful, counted: false });
+        let (depth, inside) = (self.depth(), Inside::default());
+        self.frames.push(Frame { function, start, depth, stream, cost, inside, doubtful, counted: false });
         Open { function, thread, start, depth }
     }
 
@@ -67,14 +71,32 @@ impl Stack {
 
     /// Gives up the innermost call.
     pub fn give_up(&mut self, thread: ThreadId, until: u64, why: Why) -> Option<Unfinished> {
-        let frame = self.frames.pop()?;
-        Some(frame.unfinished(thread, until, why))
+        let at = self.frames.len().checked_sub(1)?;
+        Some(self.remove(at).unfinished(thread, until, why))
     }
 
     /// Gives up the innermost call of a stream.
     pub fn give_up_of(&mut self, stream: u32, thread: ThreadId, until: u64, why: Why) -> Option<Unfinished> {
         let at = self.frames.iter().rposition(|f| f.stream == stream)?;
-        Some(self.frames.remove(at).unfinished(thread, until, why))
+        Some(self.remove(at).unfinished(thread, until, why))
+    }
+
+    /// Takes out a call that is given up. Its time is not known to be inside the one around it, but
+    /// what recording it and those inside has cost is.
+    fn remove(&mut self, at: usize) -> Frame {
+        let frame = self.frames.remove(at);
+        if !frame.counted {
+            self.inside_of(at).add_given_up(frame.cost, &frame.inside);
+        }
+        frame
+    }
+
+    /// What is inside of the call that is around the one at `at`, or of none.
+    fn inside_of(&mut self, at: usize) -> &mut Inside {
+        match at.checked_sub(1).and_then(|around| self.frames.get_mut(around)) {
+            Some(outer) => &mut outer.inside,
+            None => &mut self.outside,
+        }
     }
 
     /// The streams of the open calls, the innermost's first.
@@ -103,14 +125,14 @@ impl Stack {
             && top.function == function
             && !top.counted
         {
-            let duration = end.saturating_sub(top.start);
-            let (start, own, depth) = (top.start, duration.saturating_sub(top.inside), top.depth);
+            let top = *top;
             self.frames.pop();
+            let duration = end.saturating_sub(top.start);
             match self.frames.last_mut() {
-                Some(outer) => outer.inside = outer.inside.saturating_add(duration),
-                None => self.outside = self.outside.saturating_add(duration),
+                Some(outer) => outer.inside.add_call(duration, top.cost, &top.inside),
+                None => self.outside.add_call(duration, top.cost, &top.inside),
             }
-            return Ended::Call(Call { function, thread, start, end, own, depth, error });
+            return Ended::Call(top.call(thread, end, error));
         }
         self.exit_below(thread, function, end, error)
     }
@@ -128,24 +150,12 @@ impl Stack {
         {
             inner.counted = true;
             let time = end.saturating_sub(inner.start);
-            frame.inside = frame.inside.saturating_add(time);
+            frame.inside.add_call(time, inner.cost, &inner.inside);
         }
-        let duration = end.saturating_sub(frame.start);
         if !frame.counted {
-            match at.checked_sub(1).and_then(|i| self.frames.get_mut(i)) {
-                Some(outer) => outer.inside = outer.inside.saturating_add(duration),
-                None => self.outside = self.outside.saturating_add(duration),
-            }
+            self.inside_of(at).add_call(end.saturating_sub(frame.start), frame.cost, &frame.inside);
         }
-        Ended::Call(Call {
-            function,
-            thread,
-            start: frame.start,
-            end,
-            own: duration.saturating_sub(frame.inside),
-            depth: frame.depth,
-            error,
-        })
+        Ended::Call(frame.call(thread, end, error))
     }
 
     /// Whether exits of the innermost call may be missing.
@@ -154,11 +164,11 @@ impl Stack {
         self.frames.last().is_some_and(|top| top.doubtful)
     }
 
-    /// Calls without calls inside, of which `last` was the last, and which went well: the time
-    /// they took is inside the innermost open one, which is not doubtful.
+    /// Calls without calls inside, of which `last` was the last, and which went well: they are
+    /// inside the innermost open one, which is not doubtful.
     #[inline]
-    pub fn leaves(&mut self, last: FunctionId, time: u64) {
-        self.enclose(time);
+    pub fn leaves(&mut self, last: FunctionId, calls: &Inside) {
+        self.enclose(calls);
         self.last = Some((last, None));
     }
 
@@ -177,53 +187,62 @@ impl Stack {
         self.last.is_some()
     }
 
-    /// Time in calls that were in none, since this was asked last.
-    pub fn take_outside(&mut self) -> u64 {
+    /// Calls that were in none, since this was asked last.
+    pub fn take_outside(&mut self) -> Inside {
         std::mem::take(&mut self.outside)
     }
 
     /// What a later part of the thread has added on top of the calls that are open here.
     pub fn append(&mut self, mut later: Stack) {
         let outside = later.take_outside();
-        self.enclose(outside);
+        self.enclose(&outside);
         let depth = self.depth();
         later.frames.iter_mut().for_each(|frame| frame.depth = frame.depth.saturating_add(depth));
         self.frames.append(&mut later.frames);
         self.last = later.last.or(self.last);
     }
 
-    /// Time in calls of which all that is known is that they are inside the innermost here.
-    pub fn enclose(&mut self, time: u64) {
+    /// Calls of which all that is known is that they are inside the innermost here.
+    pub fn enclose(&mut self, calls: &Inside) {
         match self.frames.last_mut() {
-            Some(top) => top.inside = top.inside.saturating_add(time),
-            None => self.outside = self.outside.saturating_add(time),
+            Some(top) => top.inside.add(calls),
+            None => self.outside.add(calls),
         }
     }
 
-    /// A run of calls, with its depth and its error, which only the calls before tell.
-    pub fn fold(&mut self, fold: Fold) -> Fold {
-        self.add_inside(fold.first, fold.total);
-        let repeats = self.last.filter(|(before, _)| *before == fold.function);
-        Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), ..fold }
-    }
-
-    /// Counts time of calls that are not on the stack as inside the innermost.
-    fn add_inside(&mut self, first: u64, time: u64) {
+    /// A run of calls, with its depth and its error, which only the calls before tell; `cost` is
+    /// that of each.
+    pub fn fold(&mut self, fold: Fold, cost: CallCost) -> Fold {
+        // What is not on the stack counts as inside the innermost, unless it began before.
         match self.frames.last_mut() {
-            Some(top) if top.start <= first => top.inside = top.inside.saturating_add(time),
+            Some(top) if top.start <= fold.first => top.inside.add_fold(&fold, cost),
             Some(_) => {}
-            None => self.outside = self.outside.saturating_add(time),
+            None => self.outside.add_fold(&fold, cost),
         }
+        let ours = fold.count.saturating_mul(cost.inside.into());
+        let repeats = self.last.filter(|(before, _)| *before == fold.function);
+        Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), cost: ours, ..fold }
     }
 }
 
 impl Frame {
+    #[inline]
+    fn call(&self, thread: ThreadId, end: u64, error: Option<i64>) -> Call {
+        let &Self { function, start, depth, .. } = self;
+        let duration = end.saturating_sub(start);
+        let own = duration.saturating_sub(self.inside.time);
+        let (cost, own_cost) = (self.inside.cost_with(self.cost), self.inside.own_cost_with(self.cost));
+        Call { function, thread, start, end, own, cost, own_cost, depth, error }
+    }
+
     fn unfinished(self, thread: ThreadId, until: u64, why: Why) -> Unfinished {
+        let until = until.max(self.start);
         Unfinished {
             function: self.function,
             thread,
             start: self.start,
-            until: until.max(self.start),
+            until,
+            cost: self.inside.cost_with(self.cost),
             depth: self.depth,
             why,
         }

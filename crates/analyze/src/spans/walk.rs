@@ -271,7 +271,7 @@ impl Walker {
         function: FunctionId,
         visitor: &mut V,
     ) -> ControlFlow<V::Break, Open> {
-        let &Occurrence { time, thread, stream, threads, lossy, .. } = occurrence;
+        let &Occurrence { time, thread, stream, threads, lossy, costs, .. } = occurrence;
         while self.stack(thread).top_is_doubtful(stream) {
             let at = At { time, thread, threads };
             if let Some(call) = self.stack(thread).give_up(thread, time, Why::ExitLost) {
@@ -280,7 +280,7 @@ impl Walker {
             }
         }
         let stack = self.stack(thread);
-        ControlFlow::Continue(stack.enter(thread, function, time, stream, lossy))
+        ControlFlow::Continue(stack.enter(thread, function, time, stream, lossy, costs.of(function)))
     }
 
     #[inline]
@@ -316,8 +316,8 @@ impl Walker {
         let [count, first, last, total] = fold_fields(&occurrence.event, fields);
         let thread = occurrence.thread;
         self.summary.calls = self.summary.calls.saturating_add(count);
-        let fold = Fold { function, thread, count, first, last, total, depth: 0, error: None };
-        self.stack(thread).fold(fold)
+        let fold = Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
+        self.stack(thread).fold(fold, occurrence.costs.of_folded())
     }
 
     /// Gives up what is still open.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
 use super::rows::{
-    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TrafficRow, UnfinishedRow,
+    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow, TrafficRow, UnfinishedRow,
 };
 use super::times::average;
 use crate::demangle;
@@ -33,10 +33,19 @@ pub struct Aggregate {
 
 /// Aggregates that do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rows of one are told apart by {one}, of the other by {other}")]
-pub struct Unlike {
-    one: String,
-    other: String,
+#[non_exhaustive]
+pub enum Unlike {
+    /// Rows are of other things.
+    #[error("rows of one are told apart by {one}, of the other by {other}")]
+    By {
+        /// What those of one are told apart by.
+        one: String,
+        /// And those of the other.
+        other: String,
+    },
+    /// Times are with and without what tracing cost.
+    #[error("times of one are without the cost of tracing, of the other with it (--gross)")]
+    Cost,
 }
 
 impl Aggregate {
@@ -48,6 +57,11 @@ impl Aggregate {
     /// What was chosen to be counted, in words; everything if there is none.
     pub fn chosen(&self) -> Option<&str> {
         self.rest.chosen.as_deref()
+    }
+
+    /// Whether what tracing took is known and left out of times of calls.
+    pub fn is_net(&self) -> bool {
+        self.rest.tracing.as_ref().is_some_and(|t| t.left_out)
     }
 
     /// What each trace is of.
@@ -90,7 +104,11 @@ impl Aggregate {
                 [] => "api,name".to_owned(),
                 by => by.iter().map(|by| by.name()).collect::<Vec<_>>().join(","),
             };
-            return Err(Unlike { one: text(&self.rest.by), other: text(&other.rest.by) });
+            return Err(Unlike::By { one: text(&self.rest.by), other: text(&other.rest.by) });
+        }
+        let left_out = |rest: &Tally| rest.tracing.as_ref().map(|t| t.left_out);
+        if left_out(&self.rest).zip(left_out(&other.rest)).is_some_and(|(one, other)| one != other) {
+            return Err(Unlike::Cost);
         }
         merge(&mut self.host, other.host);
         merge(&mut self.device, other.device);
@@ -110,13 +128,16 @@ impl Aggregate {
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
             schema: SCHEMA,
-            host: self.host.iter().map(host_row).collect(),
+            host: self.host.iter().map(|cell| host_row(cell, self.is_net())).collect(),
             device: self.device.iter().map(|cell| self.device_row(cell)).collect(),
             traffic: self.traffic.iter().map(traffic_row).collect(),
             ranges: self.ranges.iter().map(range_row).collect(),
             devices: self.devices.len() as u64,
             ..self.rest.clone()
         };
+        for api in &mut tally.apis {
+            (api.self_ns, api.cost_ns) = split(api.self_ns, api.cost_ns, self.is_net());
+        }
         if tally.traces.len() == 1 {
             tally.traces.clear();
         }
@@ -154,24 +175,40 @@ impl Aggregate {
     }
 }
 
-fn host_row(cell: &HostCell) -> HostRow {
+/// A time as recorded and what of it is the tracer's: what is told of it, and what is left out of
+/// that (or in it, if it is not `net`).
+fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
+    let cost = cost.min(recorded);
+    (if net { recorded - cost } else { recorded }, cost)
+}
+
+fn host_row(cell: &HostCell, net: bool) -> HostRow {
     let times = &cell.times;
+    let recorded = times.total.saturating_add(cell.taken);
+    let (total_ns, cost_ns) = split(recorded, cell.cost, net);
+    let (self_ns, self_cost_ns) = split(cell.own, cell.own_cost, net);
+    // Where calls inside took less than recording them is said to take.
+    let beyond = self_ns.saturating_sub(total_ns);
+    let (error_ns, error_cost_ns) = split(cell.error_ns, cell.error_cost, net);
     HostRow {
         name: cell.name.clone(),
         api: cell.api.clone(),
         group: cell.group.clone(),
         calls: times.count.saturating_add(cell.errors),
         folded: cell.folded,
-        total_ns: times.total,
-        self_ns: cell.own,
-        avg_ns: times.average(),
+        total_ns,
+        self_ns: self_ns - beyond,
+        cost_ns,
+        self_cost_ns: self_cost_ns.saturating_add(beyond),
+        avg_ns: average(total_ns, times.count),
         min_ns: times.min(),
         max_ns: times.max(),
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         dev_ns: times.deviation(),
         errors: cell.errors,
-        error_ns: cell.error_ns,
+        error_ns,
+        error_cost_ns,
     }
 }
 
@@ -240,6 +277,13 @@ fn merge_rest(to: &mut Tally, from: Tally) {
         *to = to.saturating_add(n);
     }
     to.exit = worse(to.exit, from.exit);
+    let traces = [&to.traces, &from.traces].map(|traces| traces.len() as u64);
+    to.tracing = match (to.tracing.take(), from.tracing) {
+        (Some(one), Some(other)) => Some(one.and(&other)),
+        (Some(known), None) => Some(known.without(traces[1])),
+        (None, Some(known)) => Some(known.without(traces[0])),
+        (None, None) => None,
+    };
     if to.command != from.command {
         to.command.clear();
     }
@@ -275,6 +319,7 @@ fn merge_rest(to: &mut Tally, from: Tally) {
             a.calls = a.calls.saturating_add(b.calls);
             a.errors = a.errors.saturating_add(b.errors);
             a.self_ns = a.self_ns.saturating_add(b.self_ns);
+            a.cost_ns = a.cost_ns.saturating_add(b.cost_ns);
         },
     );
     add(
@@ -325,6 +370,25 @@ fn worse(one: Option<Exit>, other: Option<Exit>) -> Option<Exit> {
         Some(Exit::Signal(_)) => 3,
     };
     if rank(&other) > rank(&one) { other } else { one }
+}
+
+impl TracingRow {
+    /// That of both.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            total_ns: self.total_ns.saturating_add(other.total_ns),
+            timing_ns: self.timing_ns.saturating_add(other.timing_ns),
+            inside_ns: self.inside_ns.saturating_add(other.inside_ns),
+            left_out: self.left_out,
+            unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),
+        }
+    }
+
+    /// With traces of which it is not known.
+    fn without(self, traces: u64) -> Self {
+        Self { unknown_traces: self.unknown_traces.saturating_add(traces), ..self }
+    }
 }
 
 impl TraceRow {

@@ -47,9 +47,21 @@ pub(super) struct HostCell {
     pub api: String,
     pub group: Group,
     pub folded: u64,
+    /// Time outside of other calls, as recorded.
     pub own: u64,
+    /// How much shorter `times` are than what was recorded.
+    #[serde(default)]
+    pub taken: u64,
+    /// What of the time as recorded, and of `own`, is the tracer's: sums of means.
+    #[serde(default)]
+    pub cost: u64,
+    #[serde(default)]
+    pub own_cost: u64,
     pub errors: u64,
+    /// Time in calls that failed, as recorded, and what of it is the tracer's.
     pub error_ns: u64,
+    #[serde(default)]
+    pub error_cost: u64,
     /// Of calls that went well.
     pub times: Times,
 }
@@ -65,8 +77,12 @@ impl Cell for HostCell {
         sum([
             (&mut self.folded, other.folded),
             (&mut self.own, other.own),
+            (&mut self.taken, other.taken),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
+            (&mut self.error_cost, other.error_cost),
         ]);
         self.times.merge(&other.times);
     }

@@ -166,7 +166,7 @@ impl<'t> Collector<'t> {
         query: &'t Query<'t>,
     ) -> Self {
         let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
-        let mut host = Host::new(trace, labels.by_thread);
+        let mut host = Host::new(trace, labels.by_thread, query.gross);
         let all: Slice = (ThreadId(u32::MAX), None);
         Self {
             slice: (all, host.slice(all)),
@@ -433,6 +433,7 @@ impl Collector<'_> {
             manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
             host_clock_error_ns: manifest.host_clock.error_ns,
             clock_errors: clock_errors.collect(),
+            tracing: self.host.tracing(trace),
             apis,
             errors: self.host.errors(trace),
             unfinished: self.host.unfinished_rows(trace, self.makers.open()),

@@ -47,10 +47,25 @@ impl Table {
     fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Host => &[
-                "name", "api", "calls", "folded", "total_ns", "self_ns", "avg_ns", "min_ns", "max_ns",
-                "p50_ns", "p99_ns", "dev_ns", "errors", "error_ns",
+                "name",
+                "api",
+                "calls",
+                "folded",
+                "total_ns",
+                "self_ns",
+                "avg_ns",
+                "min_ns",
+                "max_ns",
+                "p50_ns",
+                "p99_ns",
+                "dev_ns",
+                "errors",
+                "error_ns",
+                "cost_ns",
+                "self_cost_ns",
+                "error_cost_ns",
             ],
-            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns"],
+            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns", "cost_ns"],
             Self::Errors => &["name", "api", "error", "code", "text", "calls"],
             Self::Device => &[
                 "name",

@@ -8,7 +8,9 @@ use super::aggregate::Aggregate;
 /// How a file begins.
 const MAGIC: &str = "hetrace aggregate ";
 /// Version of the form; a change of what anything means raises it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Forms that are read: times of the first are with what tracing cost, which is not in them.
+const READ: [&str; 2] = ["1", "2"];
 
 /// A file that is no aggregate, or none that can be read.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +20,7 @@ pub enum FileError {
     #[error("this is no aggregate of hetrace")]
     NoAggregate,
     /// Another version of hetrace wrote it.
-    #[error("this aggregate has form {0}; this hetrace reads form {VERSION} only")]
+    #[error("this aggregate has form {0}; this hetrace reads forms up to {VERSION}")]
     Version(String),
     /// It is not as it was written.
     #[error("this aggregate is damaged")]
@@ -61,7 +63,7 @@ impl Aggregate {
         let (line, body) = rest.split_at(end);
         let line = str::from_utf8(line).map_err(|_| FileError::Damaged)?;
         let (version, expected) = line.split_once(' ').ok_or(FileError::Damaged)?;
-        if version != VERSION.to_string() {
+        if !READ.contains(&version) {
             return Err(FileError::Version(version.to_owned()));
         }
         let body = body.strip_prefix(b"\n").and_then(|b| b.strip_suffix(b"\n")).ok_or(FileError::Damaged)?;

@@ -5,24 +5,43 @@ use std::collections::HashMap;
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
-use super::rows::{ApiTotals, ErrorRow, UnfinishedRow};
+use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
 use super::times::Times;
 use crate::spans::{Call, Fold, Unfinished, Why};
-use crate::trace::{Function, FunctionId, Thread, ThreadId, Trace};
+use crate::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
 /// Unfinished calls of a function that are told with what they were called.
 const NAMED: usize = 8;
+
+/// Calls that failed in one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failed {
+    calls: u64,
+    time: u64,
+    /// What of the time is the tracer's own.
+    cost: u64,
+}
 
 /// Sums of one function.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     folded: u64,
-    /// Of the time of calls that went well, what was in other calls.
+    /// Time in calls that went well, as recorded; and of that, what was in other calls.
+    gross: u64,
     inside: u64,
+    /// What of it is the tracer's own, and what of that is not in other calls.
+    cost: u64,
+    own_cost: u64,
     errors: u64,
     error_ns: u64,
-    /// Codes with their calls and time; they are few: a list is searched faster than a map.
-    codes: Vec<(i64, u64, u64)>,
+    /// The same of calls that failed.
+    error_cost: u64,
+    own_error_cost: u64,
+    /// What recording one costs inside of it, ns; and how much of it is taken off its time.
+    each: u32,
+    taken: u32,
+    /// Codes with their calls, time and cost; they are few: a list is searched faster than a map.
+    codes: Vec<(i64, Failed)>,
     unfinished: u64,
     running: u64,
     lost: u64,
@@ -37,16 +56,32 @@ impl Sum {
         self.times.count.saturating_add(self.errors)
     }
 
-    /// Time in calls that went well and not in other calls.
+    /// Time in calls that went well and not in other calls, as recorded.
     fn own(&self) -> u64 {
-        self.times.total.saturating_sub(self.inside)
+        self.gross.saturating_sub(self.inside)
+    }
+
+    /// With what is known of all calls together only: what collecting commands took, `burst` for each call.
+    fn with_bursts(mut self, burst: f64) -> Self {
+        let of = |calls: u64| (calls as f64 * burst) as u64;
+        let (well, failed) = (of(self.times.count), of(self.errors));
+        self.cost = self.cost.saturating_add(well);
+        self.own_cost = self.own_cost.saturating_add(well);
+        self.error_cost = self.error_cost.saturating_add(failed);
+        self.own_error_cost = self.own_error_cost.saturating_add(failed);
+        self
     }
 
     fn add(&mut self, other: &Sum) {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
+            (&mut self.gross, other.gross),
             (&mut self.inside, other.inside),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
+            (&mut self.error_cost, other.error_cost),
+            (&mut self.own_error_cost, other.own_error_cost),
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
             (&mut self.unfinished, other.unfinished),
@@ -55,22 +90,28 @@ impl Sum {
         ] {
             *to = to.saturating_add(n);
         }
-        for &(code, calls, time) in &other.codes {
-            self.count_code(code, calls, time);
+        for (code, failed) in &other.codes {
+            self.count_code(*code, failed);
         }
     }
 
     #[cold]
-    fn fail(&mut self, code: i64, calls: u64, time: u64) {
-        self.errors = self.errors.saturating_add(calls);
-        self.error_ns = self.error_ns.saturating_add(time);
-        self.count_code(code, calls, time);
+    fn fail(&mut self, code: i64, failed: &Failed, own_cost: u64) {
+        self.errors = self.errors.saturating_add(failed.calls);
+        self.error_ns = self.error_ns.saturating_add(failed.time);
+        self.error_cost = self.error_cost.saturating_add(failed.cost);
+        self.own_error_cost = self.own_error_cost.saturating_add(own_cost);
+        self.count_code(code, failed);
     }
 
-    fn count_code(&mut self, code: i64, calls: u64, time: u64) {
+    fn count_code(&mut self, code: i64, failed: &Failed) {
         match self.codes.iter_mut().find(|(c, ..)| *c == code) {
-            Some((_, n, ns)) => (*n, *ns) = (n.saturating_add(calls), ns.saturating_add(time)),
-            None => self.codes.push((code, calls, time)),
+            Some((_, known)) => {
+                known.calls = known.calls.saturating_add(failed.calls);
+                known.time = known.time.saturating_add(failed.time);
+                known.cost = known.cost.saturating_add(failed.cost);
+            }
+            None => self.codes.push((code, *failed)),
         }
     }
 }
@@ -85,7 +126,12 @@ pub(super) struct Host {
     /// By slice and function.
     slices: Vec<(Slice, Vec<Sum>)>,
     by_slice: HashMap<Slice, usize>,
-    functions: usize,
+    /// Sums of nothing, by function.
+    empty: Vec<Sum>,
+    /// Whether times are left as they were recorded.
+    gross: bool,
+    /// What recording a run's calls costs, each.
+    fold: CallCost,
     /// By API and thread: whether it called.
     callers: Vec<Vec<bool>>,
     /// The API of each function.
@@ -97,13 +143,20 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub fn new(trace: &Trace, by_thread: bool) -> Self {
+    /// `gross`: the tracer's own cost stays in the times.
+    pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
         let functions = trace.functions();
+        let empty = (0u32..).zip(functions.all()).map(|(id, _)| {
+            let each = trace.costs().of(FunctionId(id)).inside;
+            Sum { each, taken: if gross { 0 } else { each }, ..Sum::default() }
+        });
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
             slices: Vec::new(),
             by_slice: HashMap::new(),
-            functions: functions.all().len(),
+            empty: empty.collect(),
+            gross,
+            fold: trace.costs().of_folded(),
             callers: vec![Vec::new(); functions.apis().len()],
             apis: functions.all().iter().map(api).collect(),
             by_thread,
@@ -130,10 +183,9 @@ impl Host {
 
     /// Where the sums of a slice are.
     pub fn slice(&mut self, slice: Slice) -> usize {
-        let functions = self.functions;
-        let slices = &mut self.slices;
+        let (empty, slices) = (&self.empty, &mut self.slices);
         *self.by_slice.entry(slice).or_insert_with(|| {
-            slices.push((slice, vec![Sum::default(); functions]));
+            slices.push((slice, empty.clone()));
             slices.len() - 1
         })
     }
@@ -147,7 +199,10 @@ impl Host {
     #[inline(always)]
     pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
-        sum.times.add_short(time);
+        sum.times.add_short(time.saturating_sub(sum.taken));
+        sum.gross = sum.gross.saturating_add(time.into());
+        let cost = u64::from(sum.each);
+        (sum.cost, sum.own_cost) = (sum.cost.saturating_add(cost), sum.own_cost.saturating_add(cost));
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
             self.called(function, thread);
@@ -156,27 +211,38 @@ impl Host {
 
     pub fn call(&mut self, slice: usize, call: &Call) {
         self.called(call.function, call.thread);
+        let gross = self.gross;
         let Some(sum) = self.sum(slice, call.function) else { return };
         let time = call.duration();
         match call.error {
             None => {
-                sum.times.add(time);
+                sum.times.add(if gross { time } else { call.net_duration() });
+                sum.gross = sum.gross.saturating_add(time);
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
+                sum.cost = sum.cost.saturating_add(call.cost);
+                sum.own_cost = sum.own_cost.saturating_add(call.own_cost);
             }
-            Some(code) => sum.fail(code, 1, time),
+            Some(code) => sum.fail(code, &Failed { calls: 1, time, cost: call.cost }, call.own_cost),
         }
     }
 
     pub fn fold(&mut self, slice: usize, fold: &Fold) {
         self.called(fold.function, fold.thread);
+        let total = if self.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
         let Some(sum) = self.sum(slice, fold.function) else { return };
         sum.folded = sum.folded.saturating_add(fold.count);
         match fold.error {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
-                sum.times.add_many(fold.total / fold.count.max(1), fold.count, fold.total);
+                sum.times.add_many(total / fold.count.max(1), fold.count, total);
+                sum.gross = sum.gross.saturating_add(fold.total);
+                sum.cost = sum.cost.saturating_add(fold.cost);
+                sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
-            Some(code) => sum.fail(code, fold.count, fold.total),
+            Some(code) => {
+                let failed = Failed { calls: fold.count, time: fold.total, cost: fold.cost };
+                sum.fail(code, &failed, fold.cost);
+            }
         }
     }
 
@@ -224,6 +290,7 @@ impl Host {
             let mut sum = Sum::default();
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
             own.for_each(|own| sum.add(own));
+            let sum = sum.with_bursts(trace.costs().burst(FunctionId(id)));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -251,28 +318,36 @@ impl Host {
             let mut of_slice = Vec::new();
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
+                let burst = trace.costs().burst(FunctionId(id));
+                let sum = sum.clone().with_bursts(burst);
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,
                     group: labels.group(&labels.calls, &who),
                     folded: sum.folded,
                     own: sum.own(),
+                    taken: sum.gross.saturating_sub(sum.times.total),
+                    cost: sum.cost,
+                    own_cost: sum.own_cost,
                     errors: sum.errors,
                     error_ns: sum.error_ns,
+                    error_cost: sum.error_cost,
                     times: sum.times.clone(),
                 };
                 if !by_error {
                     of_slice.push(whole);
                     continue;
                 }
-                for &(code, errors, error_ns) in &sum.codes {
+                for &(code, Failed { calls: errors, time: error_ns, cost }) in &sum.codes {
+                    let error_cost = cost.saturating_add((errors as f64 * burst) as u64);
                     let error = trace.error_name(FunctionId(id), code);
                     let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
                     let (name, api) = (whole.name.clone(), whole.api.clone());
-                    of_slice.push(HostCell { name, api, group, errors, error_ns, ..HostCell::default() });
+                    let failed = HostCell { errors, error_ns, error_cost, ..HostCell::default() };
+                    of_slice.push(HostCell { name, api, group, ..failed });
                 }
                 if sum.times.count > 0 {
-                    of_slice.push(HostCell { errors: 0, error_ns: 0, ..whole });
+                    of_slice.push(HostCell { errors: 0, error_ns: 0, error_cost: 0, ..whole });
                 }
             }
             merge(&mut cells, of_slice);
@@ -283,7 +358,7 @@ impl Host {
     pub fn errors(&self, trace: &Trace) -> Vec<ErrorRow> {
         let mut rows = Vec::new();
         for (id, name, api, sum) in self.whole(trace) {
-            rows.extend(sum.codes.iter().map(|&(code, calls, _)| ErrorRow {
+            rows.extend(sum.codes.iter().map(|&(code, Failed { calls, .. })| ErrorRow {
                 name: name.to_owned(),
                 api: api.to_owned(),
                 error: trace.error_name(id, code),
@@ -333,8 +408,28 @@ impl Host {
                 calls: sum(Sum::calls),
                 errors: sum(|s| s.errors),
                 self_ns: sum(Sum::own),
+                cost_ns: sum(|s| s.own_cost),
             });
         }
         totals
+    }
+
+    /// What recording all this has cost; none where it is not known.
+    pub fn tracing(&self, trace: &Trace) -> Option<TracingRow> {
+        let costs = trace.costs();
+        let mut row = TracingRow { left_out: !self.gross, ..TracingRow::default() };
+        for (function, .., sum) in self.whole(trace) {
+            let single = sum.calls().saturating_sub(sum.folded);
+            let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
+            let of_all = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
+            row.calls = row.calls.saturating_add(sum.calls());
+            let bursts = (sum.calls() as f64 * costs.burst(function)) as u64;
+            let timing = single.saturating_mul(costs.of_timing(function).into()).saturating_add(bursts);
+            let of_all = of_all.saturating_add(bursts);
+            row.timing_ns = row.timing_ns.saturating_add(timing);
+            row.total_ns = row.total_ns.saturating_add(of_all);
+            row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.own_error_cost);
+        }
+        costs.is_known().then_some(row)
     }
 }

@@ -45,7 +45,7 @@ pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,
     LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA,
-    SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TrafficRow, UnfinishedCollectiveRow,
+    SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow,
     UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;

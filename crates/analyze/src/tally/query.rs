@@ -37,6 +37,8 @@ pub struct Query<'w> {
     pub from: Option<u64>,
     /// Only what begins before, ns after the first event.
     pub to: Option<u64>,
+    /// Whether times of calls are left as they were recorded, with the tracer's own cost.
+    pub gross: bool,
     /// How it is read.
     pub reading: Reading,
     /// Who wants to know how far it is.

@@ -4,6 +4,7 @@ use super::names::{Names, Of};
 use super::packets::field::{annotation, event};
 use super::proto::Message;
 use crate::args::{Args, Role, Typed};
+use crate::spans::notable;
 
 /// Longer texts are cut: they are to be read in a side panel.
 const MAX_TEXT: usize = 256;
@@ -60,6 +61,13 @@ impl Annotations {
 
     pub fn float(&mut self, name: &str, number: f64) {
         self.add(name, |m| m.double(annotation::DOUBLE, number));
+    }
+
+    /// What of a slice's time is the tracer's own, where it matters.
+    pub fn tracing(&mut self, cost: u64, time: u64) {
+        if let Some(cost) = notable(cost, time) {
+            self.number("tracing_ns", cost);
+        }
     }
 
     /// All arguments of a call's entry or exit.

@@ -274,6 +274,7 @@ impl<'t> Drawer<'t, '_> {
             let name = self.trace.error_name(call.function, code);
             self.sheet.notes.text("error", &name);
         }
+        self.sheet.notes.tracing(call.cost, call.duration());
         self.sheet.mark(Mark::end(end, row))
     }
 
@@ -295,6 +296,7 @@ impl<'t> Drawer<'t, '_> {
             Why::ThreadEnded => "its thread ended",
         };
         self.sheet.notes.text("unfinished", why);
+        self.sheet.notes.tracing(call.cost, call.until - call.start);
         self.sheet.mark(Mark::end(until, row))
     }
 

@@ -7,6 +7,7 @@ use hetrace_ctf::read::{Event, Losses, StreamError};
 
 use super::Trace;
 use super::class::Class;
+use super::cost::Costs;
 use super::names::Names;
 use super::source::{Source, StepsBack};
 use super::threads::{ThreadId, Threads};
@@ -56,6 +57,8 @@ pub struct Occurrence<'c, 't> {
     pub names: &'t Names,
     /// Names of the APIs.
     pub apis: &'t [String],
+    /// What recording calls has cost.
+    pub costs: &'t Costs,
 }
 
 impl Occurrence<'_, '_> {
@@ -144,6 +147,7 @@ impl<'t> Cursor<'t> {
             threads: &self.threads,
             names: self.trace.names(),
             apis: self.trace.functions().apis(),
+            costs: self.trace.costs(),
         }))
     }
 

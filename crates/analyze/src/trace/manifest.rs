@@ -34,6 +34,8 @@ pub struct Manifest {
     pub device_clocks: Vec<DeviceClock>,
     /// How well the host's times are known.
     pub host_clock: HostClock,
+    /// What recording a call costs; read by [`Costs`](super::Costs).
+    pub cost: serde_json::Value,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! An open trace: its streams, the models of its APIs, and its manifest.
 
 mod class;
+mod cost;
 mod cursor;
 mod functions;
 mod job;
@@ -17,6 +18,7 @@ use hetrace_model::Model;
 
 pub(crate) use class::Part;
 pub use class::{Class, Classes, CommandFields, Definition, Verdict};
+pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use job::{Job, Rank};
@@ -37,6 +39,7 @@ pub struct Trace {
     functions: Functions,
     classes: Classes,
     names: Names,
+    costs: Costs,
     problems: Vec<String>,
     /// By API: whether it occurs.
     present: Vec<bool>,
@@ -49,7 +52,12 @@ impl Trace {
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
         let names = Names::read(&ctf, &classes);
         let present = present::present(&ctf, &classes, &functions);
-        Self { present, ctf, models, manifest, functions, classes, names, problems: Vec::new() }
+        let (costs, problem) = match Costs::read(&manifest.cost, &functions, &models) {
+            Ok(costs) => (costs, None),
+            Err(problem) => (Costs::default(), Some(problem)),
+        };
+        let problems = problem.into_iter().collect();
+        Self { present, ctf, models, manifest, functions, classes, names, costs, problems }
     }
 
     /// The streams and their description.
@@ -114,6 +122,11 @@ impl Trace {
     /// Devices, queues, and functions that devices run.
     pub fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// What recording the calls has cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     /// What was wrong with files that the analyses can do without.

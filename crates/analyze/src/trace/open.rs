@@ -83,7 +83,7 @@ impl Trace {
             return Err(OpenError::Schema { found, version });
         }
         let mut trace = Self::new(ctf, models, manifest);
-        trace.problems = problems;
+        trace.problems.splice(0..0, problems);
         Ok(trace)
     }
 }

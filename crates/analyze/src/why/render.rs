@@ -73,7 +73,15 @@ impl Renderer<'_> {
         }
         self.waits()?;
         self.transfers()?;
-        self.path()
+        self.path()?;
+        match self.report.missing.call_cost_ns {
+            None => Ok(()),
+            Some(ns) => writeln!(
+                self.out,
+                "Times of the host are as they were recorded; of each call in them {} are tracing's.",
+                duration(ns.into())
+            ),
+        }
     }
 
     fn heading(&mut self, text: &str) -> fmt::Result {

@@ -74,6 +74,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             // Other tracers' traces have no models, and need no manifest.
             manifest_missing: !manifest.is_present() && !reporter.from.trace.models().is_empty(),
             clock_error_ns: errors.reduce(f64::max),
+            call_cost_ns: from.trace.costs().of_any(),
         },
     }
 }

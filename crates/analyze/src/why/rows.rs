@@ -288,4 +288,7 @@ pub struct MissingRow {
     pub manifest_missing: bool,
     /// Largest error of a device's times; none if it is not known.
     pub clock_error_ns: Option<f64>,
+    /// What recording a call took, which is in the times of the host; none if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_cost_ns: Option<u32>,
 }

@@ -110,7 +110,9 @@ fn compare(name: &str, trace: &Trace, files: &[Value]) {
     let mut expected: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for row in told.host.iter().filter(|row| row.folded == 0) {
         let sums = expected.entry(row.name.clone()).or_default();
-        *sums = [sums[0] + row.calls, sums[1] + row.total_ns + row.error_ns, sums[2] + row.errors];
+        // Slices are as long as was recorded.
+        let time = row.total_ns + row.cost_ns + row.error_ns + row.error_cost_ns;
+        *sums = [sums[0] + row.calls, sums[1] + time, sums[2] + row.errors];
     }
     // The annotation of the error is not to be told from that of such a parameter.
     let param = |name: &str| {

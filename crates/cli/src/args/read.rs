@@ -45,6 +45,9 @@ pub struct Tally {
     /// Show median, 99th percentile and standard deviation, too
     #[arg(long)]
     pub stats: bool,
+    /// Leave times of calls as they were recorded, with what tracing itself took
+    #[arg(long)]
+    pub gross: bool,
     /// Write the sums into a file of some kilobytes, for `hetrace tally FILE…`, and print nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown", "top"])]
     pub save: Option<PathBuf>,

@@ -28,6 +28,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         tids: args.tid.clone(),
         from: args.from,
         to: args.to,
+        gross: args.gross,
         reading: Reading::Fastest,
         watch: Some(&seen),
     };
@@ -89,6 +90,9 @@ fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> 
     let mut part = Aggregate::from_bytes(bytes).with_context(|| path.display().to_string())?;
     if query.chosen().is_some() {
         bail!("{}: an aggregate holds sums only; use filters and times with --save", path.display());
+    }
+    if part.is_net() && query.gross {
+        bail!("{}: its times are without what tracing took; use --gross with --save", path.display());
     }
     if part.by() != query.by && !part.tell_apart(&query.by) {
         let wanted: Vec<&str> = query.by.iter().map(|by| by.name()).collect();

@@ -52,6 +52,13 @@ pub(super) fn check_schemas(inputs: &[Input]) -> Result<(), Error> {
 /// What is not as it was, a sentence each.
 pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
+    if costs_differ(inputs) {
+        notes.push(match cost(inputs) {
+            Some(_) => "recording a call did not take the same in all traces: the least is taken off times"
+                .to_owned(),
+            None => "what recording a call took is not known of all traces: it is taken off none".to_owned(),
+        });
+    }
     let first = inputs.first().map_or("", |input| input.name.as_str());
     for ((input, change), aligned) in inputs.iter().zip(changes).zip(&clocks.aligned) {
         if *aligned {
@@ -103,9 +110,50 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
         all.insert("exit".into(), worst(&exits));
         all.insert("command".into(), command(&merged));
     }
+    if let Some(cost) = cost(inputs) {
+        all.insert("cost".into(), cost);
+    }
     all.insert("merged".into(), Json::Array(merged));
     all.insert("clocks".into(), Json::Array(clocks.known.clone()));
     Json::Object(all)
+}
+
+/// What recording a call took: of several, the least, so that nothing is taken off that was not
+/// there; nothing if it is not known of one.
+fn cost(inputs: &[Input]) -> Option<Json> {
+    let told = inputs.iter().filter(|input| input.manifest.is_some());
+    let mut all = told.map(|input| input.member("cost").and_then(Json::as_object));
+    let mut least = all.next()??.clone();
+    for cost in all {
+        let cost = cost?;
+        for (name, known) in least.iter_mut().filter(|(name, _)| *name != "timing") {
+            let other = cost.get(name).and_then(Json::as_f64);
+            *known = json!(known.as_f64()?.min(other.unwrap_or(0.0)));
+        }
+        // Sums over calls are what they are.
+        for timing in cost.get("timing").and_then(Json::as_array).into_iter().flatten() {
+            let all = least.entry("timing").or_insert_with(|| json!([])).as_array_mut()?;
+            match all.iter_mut().find(|known| known.get("api") == timing.get("api")) {
+                None => all.push(timing.clone()),
+                Some(known) => {
+                    for name in ["calls", "ns", "collecting_ns"] {
+                        if let Some((known, other)) = known.get_mut(name).zip(timing.get(name)) {
+                            number(name, known, other);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Some(Json::Object(least))
+}
+
+/// Whether [`cost`] is another than one of the traces has.
+fn costs_differ(inputs: &[Input]) -> bool {
+    let (of_all, known) = (cost(inputs), |input: &Input| input.member("cost").cloned());
+    inputs
+        .iter()
+        .any(|input| known(input).is_some_and(|own| own.is_object() && Some(&own) != of_all.as_ref()))
 }
 
 /// How it ended: not known if one is not, else as the first that did not end well.
@@ -202,7 +250,7 @@ fn add(member: Option<&mut Json>, shift: u64) {
 /// The members that are joined, with the ids, numbers and times of the result.
 fn changed(manifest: &Map<String, Json>, change: &Change) -> Map<String, Json> {
     let mut manifest = manifest.clone();
-    for name in ["exit", "command", "job", "merged", "clocks"] {
+    for name in ["exit", "command", "job", "cost", "merged", "clocks"] {
         manifest.remove(name);
     }
     let host = at(Some(&manifest), "/host").cloned();

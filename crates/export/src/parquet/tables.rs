@@ -34,6 +34,8 @@ const NO_ARGUMENTS: &str = "there are none, or `--no-arguments`";
 /// The rank of the process, in tables that have one.
 const JOB_RANK: Column =
     unless("job_rank", Int32, UNRANKED, "rank of the process in its job, or what `--rank` said");
+/// Of what tracing took.
+const UNCOSTED: &str = "unfinished, orphan, unknown; or it was not measured";
 
 /// Calls of the host.
 pub static CALLS: Table = Table {
@@ -77,6 +79,13 @@ pub static CALLS: Table = Table {
             "time in it; of a run, in all of its calls together, without what was between them",
         ),
         unless("self_ns", Int64, "unfinished, orphan, unknown", "the same without the calls inside of it"),
+        unless(
+            "tracing_ns",
+            Int64,
+            UNCOSTED,
+            "what of `duration_ns` tracing took, for it and for calls inside of it, reckoned with means: of a quick call it may be more",
+        ),
+        unless("self_tracing_ns", Int64, UNCOSTED, "the same of `self_ns`"),
         always("count", Int64, "calls that the row stands for: 1, more for a run"),
         unless("depth", Int32, "orphan, unknown", "in how many recorded calls of the thread it is"),
         unless("error", Int64, "it did not fail, or has no end", "the error code"),

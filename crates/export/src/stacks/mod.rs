@@ -30,7 +30,7 @@ use paths::Paths;
 /// What the width of a path means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
-    /// Time in calls and outside of calls inside them, ns.
+    /// Time in calls and outside of calls inside them, without what tracing took, ns.
     #[default]
     Time,
     /// Calls.

@@ -16,6 +16,14 @@ struct Place {
     frame: u32,
     depth: u32,
     weight: u64,
+    /// What of the weight does not count.
+    off: u64,
+}
+
+impl Place {
+    fn weight(&self) -> u64 {
+        self.weight.saturating_sub(self.off)
+    }
 }
 
 /// All paths with their weights.
@@ -70,7 +78,7 @@ impl Paths {
             return parent;
         }
         let node = u32::try_from(self.places.len()).unwrap_or(0);
-        self.places.push(Place { parent, frame, depth, weight: 0 });
+        self.places.push(Place { parent, frame, depth, weight: 0, off: 0 });
         self.children.insert((parent, frame), node);
         node
     }
@@ -82,15 +90,22 @@ impl Paths {
         }
     }
 
+    /// So much of what a path has does not count; where it is more than that, nothing is left.
+    pub fn take_off(&mut self, node: Node, weight: u64) {
+        if let Some(place) = self.places.get_mut(node as usize) {
+            place.off = place.off.saturating_add(weight);
+        }
+    }
+
     /// What a path has by itself.
     pub fn weight(&self, node: Node) -> u64 {
-        self.places.get(node as usize).map_or(0, |p| p.weight)
+        self.places.get(node as usize).map_or(0, Place::weight)
     }
 
     /// How many paths have a weight, and their sum.
     pub fn sum(&self) -> (u64, u128) {
-        let with = self.places.iter().filter(|p| p.weight > 0);
-        with.fold((0, 0), |(count, sum), p| (count + 1, sum + u128::from(p.weight)))
+        let with = self.places.iter().map(Place::weight).filter(|weight| *weight > 0);
+        with.fold((0, 0), |(count, sum), weight| (count + 1, sum + u128::from(weight)))
     }
 
     /// The last frame of a path.
@@ -106,7 +121,7 @@ impl Paths {
 
     /// By node, what it and all below it have.
     pub fn totals(&self) -> Vec<u128> {
-        let mut totals: Vec<u128> = self.places.iter().map(|p| p.weight.into()).collect();
+        let mut totals: Vec<u128> = self.places.iter().map(|p| p.weight().into()).collect();
         // Parents come before their children.
         for (at, place) in self.places.iter().enumerate().skip(1).rev() {
             totals[place.parent as usize] += totals[at];

@@ -127,9 +127,13 @@ impl<'t, 'o> Collector<'t, 'o> {
         }
     }
 
-    fn count(&mut self, node: Node, own: u64, calls: u64, failed: bool) {
+    /// `own`: time as recorded, and what of it is the tracer's.
+    fn count(&mut self, node: Node, own: (u64, u64), calls: u64, failed: bool) {
         match self.options.weight {
-            Weight::Time if !failed => self.paths.add(node, own),
+            Weight::Time if !failed => {
+                self.paths.add(node, own.0);
+                self.paths.take_off(node, own.1);
+            }
             Weight::Calls => self.paths.add(node, calls),
             _ => {}
         }
@@ -167,13 +171,14 @@ impl Visitor for Collector<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
         let node = self.at(at, call.depth);
-        self.count(node, call.own, 1, call.error.is_some());
+        let burst = self.trace.costs().burst(call.function).round() as u64;
+        self.count(node, (call.own, call.own_cost.saturating_add(burst)), 1, call.error.is_some());
         ControlFlow::Continue(())
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<()> {
         let node = self.at(at, call.depth);
-        self.count(node, 0, 1, true);
+        self.count(node, (0, 0), 1, true);
         ControlFlow::Continue(())
     }
 
@@ -181,7 +186,7 @@ impl Visitor for Collector<'_, '_> {
         let frame = self.function(fold.function);
         let outer = self.around(at, fold.depth);
         let node = self.paths.below(outer, frame);
-        self.count(node, fold.total, fold.count, fold.error.is_some());
+        self.count(node, (fold.total, fold.cost), fold.count, fold.error.is_some());
         ControlFlow::Continue(())
     }
 

@@ -335,7 +335,8 @@ impl<'t> Feed<'t> {
             Class::Fold(function, fields) => {
                 let [count, first, last, total] = fold_fields(&event, fields);
                 let function = *function;
-                let fold = Fold { function, thread, count, first, last, total, depth: 0, error: None };
+                let fold =
+                    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
                 to.summary.calls = to.summary.calls.saturating_add(count);
                 entry(Special::Fold(fold))
             }

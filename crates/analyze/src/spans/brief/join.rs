@@ -11,7 +11,7 @@ use super::slices::Slice;
 use super::table::Table;
 use super::turn::{End, State, Track, Turn, Undecided};
 use super::{Brief, Ended};
-use crate::trace::{Thread, ThreadId, Threads, Trace};
+use crate::trace::{Costs, Thread, ThreadId, Threads, Trace};
 
 /// Goes over all slices at the same time, and joins what was found.
 pub(super) fn joined<B: Brief + Send>(
@@ -23,7 +23,7 @@ pub(super) fn joined<B: Brief + Send>(
         return Err(Ended::Unfit);
     }
     let tables = Table::all(trace);
-    let mut whole = Whole::new(new());
+    let mut whole = Whole::new(new(), trace.costs());
     for found in all(trace, &tables, slices, new)? {
         whole.add(found)?;
     }
@@ -77,8 +77,9 @@ fn all<B: Brief + Send>(
 }
 
 /// The slices so far.
-struct Whole<B> {
+struct Whole<'t, B> {
     sums: B,
+    costs: &'t Costs,
     summary: Summary,
     threads: Threads,
     tracks: Vec<Track>,
@@ -87,10 +88,11 @@ struct Whole<B> {
     states: Vec<State>,
 }
 
-impl<B: Brief> Whole<B> {
-    fn new(sums: B) -> Self {
+impl<'t, B: Brief> Whole<'t, B> {
+    fn new(sums: B, costs: &'t Costs) -> Self {
         Self {
             sums,
+            costs,
             summary: Summary::default(),
             threads: Threads::default(),
             tracks: Vec::new(),
@@ -145,10 +147,11 @@ impl<B: Brief> Whole<B> {
     fn append(&mut self, later: Track, thread: ThreadId) -> Result<(), Ended> {
         let track = Track::of(&mut self.tracks, thread);
         self.sums.thread(thread, self.threads.get(thread));
-        let (summary, states) = (&mut self.summary, &self.states[..]);
-        let mut turn = Turn { thread, track, from: None, states, summary, sink: &mut self.sums };
+        let (costs, summary, states, sink) =
+            (self.costs, &mut self.summary, &self.states[..], &mut self.sums);
+        let mut turn = Turn { thread, track, from: None, states, costs, summary, sink };
         for (what, at) in later.undecided {
-            turn.track.stack.enclose(at.outside);
+            turn.track.stack.enclose(&at.outside);
             match what {
                 Undecided::Exit(function, error) => turn.exit(function, at.time, at.stream, error),
                 Undecided::Fold(fold) => turn.fold(fold, at.time, at.stream),

@@ -110,8 +110,8 @@ fn rounds<'t, B: Brief>(
             let thread = first.thread;
             shared.sink.thread(thread, shared.threads.get(thread));
             let track = Track::of(tracks, thread);
-            let (summary, states) = (&mut shared.summary, &states[..]);
-            let mut turn = Turn { thread, track, from, states, summary, sink: shared.sink };
+            let (costs, summary, states) = (shared.trace.costs(), &mut shared.summary, &states[..]);
+            let mut turn = Turn { thread, track, from, states, costs, summary, sink: shared.sink };
             if of_thread.iter().all(|s| s.feed == first.feed) {
                 of_thread.iter().for_each(|stretch| turn.alone(feeds, *stretch, safe));
             } else {

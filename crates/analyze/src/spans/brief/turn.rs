@@ -1,12 +1,13 @@
 //! The digests of one thread, through its stack of open calls.
 
 use super::super::calls::{Fold, Unfinished, Why};
+use super::super::inside::Inside;
 use super::super::stack::{Ended, Stack};
 use super::super::summary::Summary;
 use super::Brief;
 use super::digest::{Digest, Kind, Special};
 use super::feed::Feed;
-use crate::trace::{FunctionId, ThreadId};
+use crate::trace::{Costs, FunctionId, ThreadId};
 
 /// What may be left undecided of a thread in one slice. More than that is no trace for slices.
 const MOST_UNDECIDED: usize = 1 << 16;
@@ -66,8 +67,8 @@ pub(super) enum Undecided {
 pub(super) struct At {
     pub time: u64,
     pub stream: u32,
-    /// Time in calls since the one before that were in none of the slice.
-    pub outside: u64,
+    /// Calls since the one before that were in none of the slice.
+    pub outside: Inside,
 }
 
 impl Track {
@@ -96,6 +97,7 @@ pub(super) struct Turn<'r, B> {
     pub from: Option<u64>,
     /// By stream.
     pub states: &'r [State],
+    pub costs: &'r Costs,
     pub summary: &'r mut Summary,
     pub sink: &'r mut B,
 }
@@ -175,17 +177,20 @@ impl<B: Brief> Turn<'_, B> {
 
     /// Takes all calls without calls inside that come first; gives what follows.
     fn leaves<'d>(&mut self, digests: &'d [Digest]) -> &'d [Digest] {
-        let (mut time, mut calls) = (0u64, 0);
+        let (mut time, mut calls, mut cost, mut around) = (0u64, 0, 0u64, 0u64);
         for digest in digests {
             if digest.kind() != Kind::Leaf {
                 break;
             }
             self.sink.leaf(self.thread, digest.function(), digest.time, digest.word);
+            let each = self.costs.of(digest.function());
             time += u64::from(digest.word);
+            cost += u64::from(each.whole);
+            around += u64::from(each.around());
             calls += 1;
         }
         if let Some(last) = digests[..calls].last() {
-            self.track.stack.leaves(last.function(), time);
+            self.track.stack.leaves(last.function(), &Inside::of_leaves(time, cost, around));
         }
         self.summary.calls += calls as u64;
         &digests[calls..]
@@ -224,7 +229,8 @@ impl<B: Brief> Turn<'_, B> {
             let Some(call) = self.track.stack.give_up(self.thread, time, Why::ExitLost) else { break };
             self.unfinished(&call);
         }
-        self.track.stack.enter(self.thread, function, time, stream, doubtful);
+        let cost = self.costs.of(function);
+        self.track.stack.enter(self.thread, function, time, stream, doubtful, cost);
     }
 
     /// An exit.
@@ -284,7 +290,7 @@ impl<B: Brief> Turn<'_, B> {
             Some(from) => stack.has_last() && (!stack.is_empty() || fold.first >= from),
         };
         if known {
-            let fold = self.track.stack.fold(fold);
+            let fold = self.track.stack.fold(fold, self.costs.of_folded());
             self.sink.fold(&fold);
         } else if stack.is_empty() {
             self.track.leave(Undecided::Fold(fold), time, stream);

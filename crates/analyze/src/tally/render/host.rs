@@ -7,6 +7,9 @@ use crate::tally::By;
 use crate::tally::rows::HostRow;
 use crate::text::{Column, Table, count, duration, duration_f, percent, plural};
 
+/// Tracing has a column where it took one part in so many of the time, or more.
+const SHOWN_FROM: u64 = 100;
+
 impl Renderer<'_> {
     /// What the tables are of, if that is not one whole trace.
     pub fn about(&mut self) -> fmt::Result {
@@ -61,6 +64,11 @@ impl Renderer<'_> {
         // With calls inside calls, only the time outside of them adds up.
         let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
         let error_time = self.options.extended || by.contains(&By::Error);
+        let sum = |rows: &[&HostRow], of: fn(&HostRow) -> u64| {
+            rows.iter().map(|r| of(r)).fold(0, u64::saturating_add)
+        };
+        let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
+        let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
         let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
         columns.push(Column::right("Time"));
         if nested {
@@ -72,11 +80,10 @@ impl Renderer<'_> {
         if error_time {
             columns.push(Column::right("Error time"));
         }
+        if tracing {
+            columns.push(Column::right("Tracing"));
+        }
         let mut table = Table::new(columns);
-        let sum = |rows: &[&HostRow], of: fn(&HostRow) -> u64| {
-            rows.iter().map(|r| of(r)).fold(0, u64::saturating_add)
-        };
-        let self_ns = sum(rows, |r| r.self_ns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
             let timed = row.calls > row.errors;
@@ -103,6 +110,9 @@ impl Renderer<'_> {
             if error_time {
                 cells.push(if row.errors > 0 { duration(row.error_ns) } else { String::new() });
             }
+            if tracing {
+                cells.push(time(duration(row.cost_ns)));
+            }
             table.row(cells);
         }
         let sums = |name: String, rows: &[&HostRow]| {
@@ -115,6 +125,12 @@ impl Renderer<'_> {
             cells.extend([duration(own), percent(own, self_ns), count(sum(rows, |r| r.calls))]);
             cells.extend(vec![String::new(); 3 + self.stats().len()]);
             cells.push(errors(sum(rows, |r| r.errors)));
+            if error_time {
+                cells.push(String::new());
+            }
+            if tracing {
+                cells.push(duration(sum(rows, |r| r.self_cost_ns)));
+            }
             cells
         };
         if !hidden.is_empty() {

@@ -7,7 +7,8 @@ use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::demangle;
 use crate::tally::by::NONE;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, SteppedRow, UnknownRow};
+use crate::tally::rows::{ClockError, SteppedRow, TracingRow, UnknownRow};
+use crate::tally::times::average;
 use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
 use crate::text::{bytes, count, duration, duration_f, plural};
 use crate::trace::Exit;
@@ -154,6 +155,7 @@ impl Renderer<'_> {
             let commands = plural(t.commands_under_way, "device command");
             lines.push(format!("{commands} under way when the program ended: not counted."));
         }
+        lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
             lines.push(format!("Times of the host are right within {error}."));
@@ -258,6 +260,26 @@ fn stepped(t: &Tally) -> Option<String> {
     let events = plural(t.steps_back, "event");
     let of = if streams.is_empty() { String::new() } else { format!(": {}", streams.join(", ")) };
     (t.steps_back > 0).then(|| format!("CLOCK: {events} with a time before that of the event before{of}"))
+}
+
+/// What recording took, and where it is.
+fn tracing_remark(row: &TracingRow, traces: usize) -> String {
+    let of = match row.unknown_traces {
+        0 => String::new(),
+        unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
+    };
+    let each = average(row.total_ns.saturating_sub(row.timing_ns), row.calls);
+    let timing = match row.timing_ns {
+        0 => String::new(),
+        ns => format!(", and {} for timing commands", duration(ns)),
+    };
+    let inside = duration(row.inside_ns);
+    let inside = match row.left_out {
+        true => format!("{inside} of it inside calls: left out of the times above"),
+        false => format!("{inside} of it inside calls: in the times above"),
+    };
+    let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
+    format!("Tracing itself took about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.

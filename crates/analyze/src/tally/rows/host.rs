@@ -4,6 +4,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::tally::Group;
 
+/// What the tracer itself has cost, as it was measured when each trace began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TracingRow {
+    /// Calls that are counted; of traces where the cost is known.
+    pub calls: u64,
+    /// What recording them has cost in all.
+    pub total_ns: u64,
+    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them;
+    /// each is counted with the mean.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub timing_ns: u64,
+    /// Of `total_ns`, what lay inside of recorded calls, reckoned with means.
+    pub inside_ns: u64,
+    /// Whether times of calls are without it; else they are as they were recorded.
+    pub left_out: bool,
+    /// Of several traces, those where it is not known: their times are as they were recorded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_traces: u64,
+}
+
+/// What is not told.
+pub(super) fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 /// Who called an API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiTotals {
@@ -22,6 +48,9 @@ pub struct ApiTotals {
     /// Time in successful calls outside of other recorded calls, of any API: what
     /// this API itself costs.
     pub self_ns: u64,
+    /// What of that was the tracer's: see [`HostRow::self_cost_ns`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_ns: u64,
 }
 
 /// The calls of a function, or of what else rows are told apart by. Times are
@@ -46,6 +75,14 @@ pub struct HostRow {
     pub total_ns: u64,
     /// Time in them outside of other recorded calls.
     pub self_ns: u64,
+    /// What recording these calls and those inside of them took of their time, reckoned with means. It
+    /// is left out of it, unless [`TracingRow::left_out`] says otherwise: what was recorded is both
+    /// together. Of single calls (`min_ns` and so on) the same is left out, but no more than they took.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cost_ns: u64,
+    /// The same of `self_ns`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub self_cost_ns: u64,
     /// Average of the successful ones.
     pub avg_ns: f64,
     /// The shortest; of a run of equal calls, their average.
@@ -62,6 +99,9 @@ pub struct HostRow {
     pub errors: u64,
     /// Time in calls that failed.
     pub error_ns: u64,
+    /// What of that is or was the tracer's, as `cost_ns`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub error_cost_ns: u64,
 }
 
 /// Calls of a function that failed in one way.

@@ -9,7 +9,7 @@ mod ranks;
 use serde::{Deserialize, Serialize};
 
 pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
-pub use host::{ApiTotals, ErrorRow, HostRow, UnfinishedRow};
+pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
 pub use memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use program::{OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
 pub use ranks::{CollectiveRow, CommunicatorRow, UnfinishedCollectiveRow};
@@ -18,7 +18,7 @@ use super::By;
 use crate::trace::Exit;
 
 /// Version of the JSON form.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// All tables of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,9 @@ pub struct Tally {
     pub host_clock_error_ns: f64,
     /// How well device times are known.
     pub clock_errors: Vec<ClockError>,
+    /// What the tracer itself has cost; none if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<TracingRow>,
     /// Who called, by API.
     pub apis: Vec<ApiTotals>,
     /// Calls by function.

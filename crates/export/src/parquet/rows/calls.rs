@@ -76,6 +76,8 @@ struct Row<'r> {
     end: Option<u64>,
     duration: Option<u64>,
     own: Option<u64>,
+    /// What tracing took of the two.
+    cost: Option<(u64, u64)>,
     count: u64,
     depth: Option<u32>,
     error: Option<i64>,
@@ -130,6 +132,7 @@ impl Rows<'_, '_> {
             end: Some(call.end),
             duration: Some(call.duration()),
             own: Some(call.own),
+            cost: Some((call.cost, call.own_cost)),
             count: 1,
             depth: Some(call.depth),
             error: call.error,
@@ -214,6 +217,7 @@ impl Rows<'_, '_> {
             end: Some(fold.last),
             duration: Some(fold.total),
             own: Some(fold.total),
+            cost: Some((fold.cost, fold.cost)),
             count: fold.count,
             depth: Some(fold.depth),
             error: fold.error,
@@ -261,6 +265,7 @@ impl Rows<'_, '_> {
         row: &Row<'_>,
     ) -> Step {
         let who = at.who();
+        let cost = row.cost.filter(|_| self.trace.costs().is_known());
         let cells: [Cell<'_>; CALLS.columns.len()] = [
             row.id.into(),
             Cell::number(u64::try_from(row.parent).unwrap_or(0)),
@@ -275,6 +280,8 @@ impl Rows<'_, '_> {
             row.end.map(|end| self.clock.of(end)).into(),
             row.duration.map_or(Cell::Null, ns),
             row.own.map_or(Cell::Null, ns),
+            cost.map_or(Cell::Null, |(all, _)| ns(all)),
+            cost.map_or(Cell::Null, |(_, own)| ns(own)),
             row.count.into(),
             row.depth.into(),
             row.error.into(),

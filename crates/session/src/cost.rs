@@ -1,0 +1,284 @@
+//! What recording a call costs on this machine.
+//!
+//! Before the program starts, a loop records calls of a function that does nothing, with the
+//! program's own [`Writer`] on a ring of the launcher's own, beside a loop that only calls it.
+//!
+//! ```text
+//!  the program ─► wrapper ─► entry ─┊─► the real function ─┊─► exit ─► back
+//!                              time stamp             time stamp
+//!                 └──── call_ns, less the real function ────────┘
+//!                                   └───── inside_ns ──────┘
+//! ```
+//! What is around it in a real program is not in it: caches that the ring's lines push other
+//! data out of, larger arguments, hooks of some functions ([decision 0030]).
+//!
+//! [decision 0030]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0030-own-cost.md
+
+use std::fs::File;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi::{Control, PAGE, RingHeader};
+use hetrace_ring::record::{FIRST_CALL_ID, HEAD};
+use hetrace_ring::writer::{FOLD_WORDS, Writer};
+use hetrace_ring::{Mapping, clock, map_mirrored};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds of this machine, each a mean over many in a row.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cost {
+    /// All that a recorded call takes longer than one that is not.
+    pub call_ns: f64,
+    /// The part of it between the call's time stamps: in its own time.
+    pub inside_ns: f64,
+    /// The same of a poll that is folded into the one before.
+    pub fold_ns: f64,
+    /// And between its time stamps.
+    pub fold_inside_ns: f64,
+    /// Work to time commands, where that is done inside of calls. It was measured there, not here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timing: Vec<Timing>,
+}
+
+/// What timing commands took inside of an API's calls that enqueue them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// The API.
+    pub api: String,
+    /// Calls.
+    pub calls: u64,
+    /// In all of them together.
+    pub ns: u64,
+    /// What was done in a few of them for many: collecting commands that had finished. It is not in `ns`.
+    pub collecting_ns: u64,
+}
+
+/// Data bytes of the ring: more than the nearest cache has, as in programs.
+const RING: usize = 16 * PAGE;
+/// Calls of a batch: few enough that most batches pass undisturbed.
+const BATCH: u64 = 96;
+/// Batches, if the time suffices.
+const BATCHES: usize = 32;
+/// Batches in which caches and branches become what they stay.
+const WARM: usize = 4;
+/// Of batches from the best to the worst, the one that counts, as a part of them. The best of all
+/// would be one that the counter's steps favoured.
+const RANK: usize = 4;
+/// No longer than this, in nanoseconds: the program waits. Where the counter is slow to read, a few
+/// batches tell enough.
+const MOST: u64 = 600_000;
+
+/// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
+pub fn measure() -> Option<Cost> {
+    let mut scratch = Scratch::new()?;
+    let began = (clock::ticks(), clock::nanoseconds(libc::CLOCK_MONOTONIC));
+    let mut batches = Vec::with_capacity(BATCHES);
+    for number in 0..WARM + BATCHES {
+        let batch = scratch.batch()?;
+        if number >= WARM {
+            batches.push(batch);
+        }
+        let enough = clock::nanoseconds(libc::CLOCK_MONOTONIC).saturating_sub(began.1) > MOST;
+        if enough && !batches.is_empty() {
+            break;
+        }
+    }
+    let ticks = clock::ticks().wrapping_sub(began.0);
+    let ns = clock::nanoseconds(libc::CLOCK_MONOTONIC).saturating_sub(began.1);
+    (ticks > 0 && ns > 0).then(|| estimate(&mut batches, ns as f64 / ticks as f64))
+}
+
+/// Ticks that each loop of a batch took, and those between time stamps.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    bare: u64,
+    calls: u64,
+    inside_calls: u64,
+    folds: u64,
+    inside_folds: u64,
+}
+
+/// What batches tell; there is one at least.
+fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
+    let mut good = |of: fn(&Batch) -> u64| {
+        batches.sort_unstable_by_key(of);
+        let ticks = batches.get(batches.len() / RANK).map_or(0, of);
+        ticks as f64 * ns_per_tick / BATCH as f64
+    };
+    let bare = good(|b| b.bare);
+    let tenths = |ns: f64| (ns.max(0.0) * 10.0).round() / 10.0;
+    let call_ns = tenths(good(|b| b.calls) - bare);
+    let fold_ns = tenths(good(|b| b.folds) - bare);
+    Cost {
+        call_ns,
+        inside_ns: tenths(good(|b| b.inside_calls) - bare).min(call_ns),
+        fold_ns,
+        fold_inside_ns: tenths(good(|b| b.inside_folds) - bare).min(fold_ns),
+        timing: Vec::new(),
+    }
+}
+
+/// A function that does nothing, as a program calls it: through a pointer.
+type Real = fn(&Arguments) -> i32;
+/// What it is called with, and what is recorded of it: what CUDA's and OpenCL's calls have on average.
+type Arguments = [u64; 3];
+
+#[inline(never)]
+fn nothing(arguments: &Arguments) -> i32 {
+    black_box(arguments);
+    0
+}
+
+/// A ring that nobody reads, and its writer.
+struct Scratch {
+    writer: Box<Writer>,
+    // Their memory is the writer's.
+    ring: Mapping,
+    _control: Box<Control>,
+}
+
+impl Scratch {
+    fn new() -> Option<Self> {
+        let file = File::from(memfd_create("hetrace-cost", MemfdFlags::CLOEXEC).ok()?);
+        file.set_len((PAGE + RING) as u64).ok()?;
+        let ring = map_mirrored(&file, RING).ok()?;
+        // SAFETY: a fresh file is zeros, which are a valid header, and nobody else has it.
+        unsafe { (*ring.base().cast::<RingHeader>()).data_bytes = RING as u64 };
+        // SAFETY: a control file begins as zeros, too; so does a writer.
+        let control = Box::new(unsafe { MaybeUninit::<Control>::zeroed().assume_init() });
+        // SAFETY: as above.
+        let mut writer = Box::new(unsafe { MaybeUninit::<Writer>::zeroed().assume_init() });
+        // Nobody is to be woken when a quarter of the ring is full.
+        control.wake.store(1, Ordering::Relaxed);
+        // SAFETY: both live as long as the writer, and no other uses the ring.
+        unsafe { writer.attach(ring.base(), &raw const *control) };
+        Some(Self { writer, ring, _control: control })
+    }
+
+    /// All that was written is read, as it were.
+    fn release(&self) {
+        // SAFETY: the header that `new` laid there.
+        let header = unsafe { &*self.ring.base().cast::<RingHeader>() };
+        header.tail.release(header.head.own());
+    }
+
+    /// Nothing if the ring was full, which it can't be.
+    fn batch(&mut self) -> Option<Batch> {
+        let real: Real = black_box(nothing);
+        let arguments: Arguments = black_box([1, 2, 3]);
+        let start = clock::ticks();
+        for _ in 0..BATCH {
+            black_box(real(&arguments));
+        }
+        let bare = clock::ticks().wrapping_sub(start);
+
+        self.release();
+        let mut inside_calls = 0u64;
+        let start = clock::ticks();
+        for _ in 0..BATCH {
+            let (_, time) = recorded(&mut self.writer, real, &arguments)?;
+            inside_calls = inside_calls.wrapping_add(time);
+        }
+        let calls = clock::ticks().wrapping_sub(start);
+
+        let key = [7; FOLD_WORDS];
+        self.writer.remember_poll(FOLD_ID, &key);
+        let mut inside_folds = 0u64;
+        let start = clock::ticks();
+        for _ in 0..BATCH {
+            let (_, time) = folded(&mut self.writer, real, &arguments, key)?;
+            inside_folds = inside_folds.wrapping_add(time);
+        }
+        let folds = clock::ticks().wrapping_sub(start);
+        self.release();
+        self.writer.flush();
+        Some(Batch { bare, calls, inside_calls, folds, inside_folds })
+    }
+}
+
+const ENTRY_ID: u16 = FIRST_CALL_ID;
+const EXIT_ID: u16 = FIRST_CALL_ID + 1;
+const FOLD_ID: u16 = FIRST_CALL_ID + 2;
+
+/// What `hetrace_interpose::call` does around a function: what it returned, and the ticks between
+/// the time stamps.
+#[inline(never)]
+fn recorded(writer: &mut Writer, real: Real, arguments: &Arguments) -> Option<(i32, u64)> {
+    let writer = black_box(writer);
+    let entry = |at: *mut u8| {
+        // SAFETY: so many bytes as the length says.
+        unsafe { at.cast::<Arguments>().write_unaligned(*arguments) };
+    };
+    // SAFETY: `entry` writes what the length says.
+    let before = unsafe { writer.record(ENTRY_ID, HEAD + size_of::<Arguments>(), entry) }?;
+    let result = real(arguments);
+    let writer = black_box(writer);
+    let exit = |at: *mut u8| {
+        // SAFETY: as above.
+        unsafe { at.cast::<i32>().write_unaligned(result) };
+    };
+    // SAFETY: as above.
+    let after = unsafe { writer.record(EXIT_ID, HEAD + size_of::<i32>(), exit) }?;
+    Some((result, after.wrapping_sub(before)))
+}
+
+/// What `hetrace_interpose::poll` does around a function that answers as before.
+#[inline(never)]
+fn folded(
+    writer: &mut Writer,
+    real: Real,
+    arguments: &Arguments,
+    key: [u64; FOLD_WORDS],
+) -> Option<(i32, u64)> {
+    let (writer, mut key) = (black_box(writer), black_box(key));
+    let known = arguments.len();
+    if !writer.continues_poll(FOLD_ID, &key, known) {
+        return None;
+    }
+    let before = clock::ticks();
+    let result = real(arguments);
+    let after = clock::ticks();
+    key[known] = black_box(key[known]);
+    writer.fold(&key, known, before, after).then(|| (result, after.wrapping_sub(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(bare: u64, calls: u64, inside_calls: u64) -> Batch {
+        let [bare, calls, inside] = [bare, calls, inside_calls].map(|ticks| ticks * BATCH);
+        Batch { bare, calls, inside_calls: inside, folds: calls, inside_folds: inside }
+    }
+
+    #[test]
+    fn it_can_be_measured_again_and_again() {
+        for _ in 0..20 {
+            let cost = measure().expect("memory");
+            // Any machine needs some time for it; where the counter is emulated, microseconds.
+            assert!(cost.call_ns > 0.0 && cost.call_ns < 1e6, "{cost:?}");
+            assert!(cost.inside_ns <= cost.call_ns, "{cost:?}");
+            assert!(cost.fold_inside_ns <= cost.fold_ns && cost.fold_ns < 1e6, "{cost:?}");
+        }
+    }
+
+    #[test]
+    fn disturbed_batches_do_not_count() {
+        let quiet = (0..10).map(|_| batch(4, 64, 40));
+        let disturbed = (0..20).map(|n| batch(90 + n, 9_000 + n, 5_000));
+        let mut batches: Vec<Batch> = disturbed.chain(quiet).collect();
+        let cost = estimate(&mut batches, 0.5);
+        assert_eq!((cost.call_ns, cost.inside_ns), (30.0, 18.0));
+        assert_eq!((cost.fold_ns, cost.fold_inside_ns), (30.0, 18.0));
+    }
+
+    #[test]
+    fn nothing_is_less_than_nothing() {
+        let cost = estimate(&mut [batch(10, 9, 40)], 1.0);
+        assert_eq!(cost, Cost::default());
+    }
+}
