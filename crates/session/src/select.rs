@@ -80,8 +80,9 @@ mod tests {
     fn recorded(mode: Mode, include: &[&str], roles: &[&str]) -> bool {
         let include = include.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { mode, include, ..Selection::default() };
-        let roles = roles.iter().map(|&role| role.to_owned()).collect();
-        let function = Function { name: "pushCall".to_owned(), roles, ..Function::default() };
+        let function = serde_json::json!({"name": "pushCall", "roles": roles, "returns": "int",
+            "success": "always", "params": []});
+        let function: Function = serde_json::from_value(function).expect("a function");
         selection.function(&function) & flag::RECORD != 0
     }
 
