@@ -355,7 +355,10 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert!(of["pids"].as_array().unwrap().contains(&json!([new, 200])));
     assert!(of["tids"].as_array().unwrap().contains(&json!([thread, 202])), "{of}");
     // Ranks are of processes and of launchers, and not summed.
-    assert_eq!((&told["processes"][1]["job"], &of["job"]), (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3})));
+    assert_eq!(
+        (&told["processes"][1]["job"], &of["job"]),
+        (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3}))
+    );
     assert_eq!(told["job"], Json::Null);
     assert_eq!(told["telemetry"]["devices"][1]["device"], 1);
     assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));
