@@ -107,6 +107,19 @@ fn a_call_without_an_end_is_shown() {
     assert!(text.contains("clWaitForEvents") && text.contains("UNFINISHED"), "{text}");
 }
 
+/// What a process executes has its ids, and may begin while its main thread is in a call.
+#[test]
+fn a_program_that_another_executed_is_not_inside_its_call() {
+    let traced = trace(Platform::Pocl, &["ending", "execs"]);
+    assert_eq!(traced.done.status, 7, "{}", traced.done.err);
+    let text = command(&["print", "-c"], &traced.folder).out;
+    let mut behind = text.lines().skip_while(|line| !line.contains("clWaitForEvents("));
+    assert!(behind.next().is_some_and(|line| line.ends_with("<no end: its thread ended>")), "{text}");
+    let calls: Vec<&str> = behind.filter(|line| line.contains("clGetPlatformIDs(")).collect();
+    // Outermost calls are not indented.
+    assert!(calls.len() >= 1000 && calls.iter().all(|line| !line.contains("  clGetPlatformIDs(")), "{text}");
+}
+
 #[test]
 fn print_decodes_calls_and_commands() {
     let traced = trace(Platform::Pocl, &["linked", "1"]);

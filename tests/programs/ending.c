@@ -4,6 +4,8 @@
  *   ending abort | kill | segv                   dies of SIGABRT, SIGKILL, SIGSEGV,
  *                                                in the middle of a loop of calls
  *   ending hang       a wait that never ends, killed by SIGKILL from outside
+ *   ending execs      executes itself from another thread while the main thread waits; what is
+ *                     executed has its ids, and ends with status 7
  *   ending norelease  exit status 0 with everything still held and a queue at work
  *
  * EXPECT comes before the end, and counts the call that never returns.
@@ -68,6 +70,31 @@ static void hang(void)
     fail(__FILE__, __LINE__, "the wait ended", 0);
 }
 
+static volatile int waits;
+
+/* Once the main thread has come to its call, 300 ms is far more than it needs to be asleep in it. */
+static void *execute(void *unused)
+{
+    (void)unused;
+    while (!waits)
+        sleep_ms(1);
+    sleep_ms(300);
+    execl("/proc/self/exe", "ending", "exit", (char *)NULL);
+    fail(__FILE__, __LINE__, "nothing was executed", 0);
+    return NULL;
+}
+
+static void execs(void)
+{
+    struct dev d = dev_open();
+    cl_event never = MAKE(clCreateUserEvent(d.context, &err));
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, execute, NULL) == 0);
+    waits = 1;
+    clWaitForEvents(1, &never);
+    fail(__FILE__, __LINE__, "the wait ended", 0);
+}
+
 static void norelease(void)
 {
     struct dev d = dev_open();
@@ -96,6 +123,8 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "exit";
     if (strcmp(mode, "hang") == 0)
         hang();
+    if (strcmp(mode, "execs") == 0)
+        execs();
     if (strcmp(mode, "norelease") == 0) {
         norelease();
         expect_print();

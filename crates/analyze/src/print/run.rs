@@ -15,7 +15,8 @@ use super::{Form, Options};
 use crate::args::{Args, Plans, Role};
 use crate::demangle;
 use crate::spans::{
-    At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why, walk,
+    At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why,
+    walk_as_recorded,
 };
 use crate::text::{Style, digits, duration};
 use crate::trace::{FunctionId, Trace};
@@ -56,7 +57,7 @@ pub fn print_some(
         who: Who::default(),
         first: None,
     };
-    match walk(trace, &mut printer) {
+    match walk_as_recorded(trace, &mut printer) {
         ControlFlow::Continue(summary) => {
             printer.out.write_all(printer.line.as_bytes())?;
             printer.out.flush()?;

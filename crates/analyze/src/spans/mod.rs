@@ -31,5 +31,5 @@ pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
 pub use error_text::ErrorText;
 pub use summary::Summary;
-pub(crate) use walk::walk_part;
 pub use walk::{At, Visitor, walk};
+pub(crate) use walk::{walk_as_recorded, walk_part};

@@ -119,6 +119,13 @@ pub fn walk<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break,
     ControlFlow::Continue(summary)
 }
 
+/// The same, and it begins at once: see [`Trace::cursor_as_recorded`].
+pub(crate) fn walk_as_recorded<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    let mut summary = walk_part(trace.cursor_as_recorded(), visitor)?;
+    summary.add_manifest(trace);
+    ControlFlow::Continue(summary)
+}
+
 /// Goes over a part of a trace, of which the summary then is.
 pub(crate) fn walk_part<V: Visitor>(
     mut cursor: Cursor<'_>,

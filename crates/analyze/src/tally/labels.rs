@@ -156,7 +156,7 @@ fn host(trace: &Trace) -> String {
 }
 
 /// A device's name; if it has an identity, with the beginning of that.
-pub(super) fn device_label(device: &Device) -> String {
+pub(crate) fn device_label(device: &Device) -> String {
     let name = if device.name.is_empty() { format!("{:#x}", device.handle) } else { device.name.clone() };
     // What all have in common says nothing.
     let identity = device.uuid.strip_prefix("GPU-").unwrap_or(&device.uuid);

@@ -32,8 +32,8 @@
 //!   about 60 bytes more for each command because of them.
 //! - A collective has an arrow to the first enqueuing call inside of it, or else
 //!   inside of the call that ended its group.
-//! - Memory that a program has allocated is a counter of its device; of the process if that
-//!   has several, since models do not say on which one a call allocates.
+//! - Memory that a program has allocated is a counter of its device for each kind, from the ledger that
+//!   a tally's high-water marks are of: what is freed has ended when the call that frees it began.
 //! - A large time line is cut into parts, each a whole file: what is open at the border ends
 //!   in the one (`goes on`) and begins anew in the next (`continued`), counters are restated,
 //!   arrows stay within. A command that was enqueued before the border and begins after it is

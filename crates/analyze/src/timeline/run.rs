@@ -23,6 +23,7 @@ use crate::ranges::{Ranges, Step as RangeStep};
 use crate::spans::{
     At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why, cause_id, walk,
 };
+use crate::tally::memory::Table;
 use crate::trace::{Function, FunctionId, Thread, Trace};
 
 /// Writes one file for Perfetto (`.pftrace`), whatever its size. It ends with the first error of
@@ -49,6 +50,7 @@ pub fn timeline_in_parts(
     out: &mut dyn Parts,
     watch: Watch<'_>,
 ) -> Result<Drawn, Error> {
+    let table = Table::new(trace);
     let mut drawer = Drawer {
         trace,
         options,
@@ -71,7 +73,7 @@ pub fn timeline_in_parts(
         ranges: Ranges::new(trace),
         range_rows: RangeRows::default(),
         monitor: Monitor::new(trace),
-        live: Live::new(trace),
+        live: Live::new(trace, &table),
         arrows: Vec::new(),
     };
     let summary = match walk(trace, &mut drawer) {
@@ -114,7 +116,7 @@ pub(super) struct Drawer<'t, 'o> {
     /// Files that are whole.
     pub parts: Vec<Part>,
     pub sheet: Sheet<'o>,
-    tracks: Tracks,
+    pub tracks: Tracks,
     /// Rows of threads by number; forgotten when the program names something.
     rows: Vec<Option<u64>>,
     /// None if arguments are left out.
@@ -131,7 +133,7 @@ pub(super) struct Drawer<'t, 'o> {
     ranges: Ranges<'t>,
     range_rows: RangeRows,
     pub monitor: Monitor,
-    live: Live<'t>,
+    pub live: Live<'t>,
     /// Arrows of the mark that is about to be written; kept for its room.
     arrows: Vec<u64>,
 }
@@ -416,7 +418,7 @@ impl<'t> Drawer<'t, '_> {
 
     /// Says what is missing.
     pub fn remark(&mut self, summary: &Summary, end: u64) -> io::Result<()> {
-        if summary.is_complete() && self.live.missed == 0 {
+        if summary.is_complete() && self.live.missed() == 0 {
             return Ok(());
         }
         let row = self.tracks.remarks(&mut self.sheet);
@@ -428,23 +430,13 @@ impl<'t> Drawer<'t, '_> {
             ("steps back of a clock", summary.steps_back),
             ("calls without an end", summary.unfinished),
             ("ends without a call", summary.orphans),
-            ("allocations that are not counted", self.live.missed),
+            ("allocations that are not counted", self.live.missed()),
         ] {
             if n > 0 {
                 self.sheet.notes.number(what, n);
             }
         }
         self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))
-    }
-
-    fn remember(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> io::Result<()> {
-        let who = at.who();
-        if !self.wants(who.pid) {
-            return Ok(());
-        }
-        let (trace, tracks) = (self.trace, &mut self.tracks);
-        let process = |sheet: &mut Sheet<'_>| tracks.process(sheet, trace, who);
-        self.live.exit(&mut self.sheet, trace, (who, call, event), process)
     }
 }
 
@@ -465,20 +457,21 @@ impl Visitor for Drawer<'_, '_> {
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.entry(at, call, event);
-        self.live.entry(at.who(), call, event);
+        self.live.entry(call, event);
         step(self.begin_call(at, call, event).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.exit(at, call, event);
         let drawn = self.end_call(at, call, event);
-        let drawn = drawn.and_then(|()| self.remember(at, call, event));
+        self.live.exit(at, call, event);
+        let drawn = drawn.and_then(|()| self.draw_memory(u64::MAX));
         step(drawn.and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let range = self.ranges.unfinished(at, call);
-        self.live.unfinished(at.thread.index(), call.depth);
+        self.live.unfinished(call);
         step(self.give_up(at, call).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 

@@ -41,6 +41,7 @@ impl Drawer<'_, '_> {
     fn begin_file(&mut self, time: u64) -> io::Result<()> {
         self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
+        self.draw_memory(time)?;
         self.cut(time);
         self.sheet.begin_file(time, self.trace.epoch_offset_ns())
     }
@@ -60,6 +61,7 @@ impl Drawer<'_, '_> {
     fn end_file(&mut self, time: u64, goes_on: &str) -> io::Result<Part> {
         self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
+        self.draw_memory(time)?;
         let part = self.sheet.end_file(time, goes_on)?;
         let first = self.first.unwrap_or(0);
         let since = |time: u64| time.saturating_sub(first);
@@ -89,6 +91,7 @@ impl Drawer<'_, '_> {
                 self.monitor.draw_until(&mut self.sheet, end_of_counters)?;
                 self.sheet.end_endless(end);
                 self.devices.count_until(&mut self.sheet, end_of_counters)?;
+                self.draw_memory(end_of_counters)?;
                 self.end_file(end, "behind the window")?;
             }
         }

@@ -152,6 +152,12 @@ impl Trace {
         Cursor::new(self, sources.collect())
     }
 
+    /// The same, but for commands whose stream's time goes back: they come as they were recorded. It
+    /// begins at once, without a look at the packets.
+    pub(crate) fn cursor_as_recorded(&self) -> Cursor<'_> {
+        Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, None)).collect())
+    }
+
     /// The same for one stream.
     pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
         Cursor::new(

@@ -151,7 +151,7 @@ fn a_part_is_whole_by_itself() {
     has("610 > [thread 1/1 app] opencl:clFinish continued, ns since it began=190");
     has("1000 ! [thread 1/1 app] opencl:command done (flow 1 ends)");
     has("610 = [device memory] 4096");
-    has("1110 = [device memory] 0");
+    has("1100 = [device memory] 0");
     has("610 = [queue 0x10: commands in flight] 1");
     has("900 = [queue 0x10: commands in flight] 0");
     let first = perfetto::read(&files[0]);
@@ -183,7 +183,7 @@ fn memory_is_what_is_not_freed() {
     let (_, files) = draw(&common::build(&script), &Options::default());
     let drawing = perfetto::parse(&files[0]);
     let values = drawing.events().filter(|event| event.kind == 4).map(|event| (event.time, event.value));
-    let expected = [(110, 1000.0), (130, 1500.0), (210, 1000.0), (250, 0.0)];
+    let expected = [(110, 1000.0), (130, 1500.0), (200, 1000.0), (240, 0.0)];
     assert_eq!(values.collect::<Vec<_>>(), expected);
 }
 

@@ -96,7 +96,8 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         bail!("the trace has nothing in that window");
     }
     tell(&files.finish()?, &drawn)?;
-    if !args.pid.is_empty() && drawn.parts.iter().all(|part| part.slices == 0) {
+    let wanted = |pid: i64| args.pid.is_empty() || args.pid.contains(&pid);
+    if !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
         super::tell_nothing();
     }
     super::tell_missing(&drawn.summary);

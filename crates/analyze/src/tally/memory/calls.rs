@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 
-use super::ledger::{Holder, Ledger, Step, What};
+use super::ledger::{Change, Holder, Ledger, Step, What};
 use super::table::{Row, Table};
 use crate::lint::values::{Place as Where, Values};
 use crate::spans::{At, Call, Open};
@@ -18,6 +18,7 @@ const KEPT: usize = 1 << 19;
 #[derive(Debug)]
 struct Passed {
     depth: u32,
+    start: u64,
     /// Memory begins or ends in it.
     changes: bool,
     /// What it makes the current one, if it was passed that.
@@ -34,7 +35,7 @@ struct Passed {
 
 /// What the calls of a trace did to memory.
 #[derive(Debug)]
-pub(in crate::tally) struct Memory<'t> {
+pub(crate) struct Memory<'t> {
     table: &'t Table<'t>,
     trace: &'t Trace,
     open: HashMap<ThreadId, Vec<Passed>>,
@@ -59,6 +60,46 @@ impl<'t> Memory<'t> {
             ledger: None,
             room: KEPT,
         }
+    }
+
+    /// For one that asks for changes as they come.
+    pub fn watched(trace: &'t Trace, table: &'t Table<'t>) -> Self {
+        let ledger = Some(Box::new(Ledger::watched(trace)));
+        Self { ledger, ..Self::new(trace, table) }
+    }
+
+    /// A call will have no end: nobody knows what it did.
+    pub fn unfinished(&mut self, thread: ThreadId, depth: u32) {
+        if let Some(open) = self.open.get_mut(&thread) {
+            open.retain(|passed| passed.depth < depth);
+        }
+    }
+
+    /// Tells what steps before `until` change, in order and with their times: those that no
+    /// call that is open can come before.
+    pub fn settle(&mut self, until: u64, mut tell: impl FnMut(u64, &Ledger<'t>, Change)) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let open = self.open.values().filter_map(|open| open.first()).map(|passed| passed.start);
+        let until = open.min().unwrap_or(u64::MAX).min(until);
+        if self.steps.iter().all(|step| step.time >= until) {
+            return;
+        }
+        self.steps.sort_by_key(|step| step.time);
+        let certain = self.steps.partition_point(|step| step.time < until);
+        let Some(ledger) = &mut self.ledger else { return };
+        for step in self.steps.drain(..certain) {
+            ledger.step(&step);
+            for change in ledger.changes() {
+                tell(step.time, ledger, change);
+            }
+        }
+    }
+
+    /// Allocations that were not followed, because there were too many at a time.
+    pub fn passed_over(&self) -> u64 {
+        self.ledger.as_ref().map_or(0, |ledger| ledger.releases().passed_over)
     }
 
     /// The same with room for so many steps.
@@ -87,7 +128,7 @@ impl<'t> Memory<'t> {
     fn entered(&mut self, call: &Open, event: &Event<'_, '_>) {
         let Some((function, row)) = self.table.of(call.function) else { return };
         let values = Values::read(function, &[], event);
-        let passed = Passed::read(row, &values, call.depth);
+        let passed = Passed::read(row, &values, call);
         let open = self.open.entry(call.thread).or_default();
         // What is left there of calls without an end.
         open.retain(|p| p.depth < call.depth);
@@ -192,14 +233,15 @@ impl<'t> Memory<'t> {
 }
 
 impl Passed {
-    fn read(row: &Row<'_>, values: &Values<'_, '_>, depth: u32) -> Self {
+    fn read(row: &Row<'_>, values: &Values<'_, '_>, call: &Open) -> Self {
         let number = |at: u16| values.first(Where::Param(at));
         let all = |at: Option<u16>| at.map_or_else(Vec::new, |at| values.all(Where::Param(at)).to_vec());
         let expr = row.makes.as_ref().and_then(|m| m.bytes);
         let bytes = expr.and_then(|expr| values.eval(expr));
         let late = expr.filter(|_| bytes.is_none()).map_or_else(Vec::new, Expr::names);
         Self {
-            depth,
+            depth: call.depth,
+            start: call.start,
             changes: row.changes(),
             current: row.current.and_then(|c| c.at).and_then(|at| values.first(at)),
             bytes,

@@ -127,7 +127,7 @@ struct Account {
 
 /// What is held where.
 #[derive(Debug)]
-pub(in crate::tally) struct Ledger<'t> {
+pub(crate) struct Ledger<'t> {
     sites: Sites<'t>,
     accounts: Vec<Account>,
     blocks: HashMap<(i64, u64), Block>,
@@ -138,9 +138,45 @@ pub(in crate::tally) struct Ledger<'t> {
     /// When processes were heard of last, the earliest last.
     ends: Option<Vec<(u64, i64)>>,
     told: MemoryReleases,
+    /// What the last step changed: accounts, and of which process; none if nobody wants to know.
+    touched: Option<Vec<(usize, i64)>>,
+}
+
+/// What a process holds from now on.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub pid: i64,
+    /// The number of what is told apart: kinds of memory by device.
+    pub account: usize,
+    pub place: Place,
+    pub bytes: u64,
 }
 
 impl<'t> Ledger<'t> {
+    /// One that tells what each step changes. What ended processes held is not taken back there.
+    pub(super) fn watched(trace: &'t Trace) -> Self {
+        Self { touched: Some(Vec::new()), ..Self::new(trace) }
+    }
+
+    /// What has changed since this was asked last.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        let Some(touched) = &mut self.touched else { return Vec::new() };
+        let mut touched = std::mem::take(touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let change = |(number, pid): (usize, i64)| {
+            let account = self.accounts.get(number)?;
+            let bytes = account.shares.get(&pid)?.level.now;
+            Some(Change { pid, account: number, place: account.place, bytes })
+        };
+        touched.into_iter().filter_map(change).collect()
+    }
+
+    /// Name and identity of the device that an account is of.
+    pub(crate) fn site(&self, account: usize) -> (String, String) {
+        self.accounts.get(account).map_or_else(Default::default, |account| self.sites.name(account.site))
+    }
+
     pub fn new(trace: &'t Trace) -> Self {
         Self {
             sites: Sites::new(trace),
@@ -150,13 +186,14 @@ impl<'t> Ledger<'t> {
             only: None,
             ends: None,
             told: MemoryReleases::default(),
+            touched: None,
         }
     }
 
     /// The next thing that happened.
     pub(super) fn step(&mut self, step: &Step) {
         let (pid, time) = (step.pid, step.time);
-        if *self.only.get_or_insert(pid) != pid && self.ends.is_none() {
+        if self.touched.is_none() && *self.only.get_or_insert(pid) != pid && self.ends.is_none() {
             self.ends = Some(self.sites.ends());
         }
         self.end_processes(time);
@@ -233,6 +270,7 @@ impl<'t> Ledger<'t> {
         if !self.keep((step.pid, address), block) {
             return;
         }
+        self.touched.as_mut().into_iter().for_each(|touched| touched.push((account, step.pid)));
         let Some(account) = self.accounts.get_mut(account) else { return };
         account.level.rise(size, step.time);
         account.allocated = account.allocated.saturating_add(size);
@@ -275,8 +313,9 @@ impl<'t> Ledger<'t> {
     }
 
     fn gone(&mut self, pid: i64, block: &Block) {
-        let account = block.account.and_then(|account| self.accounts.get_mut(account));
-        if let Some(account) = account {
+        let Some(number) = block.account else { return };
+        self.touched.as_mut().into_iter().for_each(|touched| touched.push((number, pid)));
+        if let Some(account) = self.accounts.get_mut(number) {
             account.level.fall(block.bytes);
             let share = account.shares.entry(pid).or_default();
             share.level.fall(block.bytes);

@@ -10,7 +10,8 @@
 //!
 //! A call that says on which device a thread's memory is may be of another API, and memory that
 //! one thread made may be freed by another one, so steps are put into order before they count.
-//! This walk is one of its own, beside the one that sums up: it passes over all other calls.
+//! The tally's walk for it is one of its own, beside the one that sums up: it passes over all other calls.
+//! A timeline takes the steps as soon as they are certain, and draws what they change.
 
 mod calls;
 mod ledger;
@@ -23,9 +24,9 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use calls::Memory;
-pub(super) use ledger::Ledger;
-pub(super) use table::Table;
+pub(crate) use calls::Memory;
+pub(crate) use ledger::{Change, Ledger};
+pub(crate) use table::Table;
 
 use crate::spans::{At, Call, Open, Visitor, walk_part};
 use crate::trace::{Only, Trace};

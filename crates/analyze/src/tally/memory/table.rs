@@ -55,7 +55,7 @@ impl Row<'_> {
 
 /// All functions that have to do with memory.
 #[derive(Debug, Default)]
-pub(in crate::tally) struct Table<'t> {
+pub(crate) struct Table<'t> {
     /// By function; small, as it is asked for each call.
     needed: Vec<bool>,
     /// By function.
