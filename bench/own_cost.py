@@ -3,7 +3,9 @@
 
     make -C bench/programs cuda && bench/own_cost.py [HETRACE] [ROUNDS]
 
-Runs of both kinds take turns; medians of the runs are printed, nanoseconds a call. The program stays on
+Runs of both kinds take turns; medians of the runs are printed, nanoseconds a call: of the loop bare and
+traced, the median call as recorded (p50 of `tally --gross`) and without what tracing took (`tally`), what
+that is off by, its average. The program stays on
 the last processor, and is not interrupted by other programs where the system lets us. docs/measurements/2026-11-20-own-cost.md has a result.
 """
 import json
@@ -28,7 +30,7 @@ OPTIONS = ["--interpose", "preload", "--buffer", "8192", "-m", "full"]
 CASES = [
     (f"{calls} inside, {steps} steps", ["own_cost", str(calls), str(steps)], name, "call", ["--no-device"])
     for calls, name in [(0, "cuMemGetInfo_v2"), (1, "cudaMemGetInfo"), (10, "cudaMemGetInfo")]
-    for steps in [0, 30, 300]
+    for steps in [0, 1, 100, 1000]
 ] + [
     (f"launch, {times}", ["cuda_loop"], "cuLaunchKernel", "kernel", ["--device-times", times])
     for times in ["events", "sampled:64"]
@@ -49,28 +51,25 @@ def tally(trace, name, *options):
 
 
 def main():
-    print(f"{'case':<24} {'bare':>8} {'traced':>8} {'recorded':>9} {'net':>8} {'net-bare':>9} {'p50 net':>8}  call_ns inside_ns timing")
+    heads = ["bare", "traced", "recorded", "net", "net - bare", "average", "call_ns", "inside_ns", "timing"]
+    print(f"{'case':<24}" + "".join(f"{head:>11}" for head in heads))
     for title, arguments, name, key, options in CASES:
-        bare, traced, gross, net, half, costs = [], [], [], [], [], []
+        rounds = []
         for _ in range(ROUNDS):
-            bare.append(float(run(arguments)[f"{key}.median"]))
+            bare = float(run(arguments)[f"{key}.median"])
             with tempfile.TemporaryDirectory(prefix="own-cost-") as folder:
                 trace = f"{folder}/trace"
                 recording = [HETRACE, "run", "-o", trace, *OPTIONS, *options, "--"]
-                traced.append(float(run(arguments, recording)[f"{key}.median"]))
-                gross.append(tally(trace, name, "--gross")[0])
-                average, middle, lost = tally(trace, name)
-                net.append(average)
-                half.append(middle)
+                traced = float(run(arguments, recording)[f"{key}.median"])
+                _, recorded, _ = tally(trace, name, "--gross")
+                average, net, lost = tally(trace, name)
                 cost = json.loads(pathlib.Path(trace, "hetrace/manifest.json").read_text())["cost"]
-                timing = sum(t["ns"] for t in cost.get("timing", [])) / max(sum(t["calls"] for t in cost.get("timing", [])), 1)
-                costs.append((cost["call_ns"], cost["inside_ns"], timing))
-                if lost:
-                    print(f"{title}: {lost} events lost", file=sys.stderr)
-        middle = statistics.median
-        b, t, g, n, h = map(middle, (bare, traced, gross, net, half))
-        call, inside, timing = (middle(c[i] for c in costs) for i in range(3))
-        print(f"{title:<24} {b:8.1f} {t:8.1f} {g:9.1f} {n:8.1f} {n - b:+9.1f} {h:8.1f}  {call:7.1f} {inside:9.1f} {timing:6.1f}")
+            timing = cost.get("timing", [])
+            each = sum(t["ns"] for t in timing) / max(sum(t["calls"] for t in timing), 1)
+            rounds.append([bare, traced, recorded, net, net - bare, average, cost["call_ns"], cost["inside_ns"], each])
+            if lost:
+                print(f"{title}: {lost} events lost", file=sys.stderr)
+        print(f"{title:<24}" + "".join(f"{statistics.median(column):11.1f}" for column in zip(*rounds)), flush=True)
 
 
 main()

@@ -188,11 +188,15 @@ impl<'t> Gatherer<'t> {
             },
             ..RunRow::default()
         };
+        let (mut calls, mut paths) = (self.calls, self.paths);
+        for (function, cell) in (0u32..).zip(&mut calls).chain(paths.cells_mut()) {
+            cell.add_bursts(trace.costs().burst(FunctionId(function)));
+        }
         let mut profile = Profile {
             about,
             functions: trace.functions().all().iter().map(named).collect(),
-            calls: self.calls,
-            paths: Some(self.paths),
+            calls,
+            paths: Some(paths),
             commands,
         };
         profile.finish();

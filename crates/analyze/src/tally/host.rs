@@ -37,8 +37,11 @@ struct Sum {
     /// The same of calls that failed.
     error_cost: u64,
     own_error_cost: u64,
-    /// What recording one costs inside of it, ns; and how much of it is taken off its time.
+    /// What recording one costs inside of it, ns, and calls that cost just this, which is not in
+    /// `cost` yet.
     each: u32,
+    leaves: u64,
+    /// How much of `each` is taken off its time.
     taken: u32,
     /// Codes with their calls, time and cost; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
@@ -61,10 +64,12 @@ impl Sum {
         self.gross.saturating_sub(self.inside)
     }
 
-    /// With what is known of all calls together only: what collecting commands took, `burst` for each call.
-    fn with_bursts(mut self, burst: f64) -> Self {
+    /// With what is known of many calls together: the costs of those without calls inside, and what
+    /// collecting commands took, which is `burst` for each call.
+    fn complete(mut self, burst: f64) -> Self {
         let of = |calls: u64| (calls as f64 * burst) as u64;
-        let (well, failed) = (of(self.times.count), of(self.errors));
+        let leaves = std::mem::take(&mut self.leaves).saturating_mul(self.each.into());
+        let (well, failed) = (of(self.times.count).saturating_add(leaves), of(self.errors));
         self.cost = self.cost.saturating_add(well);
         self.own_cost = self.own_cost.saturating_add(well);
         self.error_cost = self.error_cost.saturating_add(failed);
@@ -77,6 +82,7 @@ impl Sum {
         for (to, n) in [
             (&mut self.folded, other.folded),
             (&mut self.gross, other.gross),
+            (&mut self.leaves, other.leaves),
             (&mut self.inside, other.inside),
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
@@ -201,8 +207,7 @@ impl Host {
         let Some(sum) = self.sum(slice, function) else { return };
         sum.times.add_short(time.saturating_sub(sum.taken));
         sum.gross = sum.gross.saturating_add(time.into());
-        let cost = u64::from(sum.each);
-        (sum.cost, sum.own_cost) = (sum.cost.saturating_add(cost), sum.own_cost.saturating_add(cost));
+        sum.leaves += 1;
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
             self.called(function, thread);
@@ -287,10 +292,10 @@ impl Host {
     fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
         let functions = trace.functions();
         let all = (0u32..).zip(functions.all()).map(|(id, f)| {
-            let mut sum = Sum::default();
+            let mut sum = self.empty.get(id as usize).cloned().unwrap_or_default();
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
             own.for_each(|own| sum.add(own));
-            let sum = sum.with_bursts(trace.costs().burst(FunctionId(id)));
+            let sum = sum.complete(trace.costs().burst(FunctionId(id)));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -319,7 +324,7 @@ impl Host {
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
                 let burst = trace.costs().burst(FunctionId(id));
-                let sum = sum.clone().with_bursts(burst);
+                let sum = sum.clone().complete(burst);
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,

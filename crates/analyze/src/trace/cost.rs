@@ -138,6 +138,18 @@ impl Costs {
         self.functions.get(function.index()).copied().unwrap_or(self.call)
     }
 
+    /// Of calls of these functions together: in all, and around them.
+    #[inline]
+    pub fn of_all(&self, functions: impl ExactSizeIterator<Item = FunctionId>) -> (u64, u64) {
+        if self.functions.is_empty() {
+            let calls = functions.len() as u64;
+            return (calls * u64::from(self.call.whole), calls * u64::from(self.call.around()));
+        }
+        functions.map(|function| self.of(function)).fold((0, 0), |(cost, around), each| {
+            (cost + u64::from(each.whole), around + u64::from(each.around()))
+        })
+    }
+
     /// What of that is the work to time a command.
     pub fn of_timing(&self, function: FunctionId) -> u32 {
         self.of(function).whole.saturating_sub(self.call.whole)

@@ -177,23 +177,22 @@ impl<B: Brief> Turn<'_, B> {
 
     /// Takes all calls without calls inside that come first; gives what follows.
     fn leaves<'d>(&mut self, digests: &'d [Digest]) -> &'d [Digest] {
-        let (mut time, mut calls, mut cost, mut around) = (0u64, 0, 0u64, 0u64);
+        let (mut time, mut calls) = (0u64, 0);
         for digest in digests {
             if digest.kind() != Kind::Leaf {
                 break;
             }
             self.sink.leaf(self.thread, digest.function(), digest.time, digest.word);
-            let each = self.costs.of(digest.function());
             time += u64::from(digest.word);
-            cost += u64::from(each.whole);
-            around += u64::from(each.around());
             calls += 1;
         }
-        if let Some(last) = digests[..calls].last() {
+        let (leaves, rest) = digests.split_at(calls);
+        if let Some(last) = leaves.last() {
+            let (cost, around) = self.costs.of_all(leaves.iter().map(|digest| digest.function()));
             self.track.stack.leaves(last.function(), &Inside::of_leaves(time, cost, around));
         }
         self.summary.calls += calls as u64;
-        &digests[calls..]
+        rest
     }
 
     fn leaf(&mut self, digest: Digest, stream: u32) {
