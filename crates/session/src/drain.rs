@@ -17,10 +17,13 @@ use crate::devices::{Devices, Shared, Special};
 use crate::job;
 use crate::manifest::{Losses, Process, ThreadLosses};
 use crate::output::{Identity, Stream, TraceFolder};
-use crate::schema::{api_stream, objects};
+use crate::schema::api_stream;
 use crate::time::HostClock;
 
 mod hand_over;
+mod records;
+
+use records::{put_error_text, put_fold, put_unknown, word};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
@@ -461,37 +464,6 @@ impl Source {
             calls: now.1.wrapping_sub(self.lost_before.1),
         });
         self.lost_before = now;
-    }
-}
-
-fn word(body: &[u8], index: usize) -> u64 {
-    let bytes = body.get(index * 8..index * 8 + 8);
-    bytes.and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
-/// Name and arguments of a call that nobody knows. What is missing of them is
-/// empty or 0: the record is no worse than that.
-/// A code and its text, whatever the program wrote there.
-fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
-    packet.extend_from_slice(&word(body, 0).to_le_bytes());
-    objects::text(packet, body.get(8..).unwrap_or_default());
-}
-
-/// Name and registers of a call that nobody described.
-fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
-    let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
-    objects::text(packet, body.get(size_of_val(&arguments)..).unwrap_or_default());
-    for argument in arguments {
-        packet.extend_from_slice(&argument.to_le_bytes());
-    }
-}
-
-/// Count, first, last and total, converted from ticks.
-fn put_fold(packet: &mut Vec<u8>, [count, first, last, total]: [u64; 4], host: &HostClock) {
-    let (from, to) = (host.to_ns(first), host.to_ns(last));
-    let inside = host.to_ns(first.wrapping_add(total)).saturating_sub(from);
-    for value in [count, from, to, inside] {
-        packet.extend_from_slice(&value.to_le_bytes());
     }
 }
 

@@ -1,0 +1,35 @@
+//! Records that are written otherwise than they lie in the ring. What is missing of one is
+//! empty or 0: the record is no worse than that.
+
+use crate::schema::objects;
+use crate::time::HostClock;
+
+/// A 64-bit word of a record's body.
+pub(super) fn word(body: &[u8], index: usize) -> u64 {
+    let bytes = body.get(index * 8..index * 8 + 8);
+    bytes.and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// A code and its text, whatever the program wrote there.
+pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
+    packet.extend_from_slice(&word(body, 0).to_le_bytes());
+    objects::text(packet, body.get(8..).unwrap_or_default());
+}
+
+/// Name and registers of a call that nobody described.
+pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
+    let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
+    objects::text(packet, body.get(size_of_val(&arguments)..).unwrap_or_default());
+    for argument in arguments {
+        packet.extend_from_slice(&argument.to_le_bytes());
+    }
+}
+
+/// Count, first, last and total, converted from ticks.
+pub(super) fn put_fold(packet: &mut Vec<u8>, [count, first, last, total]: [u64; 4], host: &HostClock) {
+    let (from, to) = (host.to_ns(first), host.to_ns(last));
+    let inside = host.to_ns(first.wrapping_add(total)).saturating_sub(from);
+    for value in [count, from, to, inside] {
+        packet.extend_from_slice(&value.to_le_bytes());
+    }
+}
