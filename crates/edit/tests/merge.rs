@@ -16,7 +16,7 @@ use common::{babeltrace, files, go_on};
 use hetrace_analyze::tally::{Aggregate, By, Options, Query, Tally, aggregate};
 use hetrace_analyze::telemetry::Telemetry;
 use hetrace_ctf::Value;
-use hetrace_ctf::class::Scope;
+use hetrace_ctf::class::{EnvValue, Scope};
 use hetrace_ctf::read::Trace;
 use hetrace_edit::{Error, Form, Merged, PackOptions, merge, pack};
 use machine::{HERE, Machine, ORIGIN, write};
