@@ -125,6 +125,12 @@ impl Renderer<'_> {
         if m.unfinished_calls > 0 {
             lines.push(format!("UNFINISHED: {}", plural(m.unfinished_calls, "call")));
         }
+        if m.commands_under_way > 0 {
+            let commands = plural(m.commands_under_way, "device command");
+            lines.push(format!(
+                "UNFINISHED: {commands} under way when the program ended: a device may have been busy where it seems idle"
+            ));
+        }
         if m.untimed_commands > 0 {
             let commands = plural(m.untimed_commands, "device command");
             lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));
