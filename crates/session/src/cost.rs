@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{Control, PAGE, RingHeader};
+use hetrace_ring::abi::{Control, MAX_APIS, PAGE, RingHeader};
 use hetrace_ring::record::{FIRST_CALL_ID, HEAD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{Mapping, clock, map_mirrored};
@@ -55,6 +55,35 @@ pub struct Timing {
     pub ns: u64,
     /// What was done in a few of them for many: collecting commands that had finished. It is not in `ns`.
     pub collecting_ns: u64,
+}
+
+/// The same as rings tell it: by API the calls, ticks of that, and of collecting.
+#[derive(Debug, Default)]
+pub(crate) struct TimingSums(Vec<[u64; 3]>);
+
+impl TimingSums {
+    /// Adds what a ring has that is done; `api` is the number of its API.
+    pub fn add(&mut self, api: usize, header: &RingHeader) {
+        self.0.resize(self.0.len().max(api.saturating_add(1)).min(MAX_APIS), [0; 3]);
+        let found = [&header.timing_calls, &header.timing_ticks, &header.collecting_ticks];
+        for (sum, word) in self.0.get_mut(api).into_iter().flatten().zip(found) {
+            // Whatever a program may have written there.
+            *sum = sum.saturating_add(word.load(Ordering::Relaxed));
+        }
+    }
+
+    /// By the names of the APIs, those in which commands were timed.
+    pub fn rows(&self, apis: &[String], ns_per_tick: f64) -> Vec<Timing> {
+        let done = apis.iter().zip(&self.0).filter(|(_, [calls, ..])| *calls > 0);
+        let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
+        let row = |(api, &[calls, timing, collecting]): (&String, &[u64; 3])| Timing {
+            api: api.clone(),
+            calls,
+            ns: ns(timing),
+            collecting_ns: ns(collecting),
+        };
+        done.map(row).collect()
+    }
 }
 
 /// Data bytes of the ring: more than the nearest cache has, as in programs.

@@ -12,7 +12,7 @@ use hetrace_ring::abi::{RING_PREFIX, special, state};
 use hetrace_ring::reader::{Ring, RingError};
 use hetrace_ring::{clock, record};
 
-use crate::cost::Timing;
+use crate::cost::{Timing, TimingSums};
 use crate::devices::{Devices, Shared, Special};
 use crate::job;
 use crate::manifest::{Losses, Process, ThreadLosses};
@@ -88,8 +88,8 @@ pub struct Drainer {
     foreign: Option<u32>,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
-    /// By API: calls in which commands were timed, ticks of that, and of collecting.
-    timing: Vec<[u64; 3]>,
+    /// What timing commands took.
+    timing: TimingSums,
 }
 
 impl Drainer {
@@ -112,7 +112,7 @@ impl Drainer {
             damaged: 0,
             foreign: None,
             commands: (0, 0),
-            timing: Vec::new(),
+            timing: TimingSums::default(),
         }
     }
 
@@ -239,14 +239,7 @@ impl Drainer {
             let header = source.ring.header();
             self.commands.0 += header.commands.load(Ordering::Relaxed);
             self.commands.1 += header.reported.load(Ordering::Relaxed);
-            self.timing.resize(self.apis.len().max(self.timing.len()), [0; 3]);
-            if let Some(timing) = self.timing.get_mut(source.api) {
-                let found = [&header.timing_calls, &header.timing_ticks, &header.collecting_ticks];
-                for (sum, word) in timing.iter_mut().zip(found) {
-                    // Whatever a program may have written there.
-                    *sum = sum.saturating_add(word.load(Ordering::Relaxed));
-                }
-            }
+            self.timing.add(source.api, header);
             source.stream.set_discarded(source.discarded());
             source.stream.flush();
             let (bytes, records, unwritten) = source.stream.counts();
@@ -311,15 +304,7 @@ impl Drainer {
 
     /// What timing commands took inside of calls, where it was done there.
     pub fn timing(&self, ns_per_tick: f64) -> Vec<Timing> {
-        let done = self.apis.iter().zip(&self.timing).filter(|(_, [calls, ..])| *calls > 0);
-        let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
-        let row = |(api, &[calls, timing, collecting]): (&String, &[u64; 3])| Timing {
-            api: api.clone(),
-            calls,
-            ns: ns(timing),
-            collecting_ns: ns(collecting),
-        };
-        done.map(row).collect()
+        self.timing.rows(&self.apis, ns_per_tick)
     }
 
     /// Everything lost that the drainer knows of.
