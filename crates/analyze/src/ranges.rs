@@ -161,6 +161,11 @@ impl<'t> Ranges<'t> {
         self.active
     }
 
+    /// Whether calls of a function have to do with them.
+    pub(crate) fn needs(&self, function: FunctionId) -> bool {
+        self.kinds.get(function.index()).is_some_and(|kind| *kind != Kind::Nothing)
+    }
+
     /// Ends of ranges of which the beginning is not in the trace.
     pub fn unmatched(&self) -> u64 {
         self.unmatched

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// All ways to read a trace must agree on its sums.
 fn agree(trace: &Trace, what: &str) {
-    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue]] {
+    for by in [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue], vec![By::Range]] {
         let tally = |reading| {
             let query = Query { reading, by: by.clone(), ..Query::default() };
             aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()
@@ -21,7 +21,7 @@ fn agree(trace: &Trace, what: &str) {
     }
 }
 
-/// The golden traces that need no API's real model.
+/// The golden traces.
 fn scripts() -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let paths = std::fs::read_dir(folder).expect("the folder").flatten().map(|e| e.path());
@@ -29,13 +29,13 @@ fn scripts() -> Vec<(String, String)> {
         let text = std::fs::read_to_string(&path).expect("readable");
         (path.display().to_string(), text.split("\n== ").next().unwrap_or("").to_owned())
     });
-    scripts.filter(|(_, script)| !script.contains("# uses ")).collect()
+    scripts.collect()
 }
 
 #[test]
 fn golden_traces() {
     let scripts = scripts();
-    assert!(scripts.len() > 15);
+    assert!(scripts.len() > 60);
     for (path, script) in &scripts {
         agree(&common::build(script), path);
     }
@@ -48,29 +48,74 @@ enum Step {
     Exit(usize),
     Poll(u8),
     Command(u8),
+    /// A command that the thread's call so many ns before has enqueued.
+    Caused(u8),
     Packet,
     Lose,
     Skip,
 }
 
-const FUNCTIONS: [(&str, &str, &str); 3] =
-    [("toyFinish", "queue=0x1", "result=0"), ("toyFree", "address=0x1", ""), ("baseSubmit", "", "result=0")];
+/// Name, what is passed, what comes back.
+type Function = (&'static str, &'static str, &'static str);
 
-fn step(lossy: bool) -> impl Strategy<Value = Step> {
+const CALLS: &[Function] = &[
+    ("toyFinish", "queue=0x1", "result=0"),
+    ("toyFree", "address=0x1", ""),
+    ("baseSubmit", "", "result=0"),
+];
+
+/// Ranges of two domains, started ones that any thread ends, collectives alone and in groups, and calls that
+/// enqueue.
+const MARKS: &[Function] = &[
+    ("toyLaunch", "queue=0x1", "result=0"),
+    ("toyFinish", "queue=0x1", "result=0"),
+    ("zonePush", "message=\"a\"", "result=0"),
+    ("zonePush", "registered=0x6 domain=0x5", "result=0"),
+    ("zonePop", "", "result=0"),
+    ("zonePop", "domain=0x5", "result=0"),
+    ("zoneStart", "message=\"c\"", "result=7"),
+    ("zoneStart", "message=\"d\"", "result=8"),
+    ("zoneEnd", "id=7", ""),
+    ("zoneEnd", "id=8", ""),
+    ("zoneMark", "message=\"m\"", ""),
+    ("zoneDomain", "name=\"solver\"", "result=0x5"),
+    ("zoneString", "domain=0x5 string=\"step\"", "result=0x6"),
+    ("zoneThread", "thread_id=2 name=\"worker\"", ""),
+    ("meshInit", "nranks=2 id={internal=\"one\"} rank=0", "result=0 comm=[0xa]"),
+    ("meshAllReduce", "count=10 datatype=MESH_FLOAT comm=0xa stream=0x1", "result=0"),
+    ("meshSend", "count=5 datatype=MESH_HALF peer=1 comm=0xa stream=0x1", "result=0"),
+    ("meshStart", "", "result=0"),
+    ("meshEnd", "", "result=0"),
+];
+
+/// What stands at the begin of each script: queues, devices and functions.
+const DEFINED: &str = "\
+    0 1.1 * device device=1 handle=0xd name=\"Toy\"\n\
+    0 1.1 * queue queue=1 handle=0x1 device=1 api=\"toy\"\n\
+    0 1.1 * queue queue=2 handle=0x2 device=1 api=\"toy\"\n\
+    0 1.1 * function function=1 name=\"step\"\n";
+
+fn step(lossy: bool, functions: usize) -> impl Strategy<Value = Step> {
     let rare = if lossy { 1 } else { 0 };
     prop_oneof![
-        12 => (0..FUNCTIONS.len()).prop_map(Step::Enter),
-        14 => (0..FUNCTIONS.len()).prop_map(Step::Exit),
+        12 => (0..functions).prop_map(Step::Enter),
+        14 => (0..functions).prop_map(Step::Exit),
         2 => (1u8..9).prop_map(Step::Poll),
         2 => (1u8..3).prop_map(Step::Command),
+        3 => (0u8..90).prop_map(Step::Caused),
         6 => Just(Step::Packet),
         rare => Just(Step::Lose),
         rare => Just(Step::Skip),
     ]
 }
 
-fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
-    let mut script = String::new();
+fn api_of(function: &str) -> &str {
+    let end = function.find(char::is_uppercase).unwrap_or(function.len());
+    &function[..end]
+}
+
+fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
+    let mut script = DEFINED.to_owned();
     let mut open: Vec<Vec<usize>> = vec![Vec::new(); 4];
     let mut files: Vec<String> = Vec::new();
     let mut time = 0u64;
@@ -78,7 +123,7 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
         let thread = usize::from(*thread % 4);
         let (pid, tid) = (1 + thread / 2, 1 + thread % 3);
         time += u64::from(*distance);
-        let api = |function: usize| if FUNCTIONS[function].0.starts_with("toy") { "toy" } else { "base" };
+        let api = |function: usize| api_of(functions[function].0);
         let mut event = |api: &str, text: String| {
             let file = format!("{api}-{pid}-{tid}");
             if !files.contains(&file) {
@@ -89,14 +134,17 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
         match step {
             Step::Enter(function) => {
                 open[thread].push(*function);
-                let (name, passed, _) = FUNCTIONS[*function];
+                let (name, passed, _) = functions[*function];
                 event(api(*function), format!("> {name} {passed}"));
             }
             Step::Exit(function) => {
                 let function = if proper { open[thread].pop() } else { Some(*function) };
                 if let Some(function) = function {
-                    let (name, _, back) = FUNCTIONS[function];
-                    let back = if *fails { back.replace("=0", "=-5") } else { back.to_owned() };
+                    let (name, _, back) = functions[function];
+                    let fails = *fails && !name.starts_with("zone");
+                    // One of them is a state and no failure.
+                    let code = ["result=-5", "result=5", "result=-30"][usize::from(*distance) % 3];
+                    let back = if fails { back.replacen("result=0", code, 1) } else { back.to_owned() };
                     event(api(function), format!("< {name} {back}"));
                 }
             }
@@ -107,6 +155,20 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
             Step::Command(queue) => {
                 script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
             }
+            Step::Caused(before) => {
+                // All kinds of fields and lists, and of both memory kinds.
+                let what = match before % 5 {
+                    0 => "read function=[1] bytes=4096 from=device to=host".to_owned(),
+                    1 => format!("copy bytes={before} from=device to=device peer=[1] status=[-3]"),
+                    2 => "kernel function=1 global=[64,2] local=[8,1] shared=[128]".to_owned(),
+                    3 => "kernel function=1 global=[64] graph=[4] node=[2] weight=[10]".to_owned(),
+                    _ => "untimed kind=marker times_error=-2".to_owned(),
+                };
+                let times = if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
+                script += &format!(
+                    "{time} {pid}.{pid} * {what} queue=1 cause_tid={tid} cause_before={before} {times}\n"
+                );
+            }
             Step::Packet => files.iter().for_each(|file| script += &format!("packet {file}\n")),
             Step::Lose => files.iter().take(1).for_each(|file| script += &format!("lose 2 {file}\n")),
             Step::Skip => files.iter().take(1).for_each(|file| script += &format!("skip {file}\n")),
@@ -115,31 +177,57 @@ fn lines(steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
     script
 }
 
-fn steps(lossy: bool) -> impl Strategy<Value = Vec<(u8, u8, Step, bool)>> {
-    prop::collection::vec((any::<u8>(), 0u8..40, step(lossy), prop::bool::weighted(0.1)), 1..200)
+type Steps = Vec<(u8, u8, Step, bool)>;
+
+fn steps(lossy: bool, functions: &[Function]) -> impl Strategy<Value = Steps> + use<> {
+    let step = step(lossy, functions.len());
+    prop::collection::vec((any::<u8>(), 0u8..40, step, prop::bool::weighted(0.1)), 1..200)
 }
 
-fn of_script(script: &str) {
+fn of_script(script: &str, apis: &[&str]) {
     let mut models = common::models();
-    models.retain(|m| m.api == "toy" || m.api == "base");
+    models.retain(|m| apis.contains(&m.api.as_str()));
     agree(&common::build_with(models, script, |_| {}), script);
+}
+
+fn calls(steps: &Steps, proper: bool) {
+    of_script(&lines(CALLS, steps, proper), &["toy", "base"]);
+}
+
+fn marks(steps: &Steps, proper: bool) {
+    of_script(&lines(MARKS, steps, proper), &["toy", "zone", "mesh"]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nested_calls(steps in steps(false)) {
-        of_script(&lines(&steps, true));
+    fn nested_calls(steps in steps(false, CALLS)) {
+        calls(&steps, true);
     }
 
     #[test]
-    fn any_events(steps in steps(true)) {
-        of_script(&lines(&steps, false));
+    fn any_events(steps in steps(true, CALLS)) {
+        calls(&steps, false);
     }
 
     #[test]
-    fn lost_events(steps in steps(true)) {
-        of_script(&lines(&steps, true));
+    fn lost_events(steps in steps(true, CALLS)) {
+        calls(&steps, true);
+    }
+
+    #[test]
+    fn ranges_and_collectives(steps in steps(false, MARKS)) {
+        marks(&steps, true);
+    }
+
+    #[test]
+    fn marks_of_any_events(steps in steps(false, MARKS)) {
+        marks(&steps, false);
+    }
+
+    #[test]
+    fn marks_with_losses(steps in steps(true, MARKS)) {
+        marks(&steps, true);
     }
 }

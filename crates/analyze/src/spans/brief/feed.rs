@@ -11,12 +11,10 @@ use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_fields};
 use super::Brief;
-use super::digest::{Digest, Kind, Run, Special, is, turned};
+use super::digest::{Digest, Kind, Run, Special};
 use super::table::Table;
+use super::taker::{Commands, NO_ENTRY, Taker};
 use crate::trace::{Class, Source, ThreadId, Threads, Trace};
-
-/// What stands for no entry: that of no function, as none has this number.
-const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
 
 /// A stream, and its digests that were not needed yet.
 #[derive(Debug)]
@@ -151,53 +149,20 @@ impl<'t> Feed<'t> {
         };
         let Some(scanner) = &table.scanner else { return Pause::Whole };
         let (Some((pid, tid)), Some(run)) = (source.ids, self.runs.back()) else { return Pause::Whole };
-        let ids = if source.owns_packets() { [0, 0] } else { [pid, tid] };
-        let (start, digests) = (run.start.max(self.head), &mut self.digests);
-        // An entry whose exit may come next; it is not among the digests then.
-        let mut entry = NO_ENTRY;
-        if let Some(digest) = digests.get(start..).and_then(<[_]>::last)
-            && digest.kind() == Kind::Entry
-        {
-            entry = (digest.what(), digest.time);
-            digests.pop();
-        }
-        let scanned = source.reader.scan(scanner, to.until, |glimpse: Glimpse| {
-            if glimpse.context != ids {
-                return Next::Leave;
-            }
-            let (what, time) = (glimpse.mark, glimpse.timestamp);
-            if is(what, Kind::Entry) {
-                let before = std::mem::replace(&mut entry, (what, time));
-                if before != NO_ENTRY {
-                    digests.push(Digest::of(before.0, before.1, 0));
-                    if digests.len() >= room {
-                        return Next::Enough;
-                    }
-                }
-                return Next::Go;
-            }
-            if (glimpse.field != 0) != is(what, Kind::NonZero) {
-                let Ok(code) = i32::try_from(glimpse.field) else { return Next::Leave };
-                if entry != NO_ENTRY {
-                    digests.push(Digest::of(entry.0, entry.1, 0));
-                }
-                digests.push(Digest::of(turned(what, Kind::Failed), time, code as u32));
-            } else if entry.0 == turned(what, Kind::Entry)
-                && let Ok(took) = u32::try_from(time - entry.1)
-            {
-                digests.push(Digest::of(turned(what, Kind::Leaf), entry.1, took));
-            } else {
-                if entry != NO_ENTRY {
-                    digests.push(Digest::of(entry.0, entry.1, 0));
-                }
-                digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
-            }
-            entry = NO_ENTRY;
-            if digests.len() >= room { Next::Enough } else { Next::Go }
-        });
-        if entry != NO_ENTRY {
-            digests.push(Digest::of(entry.0, entry.1, 0));
-        }
+        let ids = (!source.owns_packets()).then_some([pid, tid]);
+        let start = run.start.max(self.head);
+        let commands = Commands {
+            trace: to.trace,
+            threads: &to.threads,
+            thread: source.thread,
+            stream: source.position,
+            summary: &mut to.summary,
+            sink: &mut *to.sink,
+        };
+        let mut taker = Taker { digests: &mut self.digests, room, entry: NO_ENTRY, commands };
+        taker.take_back(start);
+        let scanned = source.reader.scan(scanner, ids, to.until, &mut taker);
+        taker.put_entry();
         if scanned.events > 0 {
             self.last = scanned.timestamp;
             source.last = Some(scanned.timestamp);
@@ -215,7 +180,7 @@ impl<'t> Feed<'t> {
         loop {
             let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
             if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
-                self.source.reader.scan(scanner, self.from, |_| Next::Go);
+                self.source.reader.scan(scanner, None, self.from, &mut |_: Glimpse<'_>| Next::Go);
             }
             match self.source.advance() {
                 Some(Ok(time)) if time < self.from => {
