@@ -252,11 +252,12 @@ impl<'t> Ranges<'t> {
                 let at = At { time: call.start, ..at };
                 self.returned(Kind::Push, at, call.function, call.thread, 0, true)
             }
+            // What a call of another kind has inside of it says nothing of the call.
+            None | Some(Kind::Nothing) => None,
             Some(_) => {
                 self.pending.remove(&call.thread);
                 None
             }
-            None => None,
         }
     }
 

@@ -3,7 +3,9 @@
 mod common;
 
 use hetrace_analyze::tally::{By, Options, Query, Reading, aggregate};
-use hetrace_analyze::trace::Trace;
+use hetrace_analyze::trace::{Exit, Manifest, Trace};
+use hetrace_ctf::read::PacketReader;
+use hetrace_model::Model;
 use proptest::prelude::*;
 
 /// All ways to read a trace must agree on its sums.
@@ -17,6 +19,48 @@ fn agree(trace: &Trace, what: &str) {
         for reading in [Reading::Fastest, Reading::Slices(2), Reading::Slices(7)] {
             let other = tally(reading);
             assert_eq!(in_order, other, "{reading:?} by {by:?} of {what}");
+        }
+    }
+}
+
+/// The same with compressed streams: a frame for each packet, or for so many bytes.
+fn packed(models: &[Model], script: &str, bytes: Option<usize>) -> Trace {
+    let (class, files) = common::parts(models, script);
+    let plain = hetrace_ctf::read::Trace::from_class(class.clone(), files.clone()).expect("a trace");
+    let mut packed = Vec::new();
+    for ((name, data), stream) in files.into_iter().zip(plain.streams()) {
+        assert_eq!(stream.name(), name);
+        let mut file = Vec::new();
+        let mut frame = |data: &[u8]| file.extend(zstd::bulk::compress(data, 1).expect("compressed"));
+        match bytes {
+            Some(bytes) => data.chunks(bytes).for_each(&mut frame),
+            None => {
+                let mut packets = PacketReader::new(stream);
+                while let Some(packet) = packets.next_packet() {
+                    packet.expect("a packet");
+                    frame(packets.bytes());
+                }
+            }
+        }
+        packed.push((format!("{name}.zst"), file));
+    }
+    let ctf = hetrace_ctf::read::Trace::from_class(class, packed).expect("a trace");
+    let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
+    Trace::new(ctf, models.to_vec(), manifest)
+}
+
+/// Compressed streams are cut without looking at all of them.
+fn packed_agree(models: &[Model], script: &str) {
+    for bytes in [None, Some(300)] {
+        let trace = packed(models, script, bytes);
+        let tally = |reading| {
+            let query = Query { reading, by: vec![By::Thread, By::Name], ..Query::default() };
+            aggregate(&trace, &Options::default(), &query).expect("nobody stops it").tally()
+        };
+        let in_order = tally(Reading::InOrder);
+        for number in [2, 5] {
+            let slices = tally(Reading::Slices(number));
+            assert_eq!(in_order, slices, "{number} slices, frames of {bytes:?} of {script}");
         }
     }
 }
@@ -187,6 +231,7 @@ fn steps(lossy: bool, functions: &[Function]) -> impl Strategy<Value = Steps> + 
 fn of_script(script: &str, apis: &[&str]) {
     let mut models = common::models();
     models.retain(|m| apis.contains(&m.api.as_str()));
+    packed_agree(&models, script);
     agree(&common::build_with(models, script, |_| {}), script);
 }
 

@@ -46,6 +46,7 @@ pub use event::Event;
 pub use files::{Content, Files, PACKED};
 pub use merge::Merge;
 pub use packet::PacketInfo;
+pub use parts::FrameHeads;
 pub use pick::Picker;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Sight, Want};

@@ -107,6 +107,11 @@ impl<'t> StreamReader<'t> {
         self.packet.as_ref().map(|p| &p.info)
     }
 
+    /// Where in the stream the next packet starts, as far as is known.
+    pub fn next_packet_at(&self) -> u64 {
+        self.next
+    }
+
     /// What is lost so far. Complete once the stream has been read to its end.
     pub fn losses(&self) -> Losses {
         self.losses

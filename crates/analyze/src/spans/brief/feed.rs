@@ -37,6 +37,8 @@ pub(super) struct Feed<'t> {
     owner: Option<ThreadId>,
     /// Events before this time are passed over.
     from: u64,
+    /// Whether losses and damage are not for this walk, and where the last packet must end then.
+    strict: Option<Option<u64>>,
 }
 
 /// What all feeds of a walk share.
@@ -50,9 +52,9 @@ pub(super) struct Shared<'t, 'b, B> {
     pub until: u64,
 }
 
-/// A stream's time went back: nothing here holds then.
+/// A stream's time went back, or what a slice was cut by does not hold: nothing here does then.
 #[derive(Debug)]
-pub(super) struct StepsBack;
+pub(super) struct Unfit;
 
 impl<'t> Feed<'t> {
     /// `from`: what is before that is somebody else's.
@@ -69,7 +71,13 @@ impl<'t> Feed<'t> {
             before: None,
             owner: None,
             from: from.unwrap_or(0),
+            strict: None,
         }
+    }
+
+    /// From now on a loss, and packets that do not end at `limit`, end the walk.
+    pub fn be_strict(&mut self, limit: Option<u64>) {
+        self.strict = Some(limit);
     }
 
     /// What the stream says it has lost.
@@ -83,7 +91,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Reads until there are `room` digests, or the stream ends.
-    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         self.compact();
         if self.last < self.from {
             self.pass_over(to)?;
@@ -176,7 +184,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Goes to the first event that is not before the slice, and takes it.
-    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         loop {
             let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
             if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
@@ -198,7 +206,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Takes one event with all that it has.
-    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         let next = self.source.advance();
         self.take(next, to)
     }
@@ -207,13 +215,13 @@ impl<'t> Feed<'t> {
         &mut self,
         next: Option<Result<u64, StreamError>>,
         to: &mut Shared<'t, '_, B>,
-    ) -> Result<(), StepsBack> {
+    ) -> Result<(), Unfit> {
         let time = match next {
-            None => {
-                self.ended = true;
-                return Ok(());
-            }
+            None => return self.end(),
             Some(Err(error)) => {
+                if self.strict.is_some() {
+                    return Err(Unfit);
+                }
                 let cut = matches!(error, StreamError::Truncated { .. });
                 to.summary.damage(error, self.source.last.filter(|_| cut));
                 return Ok(());
@@ -221,11 +229,10 @@ impl<'t> Feed<'t> {
             Some(Ok(time)) => time,
         };
         if time >= to.until {
-            self.ended = true;
-            return Ok(());
+            return self.end();
         }
         if time < self.last {
-            return Err(StepsBack);
+            return Err(Unfit);
         }
         self.last = time;
         if self.source.enter(to.trace, &mut to.threads).is_none() {
@@ -235,11 +242,24 @@ impl<'t> Feed<'t> {
         let (thread, packet) = (self.source.thread, self.source.packets);
         self.owner.get_or_insert(thread);
         if self.before != Some((packet, thread)) {
+            if self.strict.is_some() && (self.source.lossy || self.source.after_gap) {
+                return Err(Unfit);
+            }
             self.enter_packet(time);
         }
         self.run(thread);
         self.event(time, to);
         Ok(())
+    }
+
+    /// What follows is of no slice, or of the next.
+    fn end(&mut self) -> Result<(), Unfit> {
+        self.ended = true;
+        match self.strict {
+            // Frames that begin like packets may yet lie inside of one.
+            Some(Some(limit)) if self.source.reader.next_packet_at() != limit => Err(Unfit),
+            _ => Ok(()),
+        }
     }
 
     fn enter_packet(&mut self, time: u64) {
