@@ -102,11 +102,8 @@ enum Step {
 /// Name, what is passed, what comes back.
 type Function = (&'static str, &'static str, &'static str);
 
-const CALLS: &[Function] = &[
-    ("toyFinish", "queue=0x1", "result=0"),
-    ("toyFree", "address=0x1", ""),
-    ("baseSubmit", "", "result=0"),
-];
+const CALLS: &[Function] =
+    &[("toyFinish", "queue=0x1", "result=0"), ("toyFree", "address=0x1", ""), ("baseSubmit", "", "result=0")];
 
 /// Ranges of two domains, started ones that any thread ends, collectives alone and in groups, and calls that
 /// enqueue.
@@ -208,7 +205,8 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                     3 => "kernel function=1 global=[64] graph=[4] node=[2] weight=[10]".to_owned(),
                     _ => "untimed kind=marker times_error=-2".to_owned(),
                 };
-                let times = if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
+                let times =
+                    if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
                 script += &format!(
                     "{time} {pid}.{pid} * {what} queue=1 cause_tid={tid} cause_before={before} {times}\n"
                 );

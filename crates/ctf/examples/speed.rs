@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::{EventClass, FieldClass, FieldPath, IntegerClass, StructClass};
-use hetrace_ctf::read::{Merge, Glimpse, Next, OpenError, StreamReader, Trace, Want};
+use hetrace_ctf::read::{Glimpse, Merge, Next, OpenError, StreamReader, Trace, Want};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 
 const STREAMS: u64 = 4;

@@ -436,10 +436,9 @@ impl Collector<'_> {
             commands_without_call: manifest.losses.commands_without_call,
             impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
             queues: self.devices.queues(),
-            open_ranges: self.marked.open(
-                self.marked_threads.as_deref().unwrap_or(&summary.threads),
-                summary.first.unwrap_or(0),
-            ),
+            open_ranges: self
+                .marked
+                .open(self.marked_threads.as_deref().unwrap_or(&summary.threads), summary.first.unwrap_or(0)),
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),
             communicators: self.collectives.communicators(),

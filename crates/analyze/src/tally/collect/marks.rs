@@ -123,9 +123,8 @@ impl<'t> Collector<'t> {
     /// have: nothing was lost, and no call is without an end or without a begin, but for those that were
     /// open when the trace ended.
     pub(super) fn take_marks(&mut self, marks: Marks<'t>, summary: &Summary) -> bool {
-        let whole = |s: &Summary| {
-            s.orphans == 0 && s.lost_events == 0 && s.lost_packets == 0 && s.damaged == 0
-        };
+        let whole =
+            |s: &Summary| s.orphans == 0 && s.lost_events == 0 && s.lost_packets == 0 && s.damaged == 0;
         self.marked = marks.collector.marked;
         self.collectives = marks.collector.collectives;
         self.makers = marks.collector.makers;
