@@ -23,8 +23,15 @@ fn agree(trace: &Trace, what: &str) {
     }
 }
 
-/// The same with compressed streams: a frame for each packet, or for so many bytes.
-fn packed(models: &[Model], script: &str, bytes: Option<usize>) -> Trace {
+/// What a frame has.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    Packets(usize),
+    Bytes(usize),
+}
+
+/// The same with compressed streams.
+fn packed(models: &[Model], script: &str, of: Frame) -> Trace {
     let (class, files) = common::parts(models, script);
     let plain = hetrace_ctf::read::Trace::from_class(class.clone(), files.clone()).expect("a trace");
     let mut packed = Vec::new();
@@ -32,14 +39,15 @@ fn packed(models: &[Model], script: &str, bytes: Option<usize>) -> Trace {
         assert_eq!(stream.name(), name);
         let mut file = Vec::new();
         let mut frame = |data: &[u8]| file.extend(zstd::bulk::compress(data, 1).expect("compressed"));
-        match bytes {
-            Some(bytes) => data.chunks(bytes).for_each(&mut frame),
-            None => {
-                let mut packets = PacketReader::new(stream);
+        match of {
+            Frame::Bytes(bytes) => data.chunks(bytes).for_each(&mut frame),
+            Frame::Packets(number) => {
+                let (mut packets, mut all) = (PacketReader::new(stream), Vec::new());
                 while let Some(packet) = packets.next_packet() {
                     packet.expect("a packet");
-                    frame(packets.bytes());
+                    all.push(packets.bytes().to_vec());
                 }
+                all.chunks(number).for_each(|several| frame(&several.concat()));
             }
         }
         packed.push((format!("{name}.zst"), file));
@@ -51,15 +59,15 @@ fn packed(models: &[Model], script: &str, bytes: Option<usize>) -> Trace {
 
 /// Compressed streams are cut without looking at all of them.
 fn packed_agree(models: &[Model], script: &str) {
-    for bytes in [None, Some(300)] {
-        let trace = packed(models, script, bytes);
+    for frame in [Frame::Packets(1), Frame::Packets(3), Frame::Bytes(300)] {
+        let trace = packed(models, script, frame);
         let tally = |reading| {
             let query = Query { reading, by: vec![By::Thread, By::Name], ..Query::default() };
             aggregate(&trace, &Options::default(), &query).expect("nobody stops it").tally()
         };
         let in_order = tally(Reading::InOrder);
         let slices = tally(Reading::Slices(3));
-        assert_eq!(in_order, slices, "frames of {bytes:?} of {script}");
+        assert_eq!(in_order, slices, "{frame:?} in a frame of {script}");
     }
 }
 

@@ -163,6 +163,17 @@ impl FrameHeads<'_> {
         let opened = matches!(reader.open_packet(), Some(Ok(()))) && reader.stands_alone();
         reader.packet().copied().filter(|_| opened)
     }
+
+    /// The head of the last packet of a frame; none if packets do not end where it ends.
+    pub fn last(&self, frame: usize) -> Option<PacketInfo> {
+        let end = self.offset(frame + 1).unwrap_or(self.len);
+        let mut reader = StreamReader::part(self.trace, self.file, self.offset(frame)?, end, None);
+        let mut last = None;
+        while let Some(packet) = reader.pass_packet() {
+            last = Some(packet.ok()?);
+        }
+        last.filter(|_| reader.next_packet_at() == end)
+    }
 }
 
 /// Whether a packet context shows the whole clock, whatever is in it.

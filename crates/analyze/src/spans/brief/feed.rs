@@ -217,7 +217,7 @@ impl<'t> Feed<'t> {
         to: &mut Shared<'t, '_, B>,
     ) -> Result<(), Unfit> {
         let time = match next {
-            None => return self.end(),
+            None => return self.end(to.until),
             Some(Err(error)) => {
                 if self.strict.is_some() {
                     return Err(Unfit);
@@ -229,7 +229,7 @@ impl<'t> Feed<'t> {
             Some(Ok(time)) => time,
         };
         if time >= to.until {
-            return self.end();
+            return self.end(to.until);
         }
         if time < self.last {
             return Err(Unfit);
@@ -253,13 +253,18 @@ impl<'t> Feed<'t> {
     }
 
     /// What follows is of no slice, or of the next.
-    fn end(&mut self) -> Result<(), Unfit> {
+    fn end(&mut self, until: u64) -> Result<(), Unfit> {
         self.ended = true;
-        match self.strict {
-            // Frames that begin like packets may yet lie inside of one.
-            Some(Some(limit)) if self.source.reader.next_packet_at() != limit => Err(Unfit),
-            _ => Ok(()),
+        let Some(Some(limit)) = self.strict else { return Ok(()) };
+        let reader = &mut self.source.reader;
+        while let Some(head) = reader.pass_packet() {
+            let begin = head.ok().and_then(|head| head.timestamp_begin);
+            if begin.is_none_or(|begin| begin < until) {
+                return Err(Unfit);
+            }
         }
+        // Frames that begin like packets may yet lie inside of one.
+        if reader.next_packet_at() == limit { Ok(()) } else { Err(Unfit) }
     }
 
     fn enter_packet(&mut self, time: u64) {

@@ -109,7 +109,7 @@ pub(super) fn cut(trace: &Trace, number: Option<usize>) -> Option<Vec<Slice>> {
 enum Heads<'t> {
     /// All of them.
     All(Vec<PacketInfo>),
-    /// Those that frames begin with, when they are asked for.
+    /// Those that frames begin with, when they are asked for; others may be between.
     Frames(FrameHeads<'t>),
 }
 
@@ -126,6 +126,14 @@ impl<'t> Heads<'t> {
         match self {
             Heads::All(heads) => heads.get(index).copied(),
             Heads::Frames(frames) => frames.head(index),
+        }
+    }
+
+    /// The last packet before the next that [`Self::get`] would give.
+    fn last(&self, index: usize) -> Option<PacketInfo> {
+        match self {
+            Heads::All(heads) => heads.get(index).copied(),
+            Heads::Frames(frames) => frames.last(index),
         }
     }
 
@@ -201,7 +209,7 @@ fn part(heads: &Heads<'_>, from: Option<u64>, until: u64) -> Option<Part> {
     };
     let before = match first.checked_sub(1) {
         None => None,
-        Some(before) => Some(heads.get(before)?),
+        Some(before) => Some(heads.last(before)?),
     };
     Some(Part { first: heads.get(first)?, before, limit })
 }
