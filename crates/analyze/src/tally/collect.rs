@@ -73,10 +73,13 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
             Reading::Slices(number) => brief::brief(trace, Some(number), &new),
             Reading::Fastest | Reading::InOrder => brief::brief(trace, None, &new),
         };
+        // What it is, and whether ranges and collectives are in it.
         match walked {
-            Ok(walked) => Ok(Some(walked)),
+            Ok((collector, summary)) => Ok((collector, summary, !marked)),
             Err(Ended::Stopped) => Err(Stopped),
-            Err(Ended::Unfit) => Ok(None),
+            Err(Ended::Unfit) => {
+                walk_all(trace, new()).map(|(collector, summary)| (collector, summary, true))
+            }
         }
     };
     let aside = || {
@@ -85,16 +88,10 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     };
     let (walked, beside) = beside(sum, aside);
     let (marks, memory) = beside?;
-    let walked = match (walked?, marks) {
-        (Some((mut collector, summary)), Some(marks)) => {
-            collector.take_marks(marks, &summary).then_some((collector, summary))
-        }
-        (walked, _) => walked.filter(|_| !marked),
-    };
-    let (mut collector, mut summary) = match walked {
-        Some(walked) => walked,
-        None => walk_all(trace, new())?,
-    };
+    let (mut collector, mut summary, whole) = walked?;
+    if !whole && !marks.is_some_and(|marks| collector.take_marks(marks, &summary)) {
+        (collector, summary) = walk_all(trace, new())?;
+    }
     // Who was faster must not show.
     summary.damages.sort_by_key(ToString::to_string);
     summary.add_manifest(trace);
