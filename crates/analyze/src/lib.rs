@@ -40,6 +40,7 @@ pub mod args;
 pub mod collectives;
 pub mod demangle;
 pub mod diff;
+mod hash;
 mod history;
 pub mod lint;
 pub mod occupancy;

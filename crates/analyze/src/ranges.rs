@@ -164,6 +164,11 @@ impl<'t> Ranges<'t> {
         self.active
     }
 
+    /// Whether calls of a function have to do with them.
+    pub(crate) fn needs(&self, function: FunctionId) -> bool {
+        self.kinds.get(function.index()).is_some_and(|kind| *kind != Kind::Nothing)
+    }
+
     /// Ends of ranges of which the beginning is not in the trace.
     pub fn unmatched(&self) -> u64 {
         self.unmatched
@@ -250,11 +255,12 @@ impl<'t> Ranges<'t> {
                 let at = At { time: call.start, ..at };
                 self.returned(Kind::Push, at, call.function, call.thread, 0, true)
             }
+            // What a call of another kind has inside of it says nothing of the call.
+            None | Some(Kind::Nothing) => None,
             Some(_) => {
                 self.pending.remove(&call.thread);
                 None
             }
-            None => None,
         }
     }
 

@@ -2,13 +2,13 @@
 
 mod common;
 
-use hetrace_ctf::Value;
 use hetrace_ctf::class::{
     ByteOrder, ClockClass, EnumClass, EnumMapping, EventClass, Field, FieldClass, FieldPath, IntegerClass,
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
-use hetrace_ctf::read::{StreamError, Trace};
+use hetrace_ctf::read::{FieldRef, FieldVisitor, Glimpse, Next, Picker, StreamError, Trace, Want};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
+use hetrace_ctf::{Scalar, Value};
 use proptest::prelude::*;
 
 fn byte() -> IntegerClass {
@@ -46,6 +46,33 @@ fn payloads() -> Vec<StructClass> {
                 "two",
                 FieldClass::sequence(FieldPath::absolute(Scope::EventFields, ["one_length"]), byte()),
             ),
+        // What a picker takes: numbers, names, lists, two of one length, a text.
+        counted(
+            counted(
+                new().field("a", IntegerClass::signed(24)).field(
+                    "kind",
+                    EnumClass {
+                        container: byte(),
+                        mappings: vec![
+                            EnumMapping { label: "few".into(), start: 0, end: 2 },
+                            EnumMapping { label: "many".into(), start: 40, end: 200 },
+                        ].into(),
+                    },
+                ),
+                "one",
+                byte(),
+                IntegerClass::signed(16),
+            )
+            .field(
+                "two",
+                FieldClass::sequence(FieldPath::relative("one_length"), IntegerClass::unsigned(24)),
+            ),
+            "three",
+            IntegerClass::unsigned(16),
+            byte(),
+        )
+        .field("text", FieldClass::string())
+        .field("end", IntegerClass::signed(48)),
     ]
 }
 
@@ -106,7 +133,7 @@ proptest! {
     #[test]
     fn quick_and_long_agree(
         events in prop::collection::vec(
-            (0u16..9, 0u64..1 << 31, prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..24)),
+            (0u16..10, 0u64..1 << 31, prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..24)),
             1..12,
         ),
         cut in 0usize..16,
@@ -121,6 +148,92 @@ proptest! {
         bytes.truncate(bytes.len() - cut.min(bytes.len() - 104));
         prop_assert_eq!(read(class(true), &bytes), read(class(false), &bytes));
     }
+}
+
+/// All values of a payload, one after the other.
+#[derive(Default)]
+struct Values(Vec<Value>);
+
+impl<'t> FieldVisitor<'t> for Values {
+    fn scalar(&mut self, _: FieldRef<'t>, value: Scalar<'t>) {
+        self.0.push(value.into());
+    }
+}
+
+/// Kind, time, and what was picked of an event.
+type Glanced = (usize, u64, Option<Vec<Value>>);
+
+fn picked(picker: Option<&Picker>, payload: &[u8]) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
+    picker?.pick(payload, |_, _, value| values.push(value.into())).then_some(values)
+}
+
+/// Reads with as many events scanned as can be, and as said, or none.
+fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
+    let pickers: Vec<_> =
+        trace.class().streams[0].events.iter().map(|event| Picker::new(&event.fields)).collect();
+    let want = |index: usize| Some(Want { field: None, mark: index as u32 });
+    let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
+    let mut reader = trace.stream(0).expect("a stream");
+    let mut seen: Vec<Glanced> = Vec::new();
+    while let Some(event) = reader.next_event() {
+        if let Ok(event) = event {
+            let mut values = Values::default();
+            event.visit(Scope::EventFields, &mut values).expect("it was read");
+            let picker = pickers[event.class_index()].as_ref();
+            let payload = event.payload().expect("whole bytes");
+            if picker.is_some() {
+                assert_eq!(picked(picker, payload), Some(values.0));
+            }
+            seen.push((event.class_index(), event.timestamp().expect("a clock"), picked(picker, payload)));
+        }
+        if let Some(next) = scanned {
+            reader.scan(&scanner, None, u64::MAX, &mut |glimpse: Glimpse<'_>| {
+                if next == Next::Leave && seen.len() % 2 == 1 {
+                    return Next::Leave;
+                }
+                let index = glimpse.mark as usize;
+                let values = picked(pickers[index].as_ref(), glimpse.payload());
+                seen.push((index, glimpse.timestamp, values));
+                if next == Next::Enough { Next::Enough } else { Next::Go }
+            });
+        }
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Scans see what readers see, and pickers what visitors see.
+    #[test]
+    fn scans_and_readers_agree(
+        events in prop::collection::vec(
+            (0u16..10, 0u64..1 << 31, prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..40)),
+            1..12,
+        ),
+    ) {
+        let mut writer = PacketWriter::new(StreamIdentity { uuid: common::UUID, ..StreamIdentity::default() });
+        let mut now = common::START;
+        for (id, gap, payload) in &events {
+            now += gap;
+            writer.event(*id, now, payload).unwrap();
+        }
+        let bytes = writer.finish(1).to_vec();
+        let trace = Trace::from_class(class(true), vec![("s".into(), bytes)]).unwrap();
+        let read = glance(&trace, None);
+        for next in [Next::Go, Next::Enough, Next::Leave] {
+            prop_assert_eq!(&glance(&trace, Some(next)), &read, "{:?}", next);
+        }
+    }
+}
+
+/// Of the payloads above, these have pickers.
+#[test]
+fn pickers_are_for_plain_payloads() {
+    let has = |fields: &StructClass| Picker::new(fields).is_some();
+    let all: Vec<bool> = payloads().iter().map(has).collect();
+    assert_eq!(all, [true, true, false, true, false, false, false, false, true]);
 }
 
 /// The headers of LTTng: an id of few bits, or 31 (65535) and a longer one.

@@ -10,7 +10,7 @@ use super::describe::{Content, Kind, Operation, bits, kinds};
 use super::rows::{Communicator, Row, times_ranks};
 use crate::history::History;
 use crate::spans::{At, Call, Open};
-use crate::trace::{ThreadId, Trace};
+use crate::trace::{FunctionId, ThreadId, Trace};
 
 /// Parts and open calls that are kept; the oldest are forgotten.
 pub(super) const KEPT: usize = 1 << 20;
@@ -145,6 +145,12 @@ impl Collectives {
     /// Whether any API of the trace has collectives.
     pub fn is_active(&self) -> bool {
         !self.kinds.is_empty()
+    }
+
+    /// Whether calls of a function have to do with them.
+    pub(crate) fn needs(&self, function: FunctionId) -> bool {
+        let kind = self.kinds.get(function.index());
+        kind.is_some_and(|kind| !matches!(kind, Kind::Nothing | Kind::Other))
     }
 
     /// A call begins.

@@ -149,6 +149,7 @@ impl<'e> Command<'e> {
         cause_id(self.pid, self.cause_tid, self.cause)
     }
 
+    /// Of an event; `start` is its time.
     pub(super) fn read(
         fields: &'e CommandFields,
         names: &'e Names,
@@ -156,16 +157,45 @@ impl<'e> Command<'e> {
         start: u64,
         pid: i64,
     ) -> Self {
-        let mut reader = Reader::new(fields);
-        // What is damaged has been told by the walk; the rest of it is 0.
-        let _ = event.visit(Scope::EventFields, &mut reader);
+        let picked = event.payload().and_then(|data| Self::picked(fields, names, data, start, pid));
+        picked.unwrap_or_else(|| {
+            let mut reader = Reader::new(fields);
+            // What is damaged has been told by the walk; the rest of it is 0.
+            let _ = event.visit(Scope::EventFields, &mut reader);
+            reader.command(fields, names, start, pid)
+        })
+    }
+
+    /// The same of the payload alone, if there is a quick way to read it.
+    pub(super) fn picked(
+        fields: &'e CommandFields,
+        names: &'e Names,
+        payload: &'e [u8],
+        start: u64,
+        pid: i64,
+    ) -> Option<Self> {
+        let (picker, mut reader) = (fields.picker.as_ref()?, Reader::new(fields));
+        let whole = picker.pick(payload, |position, element, value| {
+            if let Some(part) = fields.parts.get(position) {
+                reader.element = element;
+                reader.set(*part, value);
+            }
+        });
+        whole.then(|| reader.command(fields, names, start, pid))
+    }
+}
+
+impl<'e> Reader<'e> {
+    /// What all fields together say.
+    fn command(self, fields: &'e CommandFields, names: &'e Names, start: u64, pid: i64) -> Command<'e> {
+        let reader = self;
         let on_queue = names.queue(reader.queue);
         let on_device = on_queue.and_then(|q| names.device(q.device));
         let function = names.kernel(reader.function);
         let before = |distance: i64| start.saturating_add_signed(distance.saturating_neg());
         let or_start = |distance| if distance == UNKNOWN_DISTANCE { start } else { before(distance) };
         let after = if reader.duration == UNKNOWN_DISTANCE { 0 } else { reader.duration };
-        Self {
+        Command {
             kind: reader.kind,
             name: function.map_or("", |f| &f.name),
             function,
@@ -255,6 +285,7 @@ impl<'e> Reader<'e> {
         }
     }
 
+    #[inline]
     fn set(&mut self, part: Part, value: Scalar<'e>) {
         let signed = || value.as_i64().unwrap_or(0);
         let long = || value.as_u64().unwrap_or(0);
@@ -290,6 +321,9 @@ impl<'e> Reader<'e> {
 
 impl<'e> FieldVisitor<'e> for Reader<'e> {
     fn scalar(&mut self, _: FieldRef<'e>, value: Scalar<'e>) {
+        if self.depth == 0 {
+            self.element = 0;
+        }
         if let Some(part) = self.parts.get(self.at) {
             self.set(*part, value);
         }

@@ -1,6 +1,7 @@
 //! One walk to all sums.
 
 mod apart;
+mod marks;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -27,7 +28,7 @@ use crate::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
 use crate::telemetry::Telemetry;
-use crate::trace::{Exit, ThreadId, Trace};
+use crate::trace::{Exit, Thread, ThreadId, Trace};
 use crate::watch::Stopped;
 
 /// What to count apart.
@@ -48,8 +49,9 @@ const WATCHED: u32 = 1 << 16;
 
 /// Sums up what a query wants of a trace.
 ///
-/// Where calls alone are enough, each processor takes a slice of the time; else it is one walk
-/// over all events. [`Reading`] says otherwise.
+/// Each processor takes a slice of the time. Ranges and collectives, where there are any, have a walk of their
+/// own beside that, which passes over all other calls; only what is told apart by ranges takes
+/// one walk over all events. [`Reading`] says otherwise.
 ///
 /// # Errors
 /// When the query's watch says so.
@@ -60,25 +62,36 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let choice = Choice::new(trace, query);
     let table = Table::new(trace);
     let new = || Collector::new(trace, &meters, &labels, &choice, query);
-    // What a command belongs to may stand in another stream.
-    let alone = {
+    let (marked, ordered) = {
         let collector = new();
-        !collector.in_ranges && !collector.in_collectives
+        let marked = collector.in_ranges || collector.in_collectives;
+        (marked, query.reading == Reading::InOrder || collector.by_range && collector.in_ranges)
     };
     let sum = || {
         let walked = match query.reading {
-            Reading::Fastest if alone => brief::brief(trace, None, &new),
-            Reading::Slices(number) if alone => brief::brief(trace, Some(number), &new),
-            _ => Err(Ended::Unfit),
+            _ if ordered => Err(Ended::Unfit),
+            Reading::Slices(number) => brief::brief(trace, Some(number), &new),
+            Reading::Fastest | Reading::InOrder => brief::brief(trace, None, &new),
         };
+        // What it is, and whether ranges and collectives are in it.
         match walked {
-            Ok(walked) => Ok(walked),
+            Ok((collector, summary)) => Ok((collector, summary, !marked)),
             Err(Ended::Stopped) => Err(Stopped),
-            Err(Ended::Unfit) => walk_all(trace, new()),
+            Err(Ended::Unfit) => {
+                walk_all(trace, new()).map(|(collector, summary)| (collector, summary, true))
+            }
         }
     };
-    let (walked, memory) = beside(sum, || ledger(trace, &table, query));
-    let ((mut collector, mut summary), memory) = (walked?, memory?);
+    let aside = || {
+        let marks = if marked && !ordered { Some(marks::marks(trace, new())?) } else { None };
+        Ok((marks, ledger(trace, &table, query)?))
+    };
+    let (walked, beside) = beside(sum, aside);
+    let (marks, memory) = beside?;
+    let (mut collector, mut summary, whole) = walked?;
+    if !whole && !marks.is_some_and(|marks| collector.take_marks(marks, &summary)) {
+        (collector, summary) = walk_all(trace, new())?;
+    }
     // Who was faster must not show.
     summary.damages.sort_by_key(ToString::to_string);
     summary.add_manifest(trace);
@@ -155,6 +168,10 @@ struct Collector<'t> {
     left: u32,
     /// Calls of functions without a model, by API and name.
     unknown: BTreeMap<(String, String), u64>,
+    /// Calls that were found to have no end before the trace ended.
+    given_up: u64,
+    /// The threads that `marked` knows, if these are numbered otherwise than others.
+    marked_threads: Option<Vec<Thread>>,
 }
 
 impl<'t> Collector<'t> {
@@ -186,6 +203,8 @@ impl<'t> Collector<'t> {
             query,
             left: WATCHED,
             unknown: BTreeMap::new(),
+            given_up: 0,
+            marked_threads: None,
         }
     }
 
@@ -235,14 +254,7 @@ impl Visitor for Collector<'_> {
 
     #[inline]
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
-        if self.in_ranges {
-            let step = self.marked.ranges().entry(at, call, event);
-            self.step(at, step);
-        }
-        if self.in_collectives {
-            self.collectives.entry(at, call, event);
-            self.makers.entry(call, event);
-        }
+        self.mark_entry(at, call, event);
         ControlFlow::Continue(())
     }
 
@@ -252,13 +264,7 @@ impl Visitor for Collector<'_> {
             let slice = self.slice(call.thread);
             self.host.call(slice, call);
         }
-        if self.in_ranges {
-            let step = self.marked.ranges().exit(at, call, event);
-            self.step(at, step);
-        }
-        if self.in_collectives {
-            self.collectives.exit(at, call, event);
-        }
+        self.mark_exit(at, call, event);
         ControlFlow::Continue(())
     }
 
@@ -266,12 +272,8 @@ impl Visitor for Collector<'_> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
             let slice = self.slice(call.thread);
             self.host.unfinished(slice, call);
-            self.makers.unfinished(call);
         }
-        if self.in_ranges {
-            let step = self.marked.ranges().unfinished(at, call);
-            self.step(at, step);
-        }
+        self.mark_unfinished(at, call);
         ControlFlow::Continue(())
     }
 
@@ -296,9 +298,8 @@ impl Visitor for Collector<'_> {
         if !self.choice.any || self.choice.has_command(command, at.time) {
             let range = if self.by_range { self.marked.of_command(command) } else { None };
             self.devices.command(command, range);
-            self.marked.command(at, command);
         }
-        self.collectives.command(at, command);
+        self.mark_command(at, command);
         ControlFlow::Continue(())
     }
 
@@ -441,7 +442,9 @@ impl Collector<'_> {
             commands_without_call: manifest.losses.commands_without_call,
             impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
             queues: self.devices.queues(),
-            open_ranges: self.marked.open(&summary.threads, summary.first.unwrap_or(0)),
+            open_ranges: self
+                .marked
+                .open(self.marked_threads.as_deref().unwrap_or(&summary.threads), summary.first.unwrap_or(0)),
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),
             communicators: self.collectives.communicators(),

@@ -9,6 +9,7 @@ use super::labels::{Labels, Who};
 use super::query::Query;
 use super::rows::{LaunchRow, OccupancyRow};
 use super::times::Times;
+use crate::hash::QuickMap;
 use crate::occupancy::{Limits, Needs};
 use crate::spans::{Command, Sizes};
 use crate::trace::{Names, Queue};
@@ -98,7 +99,7 @@ impl Sum {
 pub(super) struct Devices {
     /// Kinds of commands and of memory.
     words: Vec<String>,
-    by_key: HashMap<Key, Sum>,
+    by_key: QuickMap<Key, Sum>,
     by_thread: bool,
     by_error: bool,
 }

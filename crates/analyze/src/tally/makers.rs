@@ -29,6 +29,11 @@ impl<'t> Makers<'t> {
         Self { trace, makes: functions.map(makes).collect(), passed: HashMap::new(), open: Vec::new() }
     }
 
+    /// Whether a function is one of these.
+    pub fn needs(&self, function: FunctionId) -> bool {
+        self.makes.get(function.index()) == Some(&true)
+    }
+
     #[inline]
     pub fn entry(&mut self, call: &Open, event: &Event<'_, '_>) {
         if self.makes.get(call.function.index()) == Some(&true) {
@@ -71,11 +76,5 @@ impl<'t> Makers<'t> {
     /// What those without an end were called with.
     pub fn open(&self) -> &[(FunctionId, String)] {
         &self.open
-    }
-
-    /// Adds what another part of the trace has.
-    pub fn merge(&mut self, other: Self) {
-        self.open.extend(other.open);
-        self.open.truncate(KEPT);
     }
 }

@@ -11,7 +11,7 @@ use super::times::Times;
 use crate::history::History;
 use crate::ranges::{Range, Ranges, Step, Style};
 use crate::spans::{At, Command};
-use crate::trace::{Thread, ThreadId};
+use crate::trace::{FunctionId, Thread, ThreadId};
 
 /// Commands that are kept until the call that caused them comes.
 const KEPT: usize = 1 << 20;
@@ -77,6 +77,11 @@ impl<'t> Marked<'t> {
             innermost: HashMap::new(),
             early: Vec::new(),
         }
+    }
+
+    /// Whether calls of a function become steps.
+    pub fn needs(&self, function: FunctionId) -> bool {
+        self.ranges.needs(function)
     }
 
     /// Where calls go to become steps.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
-use hetrace_ctf::read::Event;
+use hetrace_ctf::read::{Event, Picker};
 use hetrace_model::layout::Phase;
 use hetrace_model::{Function, Model, Success};
 
@@ -87,6 +87,8 @@ pub struct CommandFields {
     pub untimed: bool,
     /// What each field is, by its position.
     pub(crate) parts: Vec<Part>,
+    /// A quick way to read them, if there is one.
+    pub(crate) picker: Option<Picker>,
 }
 
 /// A field of a command.
@@ -272,5 +274,6 @@ fn device(kind: &str, event: &EventClass) -> Class {
         return Class::Other;
     }
     let kind = if untimed { "other" } else { kind }.to_owned();
-    Class::Command(Box::new(CommandFields { kind, untimed, parts }))
+    let picker = Picker::new(&event.fields);
+    Class::Command(Box::new(CommandFields { kind, untimed, parts, picker }))
 }

@@ -4,12 +4,11 @@
 //! the trace is opened, so that one walk over the rest is enough whatever comes
 //! first in it.
 
-use std::collections::HashMap;
-
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 
 use super::class::{Class, Classes, Definition};
+use crate::hash::QuickMap;
 
 /// A device. What the API did not tell is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,10 +86,10 @@ pub struct Kernel {
 /// All definitions of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    devices: HashMap<u32, Device>,
-    queues: HashMap<u32, Queue>,
-    kernels: HashMap<u32, Kernel>,
-    launches: HashMap<u32, (u64, u64)>,
+    devices: QuickMap<u32, Device>,
+    queues: QuickMap<u32, Queue>,
+    kernels: QuickMap<u32, Kernel>,
+    launches: QuickMap<u32, (u64, u64)>,
 }
 
 impl Names {

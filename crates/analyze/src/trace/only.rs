@@ -19,8 +19,18 @@ pub struct Only<'t> {
 impl<'t> Only<'t> {
     /// Calls of the functions that `wanted` is true of.
     pub fn new(trace: &'t Trace, wanted: impl Fn(FunctionId) -> bool) -> Self {
+        Self::of(trace, false, wanted)
+    }
+
+    /// The same, and all commands.
+    pub fn with_commands(trace: &'t Trace, wanted: impl Fn(FunctionId) -> bool) -> Self {
+        Self::of(trace, true, wanted)
+    }
+
+    fn of(trace: &'t Trace, commands: bool, wanted: impl Fn(FunctionId) -> bool) -> Self {
         let keep = |class: &Class| match class {
             Class::Entry(function) | Class::Exit(function, _) => wanted(*function),
+            Class::Command(_) => commands,
             _ => false,
         };
         let classes = trace.classes().map(|class| if keep(class) { class.clone() } else { Class::Other });

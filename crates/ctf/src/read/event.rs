@@ -144,6 +144,15 @@ impl<'e, 't> Event<'e, 't> {
         }
     }
 
+    /// The bytes of the packet from the payload on, for a [`Picker`](super::Picker) of the class; none
+    /// if it does not start at a byte.
+    #[inline]
+    pub fn payload(&self) -> Option<&'e [u8]> {
+        let end = usize::try_from(self.head()?.end / 8).ok()?;
+        let at = usize::try_from(self.at.fields_at / 8).ok()?;
+        self.reader.data().get(at..end).filter(|_| self.at.fields_at.is_multiple_of(8))
+    }
+
     /// A scope as a tree: a [`Value::Struct`], empty if there is no such scope.
     pub fn value(&self, scope: Scope) -> Result<Value, DecodeError> {
         let mut builder = TreeBuilder::default();

@@ -215,9 +215,17 @@ fn content_size(frame: &[u8]) -> Option<u64> {
     get_frame_content_size(frame).ok().flatten().filter(|&size| size <= MAX_CONTENT)
 }
 
-/// Where frames start, in the plain stream and in the file, as far as they say
-/// their sizes.
-pub(super) fn starts(file: &[u8]) -> Vec<(u64, usize)> {
+/// The frames of a file, as far as they say their sizes.
+#[derive(Debug)]
+pub(super) struct Starts {
+    /// Where they start, in the plain stream and in the file.
+    pub starts: Vec<(u64, usize)>,
+    /// The size of the plain stream, if that is all of it.
+    pub len: Option<u64>,
+}
+
+/// Where frames start.
+pub(super) fn starts(file: &[u8]) -> Starts {
     let (mut starts, mut at, mut plain) = (Vec::new(), 0, 0u64);
     while at < file.len() {
         starts.push((plain, at));
@@ -227,7 +235,7 @@ pub(super) fn starts(file: &[u8]) -> Vec<(u64, usize)> {
         let Some(end) = plain.checked_add(content) else { break };
         (at, plain) = (at + size, end);
     }
-    starts
+    Starts { starts, len: (at == file.len()).then_some(plain) }
 }
 
 impl fmt::Debug for Frames<'_> {

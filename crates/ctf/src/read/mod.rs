@@ -6,7 +6,7 @@
 //! event needs only its lengths and tags; fields are decoded when asked for. Most
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
 //! Compressed files are decompressed on the way (`frames.rs`). Who wants only few fields
-//! of many events scans them (`scan.rs`).
+//! of many events scans them (`scan.rs`), and all of some picks them (`pick.rs`).
 //! [`Files`] is where all that comes from: a folder, or one packed into a file.
 
 mod clock;
@@ -21,6 +21,7 @@ mod merge;
 mod packet;
 mod packets;
 mod parts;
+mod pick;
 mod plan;
 mod quick;
 mod resolve;
@@ -46,7 +47,9 @@ pub use files::{Content, Files, PACKED};
 pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
-pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Want};
+pub use parts::FrameHeads;
+pub use pick::Picker;
+pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Sight, Want};
 pub use stream::{Losses, StreamReader};
 pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -100,7 +100,8 @@ impl Trace {
     }
 
     /// A reader of the packets of a data stream file from `first` on and before the offset
-    /// `limit`; `before` is the packet before the first, for what is lost between them.
+    /// `limit`; `before` is the packet before the first, for what is lost between them. In a
+    /// compressed file a frame has to begin with the first.
     pub fn packets(
         &self,
         index: usize,
@@ -108,9 +109,70 @@ impl Trace {
         limit: u64,
         before: Option<&PacketInfo>,
     ) -> Option<StreamReader<'_>> {
-        let file = self.files.get(index).filter(|file| !file.is_compressed())?;
+        let file = self.files.get(index)?;
+        let begins = |file: &DataFile| file.frames().binary_search_by_key(&first.offset, |f| f.0).is_ok();
+        if file.is_compressed() && !begins(file) {
+            return None;
+        }
         let before = before.map(|packet| (packet.events_discarded, packet.seq_num));
         Some(StreamReader::part(self, file, first.offset, limit, before))
+    }
+}
+
+/// The frames of a compressed data stream file of which each may begin with a packet.
+#[derive(Debug)]
+pub struct FrameHeads<'t> {
+    trace: &'t Trace,
+    file: &'t DataFile,
+    len: u64,
+}
+
+impl Trace {
+    /// The frames of a data stream file; none if it is not compressed, if its frames do not
+    /// say their sizes, or if nothing would tell that one begins with a packet.
+    pub fn frame_heads(&self, index: usize) -> Option<FrameHeads<'_>> {
+        let file = self.files.get(index).filter(|file| file.is_compressed())?;
+        self.class().packet_header.as_ref()?.index("magic")?;
+        let starts = file.frames();
+        let (len, rising) = (file.plain_len()?, starts.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        (rising && !starts.is_empty()).then_some(FrameHeads { trace: self, file, len })
+    }
+}
+
+impl FrameHeads<'_> {
+    /// How many there are; at least one.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.file.frames().len()
+    }
+
+    /// Bytes of the plain stream.
+    pub fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Where a frame starts in the plain stream.
+    pub fn offset(&self, frame: usize) -> Option<u64> {
+        self.file.frames().get(frame).map(|(plain, _)| *plain)
+    }
+
+    /// The head of the packet that a frame begins with, which is decompressed for that; none if it does not
+    /// begin with one that can be read without those before.
+    pub fn head(&self, frame: usize) -> Option<PacketInfo> {
+        let mut reader = StreamReader::part(self.trace, self.file, self.offset(frame)?, u64::MAX, None);
+        let opened = matches!(reader.open_packet(), Some(Ok(()))) && reader.stands_alone();
+        reader.packet().copied().filter(|_| opened)
+    }
+
+    /// The head of the last packet of a frame; none if packets do not end where it ends.
+    pub fn last(&self, frame: usize) -> Option<PacketInfo> {
+        let end = self.offset(frame + 1).unwrap_or(self.len);
+        let mut reader = StreamReader::part(self.trace, self.file, self.offset(frame)?, end, None);
+        let mut last = None;
+        while let Some(packet) = reader.pass_packet() {
+            last = Some(packet.ok()?);
+        }
+        last.filter(|_| reader.next_packet_at() == end)
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use super::clock;
 use super::decode::State;
 use super::plan::{Int, Kind, Node, Variant};
-use super::steps::{Steps, whole_bytes};
+use super::steps::{Leap, Steps, whole_bytes};
 use crate::bits::{align_up, mask};
 use crate::class::ByteOrder;
 
@@ -254,6 +254,11 @@ impl QuickBody {
             fields: common.checked_add(fixed(context)?)?,
             payload: Steps::of(fields)?,
         })
+    }
+
+    /// How to get over the payload without leaving lengths behind (see [`Steps::leaps`]).
+    pub fn leaps(&self) -> Option<(Vec<Leap>, u32)> {
+        self.payload.leaps()
     }
 
     /// Where the payload that starts at `fields` ends.

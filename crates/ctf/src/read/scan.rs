@@ -8,7 +8,7 @@
 
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
-use super::steps::whole_bytes;
+use super::steps::{Leap, whole_bytes};
 use super::stream::StreamReader;
 use super::trace::{EventIndex, StreamPlan, Trace};
 use crate::bits::mask;
@@ -25,15 +25,39 @@ pub struct Want {
 
 /// What a scan tells of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glimpse {
+pub struct Glimpse<'e> {
     /// In ticks of the stream's clock.
     pub timestamp: u64,
     /// The mark of its class.
     pub mark: u32,
-    /// The two integers of the event context of the stream that were asked for; 0 if none were.
-    pub context: [i64; 2],
     /// The integer of the payload that was asked for; 0 if none was.
     pub field: i64,
+    /// The packet.
+    data: &'e [u8],
+    /// Where its payload starts.
+    payload: usize,
+}
+
+impl<'e> Glimpse<'e> {
+    /// The bytes of the packet from the payload on, for a [`Picker`](super::Picker) of its class.
+    pub fn payload(&self) -> &'e [u8] {
+        self.data.get(self.payload..).unwrap_or_default()
+    }
+}
+
+/// Is told what a scan sees.
+pub trait Sight {
+    /// An event.
+    fn see(&mut self, glimpse: Glimpse<'_>) -> Next;
+}
+
+/// A closure is the short way to write one; with a type of one's own the compiler can be told that
+/// what is done with millions of events belongs into the loop.
+impl<F: FnMut(Glimpse<'_>) -> Next> Sight for F {
+    #[inline(always)]
+    fn see(&mut self, glimpse: Glimpse<'_>) -> Next {
+        self(glimpse)
+    }
 }
 
 /// What becomes of a scan after an event was told.
@@ -77,6 +101,8 @@ pub struct Scanner<'t> {
     bytes: usize,
     id: Lane,
     clock: Lane,
+    /// Whether the header is that of most traces: [`COMMON_ID`] and [`COMMON_CLOCK`].
+    common: bool,
     /// The bits of the clock that it shows.
     low: u64,
     /// What comes on top of the clock when these have wrapped.
@@ -89,6 +115,8 @@ pub struct Scanner<'t> {
     both: Option<u64>,
     /// By id.
     rows: Vec<Row<'t>>,
+    /// Those of all rows.
+    leaps: Vec<Leap>,
 }
 
 /// An event class.
@@ -98,16 +126,39 @@ struct Row<'t> {
     size: u32,
     mark: u32,
     field: Lane,
+    /// The bits of the field's word that are not 0 if it is not.
+    bits: u64,
+    /// Where the payload starts behind the header.
+    payload: u32,
+    /// How to get over a payload of variable size: none if only `body` tells.
+    leaps: (u32, u32),
+    /// Bytes behind the last leap.
+    tail: u32,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
 }
 
-/// The size of what has lengths or texts.
+/// The size of what has lengths or texts, and of what has to be read whole.
 const VARIABLE: u32 = u32::MAX;
 
 impl Row<'_> {
-    const WHOLE: Self = Row { size: 0, mark: 0, field: Lane::NONE, body: None };
+    const WHOLE: Self = Row {
+        size: VARIABLE,
+        mark: 0,
+        field: Lane::NONE,
+        bits: 0,
+        payload: 0,
+        leaps: (0, 0),
+        tail: 0,
+        body: None,
+    };
 }
+
+/// The header that LTTng and hetrace write: an id of 16 bits, 32 bits of the clock. For this one
+/// the loop has constants instead of variables, of which there are more than registers.
+const COMMON_ID: Lane = Lane { byte: 0, up: 48, down: 48, keep: 0xffff };
+const COMMON_CLOCK: Lane = Lane { byte: 0, up: 16, down: 32, keep: 0xffff_ffff };
+const COMMON_BYTES: usize = 6;
 
 /// An integer in a word that starts at a byte: which bits to keep after moving them up and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +207,11 @@ impl Lane {
         Some(self.of_word(word(data, at + self.byte as usize)?))
     }
 
+    /// The bits of its word that it takes.
+    fn bits(self) -> u64 {
+        mask(64 - u32::from(self.down)) << (self.down.saturating_sub(self.up) % 64)
+    }
+
     /// Its value in its word.
     #[inline(always)]
     fn of_word(self, word: u64) -> i64 {
@@ -201,6 +257,7 @@ impl Trace {
                 *to = lane(plan.event_context.as_ref()?, index, 0)?;
             }
         }
+        let mut leaps = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
@@ -210,11 +267,22 @@ impl Trace {
                 None => Lane::NONE,
                 Some(field) => lane(&event.fields, field, body.fields as u64 * 8)?,
             };
+            let bits = if field == Lane::NONE { 0 } else { field.bits() };
             let size = event.fields.fixed.filter(|_| !event.fields.active).and_then(whole_bytes);
             let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
-            Some(Row { size: size.unwrap_or(VARIABLE), mark, field, body: Some(body) })
+            let payload = u32::try_from(body.fields).ok()?;
+            let (mut known, mut tail) = ((0, 0), 0);
+            if size.is_none()
+                && let Some((own, rest)) = body.leaps()
+            {
+                let first = u32::try_from(leaps.len()).ok()?;
+                leaps.extend(own);
+                (known, tail) = ((first, u32::try_from(leaps.len()).ok()?), rest);
+            }
+            let size = size.unwrap_or(VARIABLE);
+            Some(Row { size, mark, field, bits, payload, leaps: known, tail, body: Some(body) })
         };
-        let rows = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
+        let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
         let (id, clock) = (Lane::of_header(header.id)?, Lane::of_header(header.clock)?);
         if id.byte != 0 {
@@ -225,12 +293,14 @@ impl Trace {
             bytes: header.bytes,
             id,
             clock,
+            common: id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES,
             low: mask(bits),
             wrap: 1u64.checked_shl(bits).unwrap_or(0),
             slot: header.slot,
             both: one_word(&lanes),
             context: lanes,
             rows,
+            leaps,
         })
     }
 }
@@ -248,15 +318,32 @@ fn one_word(lanes: &[Lane]) -> Option<u64> {
 
 impl StreamReader<'_> {
     /// Goes over the events that follow, up to the end of the packet, and tells each to
-    /// `each`. Events at `until` (in ticks) or later are left.
+    /// `sight`. Events at `until` (in ticks) or later are left, and so are those whose integers of
+    /// the event context are others than `context`, if that is given.
     ///
     /// [`Self::current`] has no event afterwards.
     #[inline(always)]
     pub fn scan(
         &mut self,
         scanner: &Scanner<'_>,
+        context: Option<[i64; 2]>,
         until: u64,
-        mut each: impl FnMut(Glimpse) -> Next,
+        sight: &mut impl Sight,
+    ) -> Scanned {
+        if scanner.common {
+            self.scan_as::<true>(scanner, context, until, sight)
+        } else {
+            self.scan_as::<false>(scanner, context, until, sight)
+        }
+    }
+
+    #[inline(always)]
+    fn scan_as<const COMMON: bool>(
+        &mut self,
+        scanner: &Scanner<'_>,
+        context: Option<[i64; 2]>,
+        until: u64,
+        sight: &mut impl Sight,
     ) -> Scanned {
         self.event = None;
         let (mut events, mut now) = (0, self.state.clock.get());
@@ -264,23 +351,27 @@ impl StreamReader<'_> {
             return Scanned { events, timestamp: now, pause: Pause::Whole };
         };
         let data = self.data().get(..end).unwrap_or_default();
-        let (mut before, mut context) = (None, [0, 0]);
+        let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (scanner.low, scanner.wrap) };
+        let bytes = if COMMON { COMMON_BYTES } else { scanner.bytes };
+        // Of the context, the bits that were looked at before, and with what they were the same.
+        let both = if context.is_some() { scanner.both } else { Some(0) };
+        let (looked_at, mut same) = (both.unwrap_or(0), if context.is_some() { None } else { Some(0) });
         // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
             let Some(head) = word(data, at) else { break Pause::Whole };
-            let id = scanner.id.of_word(head);
+            let id = if COMMON { COMMON_ID } else { scanner.id }.of_word(head);
             let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
-            let shown = match scanner.clock.byte {
-                0 => scanner.clock.of_word(head),
-                _ => match scanner.clock.get(data, at) {
+            let clock = if COMMON { COMMON_CLOCK } else { scanner.clock };
+            let shown = match clock.byte {
+                0 => clock.of_word(head),
+                _ => match clock.get(data, at) {
                     Some(shown) => shown,
                     None => break Pause::Whole,
                 },
             };
-            let Some(body_of) = row.body else { break Pause::Whole };
-            let mut clock = now & !scanner.low | shown as u64;
+            let mut clock = now & !low | shown as u64;
             if clock < now {
-                clock = clock.wrapping_add(scanner.wrap);
+                clock = clock.wrapping_add(wrap);
                 // A clock with all its bits may have stepped back.
                 if clock < now {
                     break Pause::Whole;
@@ -289,9 +380,9 @@ impl StreamReader<'_> {
             if clock >= until {
                 break Pause::Until;
             }
-            let body = at + scanner.bytes;
+            let body = at + bytes;
             let next = if row.size == VARIABLE {
-                match self.step_over(scanner.slot, id as u64, body_of, data, body) {
+                match self.end_of(scanner, row, id as u64, data, body) {
                     Some(next) => next,
                     None => break Pause::Whole,
                 }
@@ -301,20 +392,21 @@ impl StreamReader<'_> {
             if next > data.len() {
                 break Pause::Whole;
             }
-            let Some(field) = row.field.get(data, body) else { break Pause::Whole };
-            let bits = match scanner.both {
-                Some(both) => match word(data, body) {
-                    Some(bits) => Some(bits & both),
-                    None => break Pause::Whole,
-                },
-                None => None,
-            };
-            if bits.is_none() || bits != before {
-                let lanes = scanner.context.map(|lane| lane.get(data, body));
-                let [Some(one), Some(two)] = lanes else { break Pause::Whole };
-                (before, context) = (bits, [one, two]);
+            let Some(bits) = word(data, body) else { break Pause::Whole };
+            if same != Some(bits & looked_at) {
+                let [Some(one), Some(two)] = scanner.context.map(|lane| lane.get(data, body)) else {
+                    break Pause::Whole;
+                };
+                if context != Some([one, two]) {
+                    break Pause::Whole;
+                }
+                same = both.map(|both| bits & both);
             }
-            let told = each(Glimpse { timestamp: clock, mark: row.mark, context, field });
+            let Some(bits) = word(data, body + row.field.byte as usize) else { break Pause::Whole };
+            // Mostly it is 0, which is told without moving anything.
+            let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
+            let payload = body + row.payload as usize;
+            let told = sight.see(Glimpse { timestamp: clock, mark: row.mark, field, data, payload });
             if told == Next::Leave {
                 break Pause::Whole;
             }
@@ -329,7 +421,27 @@ impl StreamReader<'_> {
         Scanned { events, timestamp: now, pause }
     }
 
-    /// Where the event ends whose payload has lengths and texts.
+    /// Where the event ends whose payload has lengths and texts; none if it has to be read whole.
+    #[inline(always)]
+    fn end_of(
+        &self,
+        scanner: &Scanner<'_>,
+        row: &Row<'_>,
+        id: u64,
+        data: &[u8],
+        body: usize,
+    ) -> Option<usize> {
+        let (first, last) = row.leaps;
+        match scanner.leaps.get(first as usize..last as usize) {
+            Some(leaps) if !leaps.is_empty() => {
+                let end = super::steps::over(leaps, data, body + row.payload as usize)?;
+                end.checked_add(row.tail as usize)
+            }
+            _ => self.step_over(scanner.slot, id, row.body?, data, body),
+        }
+    }
+
+    /// The same for payloads that are not for leaps.
     fn step_over(
         &self,
         slot: Option<u32>,

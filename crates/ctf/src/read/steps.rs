@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use super::decode::State;
 use super::plan::{Kind, Node};
-use crate::bits::{find_nul, get};
+use crate::bits::{find_nul, get, mask};
 use crate::class::ByteOrder;
 
 /// Steps over a structure that starts at a byte.
@@ -38,6 +38,42 @@ enum Action {
     Texts { slot: u32 },
 }
 
+/// A step for who wants nothing but the end: it leaves no lengths behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leap {
+    /// Bytes before it.
+    before: u32,
+    /// The bits of the length, which is a word's first; 0 for a text, and for a list that has the
+    /// length of the one before.
+    length: u64,
+    /// Bytes of the length.
+    width: u32,
+    /// Of an element; 0 for a text.
+    size: u32,
+}
+
+/// Where the last of these leaps ends that start at byte `at`; none where that is not surely
+/// inside of `data`.
+#[inline(always)]
+pub(super) fn over(leaps: &[Leap], data: &[u8], at: usize) -> Option<usize> {
+    let (mut at, mut len) = (at, 0);
+    for leap in leaps {
+        at += leap.before as usize;
+        let rest = data.get(at..)?;
+        if leap.size == 0 {
+            at += find_nul(rest)? + 1;
+            continue;
+        }
+        if leap.length != 0 {
+            len = u64::from_le_bytes(*rest.first_chunk()?) & leap.length;
+        }
+        // Neither has more than 32 bits.
+        at = at.checked_add(usize::try_from(len * u64::from(leap.size)).ok()?)?;
+        at = at.checked_add(leap.width as usize)?;
+    }
+    Some(at)
+}
+
 /// Takes steps together while they are made.
 #[derive(Default)]
 struct Builder {
@@ -60,6 +96,34 @@ impl Steps {
         // Most payloads are of one size, and worth no call.
         let at = if self.steps.is_empty() { at } else { self.walk(data, at, state)? };
         at.checked_add(self.tail).filter(|&end| end <= data.len())
+    }
+
+    /// The same as leaps, and the bytes behind the last; none if they are not all texts and lists
+    /// right behind their lengths.
+    pub fn leaps(&self) -> Option<(Vec<Leap>, u32)> {
+        let (mut leaps, mut steps, mut last) = (Vec::new(), self.steps.iter(), None);
+        while let Some(step) = steps.next() {
+            let before = u32::try_from(step.before).ok()?;
+            leaps.push(match step.action {
+                Action::Text => Leap { before, length: 0, width: 0, size: 0 },
+                Action::Count { bytes, order: ByteOrder::Little, slot } if (1..=4).contains(&bytes) => {
+                    let list = steps.next()?;
+                    let Action::Elements { slot: of, size } = list.action else { return None };
+                    if list.before != 0 || of != slot {
+                        return None;
+                    }
+                    last = Some(slot);
+                    let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
+                    Leap { before, length: mask(bytes * 8), width: bytes, size }
+                }
+                Action::Elements { slot, size } if last == Some(slot) => {
+                    let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
+                    Leap { before, length: 0, width: 0, size }
+                }
+                _ => return None,
+            });
+        }
+        Some((leaps, u32::try_from(self.tail).ok()?))
     }
 
     /// Goes over all steps.

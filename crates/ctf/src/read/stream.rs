@@ -107,6 +107,20 @@ impl<'t> StreamReader<'t> {
         self.packet.as_ref().map(|p| &p.info)
     }
 
+    /// Where in the stream the next packet starts, as far as is known.
+    pub fn next_packet_at(&self) -> u64 {
+        self.next
+    }
+
+    /// Passes over the rest of the packet, and gives the head of the next one.
+    pub fn pass_packet(&mut self) -> Option<Result<PacketInfo, StreamError>> {
+        (self.packet, self.event) = (None, None);
+        match self.open_packet()? {
+            Ok(()) => self.packet().copied().map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// What is lost so far. Complete once the stream has been read to its end.
     pub fn losses(&self) -> Losses {
         self.losses

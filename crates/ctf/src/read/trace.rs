@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use super::compile::{Compiler, Slots};
 use super::error::{OpenError, PlanError};
 use super::files::{Files, PACKED};
-use super::frames::{self, Frames};
+use super::frames::{self, Frames, Starts};
 use super::map::Bytes;
 use super::plan::Node;
 use super::quick::{QuickBody, QuickHeader};
@@ -33,7 +33,7 @@ pub(super) struct DataFile {
     pub name: String,
     data: Bytes,
     /// Where its frames start, once somebody asked.
-    frames: OnceLock<Vec<(u64, usize)>>,
+    frames: OnceLock<Starts>,
 }
 
 impl DataFile {
@@ -72,6 +72,15 @@ impl DataFile {
 
     /// Where frames start, in the plain stream and in the file.
     pub fn frames(&self) -> &[(u64, usize)] {
+        &self.starts().starts
+    }
+
+    /// The size of the plain stream, if the frames of all of it say theirs.
+    pub fn plain_len(&self) -> Option<u64> {
+        self.starts().len
+    }
+
+    fn starts(&self) -> &Starts {
         self.frames.get_or_init(|| frames::starts(&self.data))
     }
 }

@@ -28,9 +28,14 @@ pub(super) enum Kind {
     Special,
     /// The exit of a call that failed if its result is 0: only while it is scanned.
     NonZero,
+    /// The exit of a call that went well if its result is 0, or may have: only while it is scanned.
+    State,
+    /// A command, whose number of the event class is in the place of the function: only while it is
+    /// scanned.
+    Command,
 }
 
-/// By number; what is beyond them does not occur.
+/// By number.
 const KINDS: [Kind; 8] = [
     Kind::Leaf,
     Kind::Entry,
@@ -38,8 +43,8 @@ const KINDS: [Kind; 8] = [
     Kind::Failed,
     Kind::Special,
     Kind::NonZero,
-    Kind::Special,
-    Kind::Special,
+    Kind::State,
+    Kind::Command,
 ];
 const KIND_BITS: u32 = 3;
 
@@ -49,6 +54,12 @@ pub(super) const MOST_FUNCTIONS: usize = 1 << (u32::BITS - KIND_BITS);
 /// Function and kind in one number.
 pub(super) fn what(kind: Kind, function: u32) -> u32 {
     function << KIND_BITS | kind as u32
+}
+
+/// The number in the place of the function.
+#[inline]
+pub(super) fn number(what: u32) -> u32 {
+    what >> KIND_BITS
 }
 
 /// Whether it is of this kind.

@@ -11,13 +11,11 @@ use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_fields};
 use super::Brief;
-use super::digest::{Digest, Kind, Run, Special, is, turned};
+use super::digest::{Digest, Kind, Run, Special};
 use super::table::Table;
+use super::taker::{Commands, NO_ENTRY, Taker};
 use super::turn::{End, State};
 use crate::trace::{Class, Source, ThreadId, Threads, Trace};
-
-/// What stands for no entry: that of no function, as none has this number.
-const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
 
 /// A stream, and its digests that were not needed yet.
 #[derive(Debug)]
@@ -40,6 +38,8 @@ pub(super) struct Feed<'t> {
     owner: Option<ThreadId>,
     /// Events before this time are passed over.
     from: u64,
+    /// Whether losses and damage are not for this walk, and where the last packet must end then.
+    strict: Option<Option<u64>>,
 }
 
 /// What all feeds of a walk share.
@@ -53,9 +53,9 @@ pub(super) struct Shared<'t, 'b, B> {
     pub until: u64,
 }
 
-/// A stream's time went back: nothing here holds then.
+/// A stream's time went back, or what a slice was cut by does not hold: nothing here does then.
 #[derive(Debug)]
-pub(super) struct StepsBack;
+pub(super) struct Unfit;
 
 impl<'t> Feed<'t> {
     /// `from`: what is before that is somebody else's.
@@ -72,7 +72,13 @@ impl<'t> Feed<'t> {
             before: None,
             owner: None,
             from: from.unwrap_or(0),
+            strict: None,
         }
+    }
+
+    /// From now on a loss, and packets that do not end at `limit`, end the walk.
+    pub fn be_strict(&mut self, limit: Option<u64>) {
+        self.strict = Some(limit);
     }
 
     /// What the stream says it has lost.
@@ -97,7 +103,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Reads until there are `room` digests, or the stream ends.
-    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         self.compact();
         if self.last < self.from {
             self.pass_over(to)?;
@@ -163,53 +169,20 @@ impl<'t> Feed<'t> {
         };
         let Some(scanner) = &table.scanner else { return Pause::Whole };
         let (Some((pid, tid)), Some(run)) = (source.ids, self.runs.back()) else { return Pause::Whole };
-        let ids = if source.owns_packets() { [0, 0] } else { [pid, tid] };
-        let (start, digests) = (run.start.max(self.head), &mut self.digests);
-        // An entry whose exit may come next; it is not among the digests then.
-        let mut entry = NO_ENTRY;
-        if let Some(digest) = digests.get(start..).and_then(<[_]>::last)
-            && digest.kind() == Kind::Entry
-        {
-            entry = (digest.what(), digest.time);
-            digests.pop();
-        }
-        let scanned = source.reader.scan(scanner, to.until, |glimpse: Glimpse| {
-            if glimpse.context != ids {
-                return Next::Leave;
-            }
-            let (what, time) = (glimpse.mark, glimpse.timestamp);
-            if is(what, Kind::Entry) {
-                let before = std::mem::replace(&mut entry, (what, time));
-                if before != NO_ENTRY {
-                    digests.push(Digest::of(before.0, before.1, 0));
-                    if digests.len() >= room {
-                        return Next::Enough;
-                    }
-                }
-                return Next::Go;
-            }
-            if (glimpse.field != 0) != is(what, Kind::NonZero) {
-                let Ok(code) = i32::try_from(glimpse.field) else { return Next::Leave };
-                if entry != NO_ENTRY {
-                    digests.push(Digest::of(entry.0, entry.1, 0));
-                }
-                digests.push(Digest::of(turned(what, Kind::Failed), time, code as u32));
-            } else if entry.0 == turned(what, Kind::Entry)
-                && let Ok(took) = u32::try_from(time - entry.1)
-            {
-                digests.push(Digest::of(turned(what, Kind::Leaf), entry.1, took));
-            } else {
-                if entry != NO_ENTRY {
-                    digests.push(Digest::of(entry.0, entry.1, 0));
-                }
-                digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
-            }
-            entry = NO_ENTRY;
-            if digests.len() >= room { Next::Enough } else { Next::Go }
-        });
-        if entry != NO_ENTRY {
-            digests.push(Digest::of(entry.0, entry.1, 0));
-        }
+        let ids = (!source.owns_packets()).then_some([pid, tid]);
+        let start = run.start.max(self.head);
+        let commands = Commands {
+            trace: to.trace,
+            threads: &to.threads,
+            thread: source.thread,
+            stream: source.position,
+            summary: &mut to.summary,
+            sink: &mut *to.sink,
+        };
+        let mut taker = Taker { digests: &mut self.digests, room, entry: NO_ENTRY, commands };
+        taker.take_back(start);
+        let scanned = source.reader.scan(scanner, ids, to.until, &mut taker);
+        taker.put_entry();
         if scanned.events > 0 {
             self.last = scanned.timestamp;
             source.last = Some(scanned.timestamp);
@@ -223,11 +196,11 @@ impl<'t> Feed<'t> {
     }
 
     /// Goes to the first event that is not before the slice, and takes it.
-    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         loop {
             let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
             if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
-                self.source.reader.scan(scanner, self.from, |_| Next::Go);
+                self.source.reader.scan(scanner, None, self.from, &mut |_: Glimpse<'_>| Next::Go);
             }
             match self.source.advance() {
                 Some(Ok(time)) if time < self.from => {
@@ -245,7 +218,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Takes one event with all that it has.
-    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), StepsBack> {
+    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         let next = self.source.advance();
         self.take(next, to)
     }
@@ -254,13 +227,13 @@ impl<'t> Feed<'t> {
         &mut self,
         next: Option<Result<u64, StreamError>>,
         to: &mut Shared<'t, '_, B>,
-    ) -> Result<(), StepsBack> {
+    ) -> Result<(), Unfit> {
         let time = match next {
-            None => {
-                self.ended = true;
-                return Ok(());
-            }
+            None => return self.end(to.until),
             Some(Err(error)) => {
+                if self.strict.is_some() {
+                    return Err(Unfit);
+                }
                 let cut = matches!(error, StreamError::Truncated { .. });
                 to.summary.damage(error, self.source.last.filter(|_| cut));
                 return Ok(());
@@ -268,11 +241,10 @@ impl<'t> Feed<'t> {
             Some(Ok(time)) => time,
         };
         if time >= to.until {
-            self.ended = true;
-            return Ok(());
+            return self.end(to.until);
         }
         if time < self.last {
-            return Err(StepsBack);
+            return Err(Unfit);
         }
         self.last = time;
         if self.source.enter(to.trace, &mut to.threads).is_none() {
@@ -282,11 +254,29 @@ impl<'t> Feed<'t> {
         let (thread, packet) = (self.source.thread, self.source.packets);
         self.owner.get_or_insert(thread);
         if self.before != Some((packet, thread)) {
+            if self.strict.is_some() && (self.source.lossy || self.source.after_gap) {
+                return Err(Unfit);
+            }
             self.enter_packet(time);
         }
         self.run(thread);
         self.event(time, to);
         Ok(())
+    }
+
+    /// What follows is of no slice, or of the next.
+    fn end(&mut self, until: u64) -> Result<(), Unfit> {
+        self.ended = true;
+        let Some(Some(limit)) = self.strict else { return Ok(()) };
+        let reader = &mut self.source.reader;
+        while let Some(head) = reader.pass_packet() {
+            let begin = head.ok().and_then(|head| head.timestamp_begin);
+            if begin.is_none_or(|begin| begin < until) {
+                return Err(Unfit);
+            }
+        }
+        // Frames that begin like packets may yet lie inside of one.
+        if reader.next_packet_at() == limit { Ok(()) } else { Err(Unfit) }
     }
 
     fn enter_packet(&mut self, time: u64) {

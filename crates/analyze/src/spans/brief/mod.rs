@@ -25,6 +25,7 @@ mod join;
 mod rounds;
 mod slices;
 mod table;
+mod taker;
 mod turn;
 
 use std::ops::ControlFlow;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::super::summary::Summary;
-use super::feed::{Feed, Shared, StepsBack};
+use super::feed::{Feed, Shared, Unfit};
 use super::slices::Slice;
 use super::table::Table;
 use super::turn::{State, Stretch, Track, Turn};
@@ -15,8 +15,8 @@ const ROOM: usize = 1 << 15;
 /// And of one stream.
 const ROOMS: std::ops::RangeInclusive<usize> = 512..=1 << 14;
 
-impl From<StepsBack> for Ended {
-    fn from(_: StepsBack) -> Self {
+impl From<Unfit> for Ended {
+    fn from(_: Unfit) -> Self {
         Ended::Unfit
     }
 }
@@ -42,6 +42,10 @@ pub(super) fn slice<'t, B: Brief>(
 ) -> Result<Found<B>, Ended> {
     let streams = slice.streams(trace).ok_or(Ended::Unfit)?;
     let mut feeds: Vec<_> = streams.into_iter().map(|reader| Feed::new(reader, slice.from)).collect();
+    if slice.strict {
+        let limits = slice.limits();
+        feeds.iter_mut().zip(limits).for_each(|(feed, limit)| feed.be_strict(limit));
+    }
     let mut shared = Shared {
         trace,
         tables,

@@ -2,7 +2,7 @@
 
 use hetrace_ctf::read::{Scanner, Want};
 
-use super::digest::{Kind, what};
+use super::digest::{Kind, MOST_FUNCTIONS, what};
 use crate::trace::{Class, Identity, Trace, Verdict};
 
 /// A stream class.
@@ -12,12 +12,17 @@ pub(super) struct Table<'t> {
 }
 
 /// What a scan tells of events of a class: their function and kind, and their result.
-fn want(class: &Class) -> Option<Want> {
+fn want(index: usize, class: &Class) -> Option<Want> {
     let (function, kind, field) = match class {
         Class::Entry(function) => (function, Kind::Entry, None),
         Class::Exit(function, Verdict::Always) => (function, Kind::Exit, None),
         Class::Exit(function, Verdict::Zero(at)) => (function, Kind::Exit, Some(*at)),
+        Class::Exit(function, Verdict::ZeroOr(at, _)) => (function, Kind::State, Some(*at)),
         Class::Exit(function, Verdict::NonZero(at)) => (function, Kind::NonZero, Some(*at)),
+        Class::Command(fields) if fields.picker.is_some() => {
+            let number = u32::try_from(index).ok().filter(|number| (*number as usize) < MOST_FUNCTIONS)?;
+            return Some(Want { field: None, mark: what(Kind::Command, number) });
+        }
         _ => return None,
     };
     Some(Want { field, mark: what(kind, function.0) })
@@ -34,7 +39,7 @@ impl<'t> Table<'t> {
                 // The name is looked at when the thread changes.
                 Identity::Event { pid, tid, .. } => Some([pid, Some(tid)]),
             };
-            let want = |index: usize| want(classes.get(index)?);
+            let want = |index: usize| want(index, classes.get(index)?);
             Self { scanner: context.and_then(|context| trace.ctf().scanner(position, context, want)) }
         };
         streams.map(table).collect()

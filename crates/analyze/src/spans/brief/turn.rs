@@ -214,7 +214,7 @@ impl<B: Brief> Turn<'_, B> {
             Kind::Failed => {
                 self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
             }
-            Kind::Special | Kind::NonZero => {
+            Kind::Special | Kind::NonZero | Kind::State | Kind::Command => {
                 if let Some(special) = feed.special(digest.word) {
                     self.special(*special, digest.time, stream);
                 }

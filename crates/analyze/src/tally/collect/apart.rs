@@ -6,7 +6,7 @@ use hetrace_ctf::read::Event;
 
 use super::Collector;
 use crate::spans::brief::Brief;
-use crate::spans::{At, Call, Command, ErrorText, Fold, Unfinished};
+use crate::spans::{At, Call, Command, ErrorText, Fold, Unfinished, Why};
 use crate::trace::{FunctionId, Thread, ThreadId};
 
 impl Brief for Collector<'_> {
@@ -36,6 +36,7 @@ impl Brief for Collector<'_> {
     }
 
     fn unfinished(&mut self, call: &Unfinished) {
+        self.given_up += u64::from(call.why != Why::TraceEnds);
         if self.wants(call.function, call.start) {
             self.host.unfinished(self.current.0, call);
         }
@@ -62,7 +63,7 @@ impl Brief for Collector<'_> {
         self.host.merge(&other.host, there, here);
         self.devices.merge(&other.devices);
         self.energy.merge(&other.energy);
-        self.makers.merge(other.makers);
+        self.given_up += other.given_up;
         for (function, calls) in other.unknown {
             *self.unknown.entry(function).or_default() += calls;
         }
