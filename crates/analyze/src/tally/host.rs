@@ -26,10 +26,10 @@ struct Failed {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     folded: u64,
-    /// Time in calls that went well, as recorded; and of that, what was in other calls.
-    gross: u64,
+    /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
-    /// What of it is the tracer's own, and what of that is not in other calls.
+    /// What of it is the tracer's own, and what of that is not in other calls; of plain calls
+    /// it is reckoned at the end.
     cost: u64,
     own_cost: u64,
     errors: u64,
@@ -37,12 +37,14 @@ struct Sum {
     /// The same of calls that failed.
     error_cost: u64,
     own_error_cost: u64,
-    /// What recording one costs inside of it, ns, and calls that cost just this, which is not in
-    /// `cost` yet.
+    /// What recording one costs inside of it, ns, and how much of that is taken off its time.
     each: u32,
-    leaves: u64,
-    /// How much of `each` is taken off its time.
     taken: u32,
+    /// What was to be taken off plain calls and could not: they took less.
+    short: u64,
+    /// Calls that went well and are not plain, those without calls inside; and what was taken off them.
+    others: u64,
+    off: u64,
     /// Codes with their calls, time and cost; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
     unfinished: u64,
@@ -61,15 +63,39 @@ impl Sum {
 
     /// Time in calls that went well and not in other calls, as recorded.
     fn own(&self) -> u64 {
-        self.gross.saturating_sub(self.inside)
+        self.gross().saturating_sub(self.inside)
+    }
+
+    /// Plain calls.
+    fn plain(&self) -> u64 {
+        self.times.count.saturating_sub(self.others)
+    }
+
+    /// How much shorter times of calls that went well are than as they were recorded.
+    fn off(&self) -> u64 {
+        let plain = self.plain().saturating_mul(self.taken.into()).saturating_sub(self.short);
+        self.off.saturating_add(plain)
+    }
+
+    /// Time in calls that went well, as recorded.
+    fn gross(&self) -> u64 {
+        self.times.total.saturating_add(self.off())
+    }
+
+    /// A call that went well and is not plain, or several: times as recorded and as taken.
+    fn other(&mut self, calls: u64, recorded: u64, net: u64, cost: u64, own_cost: u64) {
+        self.others = self.others.saturating_add(calls);
+        self.off = self.off.saturating_add(recorded.saturating_sub(net));
+        self.cost = self.cost.saturating_add(cost);
+        self.own_cost = self.own_cost.saturating_add(own_cost);
     }
 
     /// With what is known of many calls together: the costs of those without calls inside, and what
     /// collecting commands took, which is `burst` for each call.
     fn complete(mut self, burst: f64) -> Self {
         let of = |calls: u64| (calls as f64 * burst) as u64;
-        let leaves = std::mem::take(&mut self.leaves).saturating_mul(self.each.into());
-        let (well, failed) = (of(self.times.count).saturating_add(leaves), of(self.errors));
+        let plain = self.plain().saturating_mul(self.each.into());
+        let (well, failed) = (of(self.times.count).saturating_add(plain), of(self.errors));
         self.cost = self.cost.saturating_add(well);
         self.own_cost = self.own_cost.saturating_add(well);
         self.error_cost = self.error_cost.saturating_add(failed);
@@ -81,8 +107,9 @@ impl Sum {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
-            (&mut self.gross, other.gross),
-            (&mut self.leaves, other.leaves),
+            (&mut self.short, other.short),
+            (&mut self.others, other.others),
+            (&mut self.off, other.off),
             (&mut self.inside, other.inside),
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
@@ -205,9 +232,12 @@ impl Host {
     #[inline(always)]
     pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
-        sum.times.add_short(time.saturating_sub(sum.taken));
-        sum.gross = sum.gross.saturating_add(time.into());
-        sum.leaves += 1;
+        if let Some(net) = time.checked_sub(sum.taken) {
+            sum.times.add_short(net);
+        } else {
+            sum.short = sum.short.saturating_add((sum.taken - time).into());
+            sum.times.add_short(0);
+        }
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
             self.called(function, thread);
@@ -221,11 +251,10 @@ impl Host {
         let time = call.duration();
         match call.error {
             None => {
-                sum.times.add(if gross { time } else { call.net_duration() });
-                sum.gross = sum.gross.saturating_add(time);
+                let net = if gross { time } else { call.net_duration() };
+                sum.times.add(net);
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
-                sum.cost = sum.cost.saturating_add(call.cost);
-                sum.own_cost = sum.own_cost.saturating_add(call.own_cost);
+                sum.other(1, time, net, call.cost, call.own_cost);
             }
             Some(code) => sum.fail(code, &Failed { calls: 1, time, cost: call.cost }, call.own_cost),
         }
@@ -240,9 +269,7 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
-                sum.gross = sum.gross.saturating_add(fold.total);
-                sum.cost = sum.cost.saturating_add(fold.cost);
-                sum.own_cost = sum.own_cost.saturating_add(fold.cost);
+                sum.other(fold.count, fold.total, total, fold.cost, fold.cost);
             }
             Some(code) => {
                 let failed = Failed { calls: fold.count, time: fold.total, cost: fold.cost };
@@ -331,7 +358,7 @@ impl Host {
                     group: labels.group(&labels.calls, &who),
                     folded: sum.folded,
                     own: sum.own(),
-                    taken: sum.gross.saturating_sub(sum.times.total),
+                    taken: sum.off(),
                     cost: sum.cost,
                     own_cost: sum.own_cost,
                     errors: sum.errors,
