@@ -56,7 +56,8 @@ fn payloads() -> Vec<StructClass> {
                         mappings: vec![
                             EnumMapping { label: "few".into(), start: 0, end: 2 },
                             EnumMapping { label: "many".into(), start: 40, end: 200 },
-                        ].into(),
+                        ]
+                        .into(),
                     },
                 ),
                 "one",
