@@ -29,7 +29,7 @@ import traceback
 from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
-SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 24, "peers": 8,
+SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
           "launches": 12, "steps": 12}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
@@ -385,8 +385,8 @@ def hang():
     _, text, problems, _ = sh([HETRACE, "tally", "--json", folder], timeout=60)
     rows = json.loads(text).get("unfinished_collectives", []) if text.startswith("{") else []
     results.setdefault("correct", {})["hang"] = {"status": status, "unfinished": rows}
-    states = {row["rank"]: (row["operation"], row["state"]) for row in rows}
-    check("hang: what each rank was in", states == {0: ("all-reduce", "enqueued"), 1: ("all-reduce", "last")},
+    states = {row["rank"]: (row["operation"], row["nth"], row["state"]) for row in rows}
+    check("hang: what each rank was in", states == {0: ("all-reduce", 4, "enqueued"), 1: ("all-reduce", 3, "ended")},
           rows or problems[-300:])
     say(f"hang          status {status}, ranks are in: {states}")
     done({"folder": folder, "faults": before})
