@@ -127,6 +127,7 @@ def build():
     steps = {
         "mix": [*nvcc, "-cudart", "shared", HERE / "mix.cu", *nvcc_paths],
         "mix-static": [*nvcc, "-cudart", "static", HERE / "mix.cu"],
+        "memory": [*nvcc, "-cudart", "shared", HERE / "memory.cu", *nvcc_paths],
         "bench": [*nvcc, "-cudart", "shared", HERE / "bench.cu", *nvcc_paths, *libs, "-lcuda"],
         "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
         "libcount.so": ["gcc", "-O1", "-shared", "-fPIC", HERE / "count.c", *include, *libs, *paths, "-lcupti",
@@ -263,6 +264,7 @@ def programs():
     yield "linked", [BUILT / "mix"], ()
     yield "static", [BUILT / "mix-static"], ()
     yield "contexts", [BUILT / "contexts"], ("any count",)
+    yield "memory", [BUILT / "memory"], ()
     yield "train", workload("train", 20), ("torch", "warm")
     yield "infer-graph", workload("infer-graph", 20), ("torch",)
     ranks = min(2, max(1, gpus()))
@@ -323,6 +325,9 @@ def one_program(name, command, needs):
         f"{run['bytes'] / max(1, records):>7.1f}{run['told_s']:>7.2f}  {source_of(tables)[:30]}")
     for note in notes[:3]:
         say(f"    note: {note}"[:SHOWN])
+    if name == "memory":  # Each way once, whole.
+        moved = {(r.get("from"), r.get("to")): r["bytes"] for r in tables.get("traffic", []) if r["name"] == "migrate"}
+        check("memory: migrations", moved == {("host", "device"): 4 << 20, ("device", "host"): 4 << 20}, moved)
     if name.startswith("nccl-") and name != "nccl-1":  # One rank in place has nothing to do.
         collectives(name, tables, int(name[5:]))
     done(run)
