@@ -195,6 +195,15 @@ pub unsafe fn clGetCommandQueueInfo(
     error
 }
 
+/// The context of a queue.
+fn context_of(queue: P) -> Option<P> {
+    let mut context: P = null_mut();
+    let place = (&raw mut context).cast();
+    // SAFETY: a place of ours, as large as said.
+    let error = unsafe { real::clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, 8, place, null_mut()) };
+    (error == CL_SUCCESS).then_some(context)
+}
+
 /// The driver's own answer for a queue that was made as the program wanted it, for once: what
 /// it tells of no list, or of an empty one, is its choice.
 ///
@@ -203,13 +212,9 @@ pub unsafe fn clGetCommandQueueInfo(
 unsafe fn ask_one_as_wanted(queue: P, name: u32, size: u64, value: P, size_ret: *mut u64) -> Option<i32> {
     let known = queues::get(queue)?;
     let properties = if known.flags & OUT_OF_ORDER != 0 { CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE } else { 0 };
-    let mut context: P = null_mut();
+    let context = context_of(queue)?;
     // SAFETY: places of ours and of the program; what is made is released again.
     unsafe {
-        let place = (&raw mut context).cast();
-        if real::clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, 8, place, null_mut()) != CL_SUCCESS {
-            return None;
-        }
         let mut error = CL_SUCCESS;
         let probe = match queues::list(queue) {
             Some(list) => {
@@ -262,13 +267,9 @@ fn answers_without_profiling(queue: P) -> bool {
 }
 
 fn try_without_profiling(queue: P, device: P) -> Option<bool> {
-    let mut context: P = null_mut();
+    let context = context_of(queue)?;
     // SAFETY: places of ours for all answers; what is made is released again.
     unsafe {
-        let place = (&raw mut context).cast();
-        if real::clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, 8, place, null_mut()) != CL_SUCCESS {
-            return None;
-        }
         let mut error = CL_SUCCESS;
         let probe = real::clCreateCommandQueue(context, device, 0, &mut error);
         if probe.is_null() {

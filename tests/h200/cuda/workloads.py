@@ -55,7 +55,7 @@ def transformer():
     return torch, model, data
 
 
-def train(steps, profile=None):
+def training():
     torch, model, data = transformer()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False, fused=False)
 
@@ -65,6 +65,12 @@ def train(steps, profile=None):
         loss.backward()
         optimizer.step()
         step.loss = loss
+
+    return torch, step
+
+
+def train(steps, profile=None):
+    torch, step = training()
 
     if profile:
         with torch.profiler.profile(activities=profile(torch.profiler.ProfilerActivity)):
@@ -80,18 +86,10 @@ def alternate(steps):
     import ctypes
     import mmap
     import random
-    torch, model, data = transformer()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False, fused=False)
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        loss = model(data).square().mean()
-        loss.backward()
-        optimizer.step()
-        torch.cuda.synchronize()
-
+    torch, step = training()
     for _ in range(10):
         step()
+    torch.cuda.synchronize()
     # The functions' flags, docs/shm-abi.md: without any, libraries are dormant.
     with open(os.environ["HETRACE_SESSION"] + "/control", "r+b") as file:
         control = mmap.mmap(file.fileno(), 0)
@@ -114,6 +112,7 @@ def alternate(steps):
             for i in range(3):
                 begin = time.perf_counter()
                 step()
+                torch.cuda.synchronize()
                 if i:  # The first pays for the change.
                     times[name].append((time.perf_counter() - begin) * 1e3)
     control[first:first + size] = recorded

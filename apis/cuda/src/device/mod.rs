@@ -96,7 +96,7 @@ unsafe fn timed<R: Copy>(
     match SOURCE.load(Ordering::Relaxed) {
         CUPTI => {}
         // SAFETY: promised by the caller.
-        EVENTS => return unsafe { between_events(wanted, sizes, geometry, addresses, call, ok) },
+        EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
         _ => return call(),
     }
     let expected = cupti::expected::mark(&wanted, || sizes().0);
@@ -106,25 +106,6 @@ unsafe fn timed<R: Copy>(
         cupti::expected::refused();
     }
     result
-}
-
-/// Apart, so that the code of a launch that CUPTI times is short: the driver's own leaves little
-/// of ours in the processor's caches.
-///
-/// # Safety
-/// As [`command`].
-#[cold]
-#[inline(never)]
-unsafe fn between_events<R: Copy>(
-    wanted: Wanted,
-    sizes: impl FnOnce() -> (usize, usize),
-    geometry: impl FnOnce() -> [usize; 6],
-    addresses: impl FnOnce() -> [u64; 2],
-    call: impl FnOnce() -> R,
-    ok: impl FnOnce(R) -> bool,
-) -> R {
-    // SAFETY: promised by the caller.
-    unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) }
 }
 
 /// Runs a call that is no command itself, and makes the driver enqueue some.

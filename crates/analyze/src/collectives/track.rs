@@ -349,20 +349,26 @@ impl Collectives {
     /// The device has done all that it had: collectives whose commands nobody told of, too.
     #[cold]
     fn waited(&mut self, pid: i64, call: &Call) {
-        let ranks = |known: &Known| {
-            let label = &known.about.communicator;
-            self.communicators.iter().filter(|o| o.about.pid == pid && o.about.communicator == *label).count()
-        };
-        // A process with several ranks has several devices, and waits for one.
-        let alone: Vec<bool> =
-            self.communicators.iter().map(|known| known.about.pid == pid && ranks(known) == 1).collect();
-        for (known, _) in self.communicators.iter_mut().zip(alone).filter(|(_, alone)| *alone) {
+        for at in 0..self.communicators.len() {
+            let known = &self.communicators[at];
+            // A process with several ranks has several devices, and waits for one.
+            if known.about.pid != pid || known.pending.is_empty() || self.has_other_rank(at) {
+                continue;
+            }
+            let known = &mut self.communicators[at];
             let over = |p: &Pending| p.returned != 0 && p.returned <= call.start;
             while known.pending.front().is_some_and(over) {
                 known.ended = known.pending.pop_front();
                 known.any_command = true;
             }
         }
+    }
+
+    /// Whether the process of a communicator has another rank of it.
+    fn has_other_rank(&self, at: usize) -> bool {
+        let known = &self.communicators[at].about;
+        let same = |o: &Communicator| o.pid == known.pid && o.communicator == known.communicator;
+        self.communicators.iter().enumerate().any(|(n, other)| n != at && same(&other.about))
     }
 
     #[cold]

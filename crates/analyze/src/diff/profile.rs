@@ -224,29 +224,17 @@ impl Profile {
             let own = row.self_ns.saturating_add(left_out(own_cost));
             profile.calls.push(Cell { calls: row.calls, total, own, cost, own_cost, bytes: 0 });
         }
+        // Commands have nothing inside.
+        let cell = |calls, total, bytes| Cell { calls, total, own: total, bytes, ..Cell::default() };
         for row in t.device.iter().filter(|row| !TRAFFIC.contains(&row.kind.as_str())) {
             let symbol = row.symbol.clone().unwrap_or_default();
             let key = CommandKey { kind: row.kind.clone(), symbol, ..CommandKey::default() };
-            let cell = Cell {
-                calls: row.calls,
-                total: row.total_ns,
-                own: row.total_ns,
-                bytes: row.bytes,
-                ..Cell::default()
-            };
-            profile.commands.entry(key).or_default().add(&cell);
+            profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));
         }
         for row in t.traffic.iter().filter(|row| TRAFFIC.contains(&row.name.as_str())) {
             let [from, to] = [&row.from, &row.to].map(|memory| memory.clone().unwrap_or_default());
             let key = CommandKey { kind: row.name.clone(), from, to, ..CommandKey::default() };
-            let cell = Cell {
-                calls: row.calls,
-                total: row.total_ns,
-                own: row.total_ns,
-                bytes: row.bytes,
-                ..Cell::default()
-            };
-            profile.commands.entry(key).or_default().add(&cell);
+            profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));
         }
         let devices = (t.devices > 0).then(|| DeviceCount { name: String::new(), count: t.devices });
         profile.about = RunRow {
