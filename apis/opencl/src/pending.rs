@@ -11,7 +11,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_interpose::thread_extra;
+use hetrace_interpose::{Extra, pid, thread_extra};
 
 use crate::generated::prelude::P;
 
@@ -55,9 +55,11 @@ pub struct Enqueued {
     pub geometry: [[u64; 3]; 3],
 }
 
-/// The commands of one thread.
+/// The commands of one thread, and of those that had the block before it.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Block {
+    extra: Extra,
     pub head: AtomicU64,
     pub tail: AtomicU64,
     collecting: AtomicBool,
@@ -73,11 +75,6 @@ unsafe impl Sync for Block {}
 
 static FIRST: AtomicPtr<Block> = AtomicPtr::new(std::ptr::null_mut());
 
-fn pid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
-}
-
 /// This thread's block, made if need be. `None` outside a recorded call.
 fn own() -> Option<&'static Block> {
     let word = thread_extra()?;
@@ -88,8 +85,19 @@ fn own() -> Option<&'static Block> {
     unsafe { word.cast::<Block>().as_ref() }
 }
 
+/// The blocks of this process.
+fn blocks(pid: u32) -> impl Iterator<Item = &'static Block> {
+    // SAFETY: blocks are never freed.
+    let follow = |block: &AtomicPtr<Block>| unsafe { block.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(follow(&FIRST), move |b| follow(&b.next)).filter(move |b| b.pid == pid)
+}
+
 #[cold]
 fn make() -> Option<*mut Block> {
+    // One of a thread that has ended; what that enqueued stays in it until it is collected.
+    if let Some(left) = blocks(pid()).find(|b| b.extra.take()) {
+        return Some(std::ptr::from_ref(left).cast_mut());
+    }
     let length = size_of::<Block>();
     // SAFETY: a fresh range at an address of the kernel's choice; zeroed memory
     // is a valid block, and pages cost nothing before they are used.
@@ -109,6 +117,8 @@ fn make() -> Option<*mut Block> {
     let block = page.cast::<Block>();
     // SAFETY: nobody else has it yet.
     unsafe { (*block).pid = pid() };
+    // SAFETY: as above.
+    unsafe { &*block }.extra.take();
     let mut first = FIRST.load(Ordering::Acquire);
     loop {
         // SAFETY: as above.
@@ -171,14 +181,8 @@ impl Left {
 pub fn collect(all: bool, mut finished: impl FnMut(&Pending) -> Progress) -> Left {
     let mut left = Left::default();
     if all {
-        let me = pid();
-        let mut block = FIRST.load(Ordering::Acquire);
-        // SAFETY: blocks are never freed.
-        while let Some(b) = unsafe { block.as_ref() } {
-            if b.pid == me {
-                left.add(collect_block(b, &mut finished));
-            }
-            block = b.next.load(Ordering::Acquire);
+        for block in blocks(pid()) {
+            left.add(collect_block(block, &mut finished));
         }
     } else if let Some(block) = own() {
         left.add(collect_block(block, &mut finished));

@@ -1,27 +1,44 @@
 //! The recording of one call.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::flag;
 use hetrace_ring::clock;
 use hetrace_ring::record::{HEAD, MAX_RECORD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 
-use crate::attach::attach;
+use crate::attach::{attach, lose_call};
 use crate::put::Put;
 use crate::tls;
 
 /// This thread's writer, made if need be.
 #[inline(always)]
 fn writer() -> Option<&'static mut Writer> {
-    // SAFETY: null, or this thread's own writer, which lives until its end.
-    // References to it never overlap: a signal handler that interrupts one
-    // finds it busy and leaves it alone.
-    match unsafe { tls::get().as_mut() } {
-        Some(writer) => Some(writer),
-        None => attach(),
-    }
+    existing(tls::get()).or_else(attached)
+}
+
+/// The writer that the thread's word names, if it is this task's.
+#[inline(always)]
+fn existing(word: *mut Writer) -> Option<&'static mut Writer> {
+    // SAFETY: null, or this thread's own writer, in memory that stays. References to it never
+    // overlap: a signal handler that interrupts one finds it busy and leaves it alone; a task
+    // that shares the word has another stack, and gets a writer of its own.
+    unsafe { word.as_mut() }.filter(|w| w.is_here())
+}
+
+#[cold]
+#[inline(never)]
+fn attached() -> Option<&'static mut Writer> {
+    // SAFETY: as in `existing`.
+    attach().and_then(|w| unsafe { w.as_mut() })
+}
+
+/// The writer of a call that goes on: after the real function, which may have forked, or
+/// ended the thread's ring.
+#[inline(always)]
+fn again(writer: &'static mut Writer, word: *mut Writer) -> Option<&'static mut Writer> {
+    if std::ptr::eq(tls::get(), word) { Some(writer) } else { existing(tls::get()) }
 }
 
 /// Records one part of a call; tries again once after attaching to a ring.
@@ -106,7 +123,10 @@ unsafe fn put_again(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Op
         return None;
     }
     // A process that was forked: its writer is empty, and gets a ring now.
-    let writer = attach()?;
+    let Some(writer) = attached() else {
+        lose_call();
+        return None;
+    };
     let length = HEAD + fields.size();
     // SAFETY: as in `put`.
     unsafe {
@@ -138,17 +158,19 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
         after();
         return result;
     }
-    let Some(writer) = writer() else { return real(clock::ticks()) };
+    let word = tls::get();
+    let Some(writer) = existing(word).or_else(attached) else {
+        lose_call();
+        return real(clock::ticks());
+    };
     // SAFETY: promised by the caller.
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
-    if time.is_some() {
-        // A real function may have forked or ended this thread's ring: look again.
-        // SAFETY: as in `writer`.
-        if let Some(writer) = unsafe { tls::get().as_mut() } {
-            // SAFETY: promised by the caller.
-            unsafe { put_exit(writer, id + 1, exit(result)) };
-        }
+    if time.is_some()
+        && let Some(writer) = again(writer, word)
+    {
+        // SAFETY: promised by the caller.
+        unsafe { put_exit(writer, id + 1, exit(result)) };
     }
     after();
     result
@@ -179,7 +201,10 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
         after();
         return result;
     }
-    let Some(writer) = writer() else { return real(clock::ticks()) };
+    let Some(writer) = writer() else {
+        lose_call();
+        return real(clock::ticks());
+    };
     if writer.continues_poll(id + 2, &key, arguments) {
         let before = clock::ticks();
         let result = real(before);
@@ -273,35 +298,65 @@ pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
     let Some(writer) = writer() else { return work() };
     writer.enter();
     let result = work();
-    // SAFETY: as in `writer`; the thread's writer may have changed meanwhile.
-    if let Some(writer) = unsafe { tls::get().as_mut() } {
+    // The thread's writer may have changed meanwhile.
+    if let Some(writer) = recording() {
         writer.leave();
     }
     result
 }
 
-/// This thread's word for the API's own use. `None` before the first recorded
-/// call; NULL at first, and again in a forked child.
-pub fn thread_extra() -> Option<&'static mut *mut libc::c_void> {
-    // SAFETY: as in `writer`.
-    let writer = unsafe { tls::get().as_mut() }?;
-    writer.attached().then_some(&mut writer.extra)
+/// This task's writer, if it has one with a ring.
+fn recording() -> Option<&'static mut Writer> {
+    let word = tls::get();
+    let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
+    writer.attached().then_some(writer)
 }
 
-/// This thread's id, as its ring has it; 0 before the first recorded call.
+/// This thread's word for the API's own use. `None` before the first recorded
+/// call; NULL at first, and again in a forked child. What it points to begins
+/// with [`Extra`].
+pub fn thread_extra() -> Option<&'static mut *mut libc::c_void> {
+    recording().map(|writer| &mut writer.extra)
+}
+
+/// The beginning of what [`thread_extra`] points to: whether it is some thread's. When that
+/// one ends, another may have it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Extra {
+    used: AtomicU32,
+}
+
+impl Extra {
+    /// Takes what no thread has. Returns whether that worked.
+    pub fn take(&self) -> bool {
+        // Pairs with the Release store in `release_extra`: its last user is done with it.
+        self.used.load(Ordering::Relaxed) == 0
+            && self.used.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// The thread ends.
+///
+/// # Safety
+/// NULL, or what an API put into the thread's word.
+pub(crate) unsafe fn release_extra(extra: *mut libc::c_void) {
+    // SAFETY: promised by the caller; such memory is never freed.
+    if let Some(extra) = unsafe { extra.cast::<Extra>().as_ref() } {
+        extra.used.store(0, Ordering::Release);
+    }
+}
+
+/// This thread's id, as its records have it; 0 before the first recorded call.
 pub fn thread_id() -> u32 {
-    // SAFETY: as in `writer`.
-    let writer = unsafe { tls::get().as_ref() };
-    let header = writer.and_then(|w| w.header());
-    header.map_or(0, |h| h.tid.load(Ordering::Relaxed))
+    recording().map_or(0, |w| w.tid)
 }
 
 /// Counts commands that this thread has enqueued and will be asked about, and
 /// commands it has reported: the difference over all threads is what the
 /// report must call "under way" when the program is killed.
 pub fn count_commands(enqueued: u64, reported: u64) {
-    // SAFETY: as in `writer`.
-    let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else { return };
+    let Some(header) = recording().and_then(|w| w.header()) else { return };
     add(&header.commands, enqueued);
     add(&header.reported, reported);
 }
@@ -345,8 +400,7 @@ impl OwnWork {
 impl Drop for OwnWork {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: as in `writer`.
-        let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else { return };
+        let Some(header) = recording().and_then(|w| w.header()) else { return };
         // Counters of two processors may differ by some ticks.
         let ticks = clock::ticks().wrapping_sub(self.since).cast_signed().max(0).cast_unsigned();
         add(&header.timing_ticks, ticks);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{ErrorTextRecord, special};
 
-use crate::attach::pid;
 use crate::call::record_with_text;
+use crate::own::pid;
 
 /// The API's function that tells them; NULL if it has none.
 static TELL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
@@ -21,7 +21,7 @@ pub fn tells_errors(tell: fn()) {
     TELL.store(tell as *mut (), Ordering::Release);
 }
 
-pub(crate) fn tell_once() {
+pub(crate) fn report_once() {
     let tell = TELL.load(Ordering::Acquire);
     let me = pid();
     if tell.is_null() || TOLD.swap(me, Ordering::AcqRel) == me {

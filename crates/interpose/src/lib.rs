@@ -11,6 +11,7 @@
 //!   the first of each thread and when a ring is full;
 //! * anything not understood is passed through.
 
+mod arena;
 mod attach;
 mod call;
 pub mod dlsym;
@@ -22,16 +23,18 @@ mod flags;
 mod grow;
 pub mod library;
 pub mod members;
+mod own;
 pub mod prelude;
 mod process;
 pub mod put;
 mod real;
 mod room;
 pub mod table;
+mod text;
 mod tls;
 
 pub use call::{
-    OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
+    Extra, OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
     thread_id, with_guard,
 };
 pub use elf::{Object, Reference, each_object, generation};
@@ -39,6 +42,7 @@ pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, tells_errors};
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
+pub use own::pid;
 pub use process::{Session, note, session, start, store_blob};
 pub use real::{Address, Real, is_ours, look_up_next};
 pub use room::await_room;

@@ -15,7 +15,7 @@ use hetrace_ring::map_file;
 
 use crate::errno::ErrnoGuard;
 use crate::put::Caps;
-use crate::{early, flags};
+use crate::{early, flags, own};
 
 /// Longest path of a session's folder.
 pub(crate) const PATH: usize = 200;
@@ -59,6 +59,12 @@ impl Session {
 
     pub(crate) fn control_pointer(&self) -> *const Control {
         self.control
+    }
+
+    /// Leaves a line for the report.
+    pub(crate) fn note(&self, text: &[u8]) {
+        // SAFETY: the control file stays mapped.
+        unsafe { hetrace_ring::note::note(self.control, text) };
     }
 
     /// Whether an option of [`hetrace_ring::abi::option`] is on.
@@ -150,10 +156,17 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     if unsafe { libc::pthread_key_create(&mut key, Some(crate::attach::thread_ended)) } == 0 {
         KEY.store(key, Ordering::Relaxed);
     }
-    crate::attach::own();
+    if !own::prepare() {
+        return None;
+    }
+    own::find_tid();
     let offset = flags_offset(session.api as usize);
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
+    // Before the program has a say in what may be opened: its limits and filters come later.
+    if let Some(process) = own::process() {
+        crate::arena::start(session, process);
+    }
     SESSION.store(session, Ordering::Release);
     // The flags come last: from now on wrappers record.
     if !flags::join(file.as_raw_fd(), offset) {
@@ -165,8 +178,7 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
 /// Leaves a line for the report.
 pub fn note(text: &[u8]) {
     if let Some(session) = session() {
-        // SAFETY: the control file stays mapped.
-        unsafe { hetrace_ring::note::note(session.control, text) };
+        session.note(text);
     }
 }
 

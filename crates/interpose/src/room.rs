@@ -1,9 +1,7 @@
 //! Waiting for room in a ring: only for threads of a library's own. The program's do
 //! not wait for the launcher unless the session says so.
 
-use std::sync::atomic::Ordering;
-
-use hetrace_ring::writer::wake;
+use hetrace_ring::writer::{drainer_lives, nap, wake};
 
 use crate::process::session;
 use crate::tls;
@@ -34,13 +32,11 @@ fn wait(bytes: usize) -> bool {
     let Some(session) = session() else { return false };
     let control = session.control();
     for _ in 0..NAPS {
-        if control.drainer_alive.load(Ordering::Relaxed) == 0 {
+        if !drainer_lives(control) {
             return false;
         }
         wake(&control.wake);
-        let nap = libc::timespec { tv_sec: 0, tv_nsec: NAP_NS };
-        // SAFETY: a valid duration, and no remainder is asked for.
-        unsafe { libc::nanosleep(&nap, std::ptr::null_mut()) };
+        nap(NAP_NS);
         if has_room(bytes) {
             return true;
         }

@@ -37,17 +37,23 @@ mod slot {
         writer
     }
 
-    pub fn set(writer: *mut Writer) {
-        // SAFETY: writes this thread's word of the static TLS block.
+    /// Sets the word, if it has the old value: in one instruction, so that a signal handler
+    /// comes before or after it. Returns whether it did.
+    pub fn replace(old: *mut Writer, writer: *mut Writer) -> bool {
+        let found: *mut Writer;
+        // SAFETY: changes this thread's word of the static TLS block. No lock prefix: only this
+        // thread and its signal handlers are concerned.
         unsafe {
             std::arch::asm!(
                 "mov {o}, qword ptr [rip + hetrace_writer@GOTTPOFF]",
-                "mov qword ptr fs:[{o}], {w}",
+                "cmpxchg qword ptr fs:[{o}], {w}",
                 o = out(reg) _,
                 w = in(reg) writer,
-                options(nostack, preserves_flags)
+                inout("rax") old => found,
+                options(nostack)
             );
         }
+        std::ptr::eq(found, old)
     }
 }
 
@@ -65,9 +71,10 @@ mod slot {
         WRITER.with(Cell::get)
     }
 
-    pub fn set(writer: *mut Writer) {
-        WRITER.with(|w| w.set(writer));
+    /// Sets the word, if it has the old value. Returns whether it did.
+    pub fn replace(old: *mut Writer, writer: *mut Writer) -> bool {
+        WRITER.with(|w| std::ptr::eq(w.get(), old) && (w.set(writer), true).1)
     }
 }
 
-pub(crate) use slot::{get, set};
+pub(crate) use slot::{get, replace};

@@ -4,7 +4,7 @@
 //! library and a launcher of different versions do not talk, and the launcher
 //! says so.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 use crate::cursor::{Head, Tail};
 
@@ -13,10 +13,12 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
-/// First bytes of a ring file.
+/// First bytes of an arena file.
+pub const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"HTRARENA");
+/// First bytes of a ring.
 pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"HTRRING1");
 /// Page size that the file layout assumes; a larger page of the machine is fine.
 pub const PAGE: usize = 4096;
@@ -30,8 +32,8 @@ pub const NOTE_PAGES: usize = 4;
 pub const CONTROL_BYTES: usize = (1 + NOTE_PAGES + MAX_APIS) * PAGE;
 /// Name of the control file in the session's folder.
 pub const CONTROL_FILE: &str = "control";
-/// Prefix of ring files.
-pub const RING_PREFIX: &str = "ring-";
+/// Prefix of arena files.
+pub const ARENA_PREFIX: &str = "arena-";
 /// Prefix of blob files.
 pub const BLOB_PREFIX: &str = "blob-";
 /// The environment variable with the session's folder.
@@ -97,19 +99,19 @@ pub struct Control {
     pub seq_cap: u32,
     /// Number of names in `apis`.
     pub api_count: u32,
-    /// Programs add 1 for each ring they make, so that the drainer looks.
+    /// Programs add 1 for each arena and each ring they make, so that the drainer looks.
     pub rings_made: AtomicU32,
     /// Futex word: the drainer sleeps on it, programs wake it when a ring fills.
     pub wake: AtomicU32,
-    /// Rings that could not be made (no memory, no file): their calls are lost.
+    /// Threads' attempts to get a ring that failed for want of memory.
     pub rings_failed: AtomicU32,
-    /// Calls lost because no ring could be made.
+    /// Calls that were not recorded because their thread has no ring.
     pub calls_without_ring: AtomicU64,
     /// Bytes used of the notes' pages; see [`crate::note::note`].
     pub notes_used: AtomicU32,
     /// Notes that found no room.
     pub notes_lost: AtomicU32,
-    /// 1 while the drainer lives: a blocking program must not wait for the dead.
+    /// 1 until the drainer ends: a blocking program must not wait for the dead.
     pub drainer_alive: AtomicU32,
     /// With [`option::SAMPLED`]: which launches of each kernel are timed, every
     /// how many.
@@ -119,8 +121,18 @@ pub struct Control {
     /// Milliseconds after which a collector hands out what it has: a program
     /// that is killed loses at most that much.
     pub collect_every_ms: AtomicU32,
+    /// Arenas that programs made: the drainer compares it with those it could open.
+    pub arenas_made: AtomicU32,
+    /// Bytes that rings of all programs may take in addition. Programs subtract what they
+    /// take; the launcher sets it anew from what the memory file system has left.
+    pub budget: AtomicI64,
+    /// Processes that could not make an arena: none of their calls is recorded.
+    pub arenas_failed: AtomicU32,
     /// Not used.
     pub reserved: u32,
+    /// A robust mutex of the C library, which the launcher holds as long as it lives. The
+    /// first word is its lock, in which the kernel marks that the holder died.
+    pub keeper: [AtomicU32; 16],
     /// Most bytes stored of one buffer by [`option::BUFFERS`].
     pub buffer_cap: AtomicU64,
     /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
@@ -142,62 +154,129 @@ pub struct BufferChoice {
     pub kernel: [AtomicU8; 240],
 }
 
-/// State of a ring file.
-pub mod state {
-    /// Nobody's: a thread of the same process and API may claim it.
-    pub const FREE: u32 = 0;
-    /// A thread records into it.
-    pub const ACTIVE: u32 = 1;
-    /// Its thread ended; the drainer will free it when it is empty.
-    pub const ENDED: u32 = 2;
-    /// A thread is claiming it and writes its identity.
-    pub const CLAIMED: u32 = 3;
-    /// Its thread went on in a larger ring, whose [`super::RingHeader::follows`]
-    /// names this one; the drainer will free it when it is empty.
-    pub const MOVED: u32 = 4;
-}
-
-/// Start of a ring file; the data begins at byte [`PAGE`].
+/// Start of an arena file: the memory from which one process takes the rings of one API.
+///
+/// The file is sparse. Whoever makes it holds an exclusive `flock` on the open file
+/// description, and then maps and closes the file: the mapping keeps the description, so the
+/// lock lasts exactly as long as some task has this address space and can write here. A
+/// process that has become another program, or ended, has let go of it; one whose first
+/// thread has ended has not.
+///
+/// ```text
+///  page 0      pages 1 … DIRECTORY_PAGES      then
+///  ┌──────────┬───────────────────────────┬──────────────────────────────────────────┐
+///  │ header   │ u64 per ring: place, size │ ring 0 │ ring 1 │ …        ◄── used │ free │
+///  └──────────┴───────────────────────────┴──────────────────────────────────────────┘
+/// ```
 #[repr(C)]
 #[derive(Debug)]
-pub struct RingHeader {
-    /// [`RING_MAGIC`], stored last.
+pub struct ArenaHeader {
+    /// [`ARENA_MAGIC`], stored last, when the lock is held.
     pub magic: AtomicU64,
     /// [`ABI_VERSION`].
     pub version: u32,
     /// Number of the API in [`Control::apis`].
     pub api: u32,
+    /// Process id, in the process's own PID namespace.
+    pub pid: u32,
+    /// Parent's process id, in the same namespace.
+    pub parent: u32,
+    /// Inode of the PID namespace; 0 if it is not known.
+    pub pid_namespace: u64,
+    /// Start time of the process from `/proc/PID/stat`; 0 if it is not known.
+    pub process_start: u64,
+    /// What the kernel gave this program image as `AT_RANDOM`: arenas with the same process id
+    /// and the same bytes share an address space.
+    pub image: [u8; 16],
+    /// Name of the process, NUL-padded.
+    pub comm: [u8; 16],
+    /// The command line, arguments separated by NULs, cut to fit.
+    pub command: [u8; 512],
+    /// Offset behind the last ring.
+    pub used: AtomicU64,
+    /// Entries of the directory that are taken.
+    pub rings: AtomicU32,
+    /// Rings in state FREE or ENDED, for threads that look for one.
+    pub reusable: AtomicI32,
+    /// 1 if the maker holds the lock.
+    pub locked: u32,
+}
+
+/// Pages of the directory of an arena.
+pub const DIRECTORY_PAGES: usize = 16;
+/// Most rings of an arena.
+pub const MAX_RINGS: usize = DIRECTORY_PAGES * PAGE / 8;
+/// Offset of the first ring in an arena.
+pub const FIRST_RING: u64 = ((1 + DIRECTORY_PAGES) * PAGE) as u64;
+
+/// An entry of the directory: a ring's place, which is a multiple of a page, and the binary
+/// logarithm of its data bytes. 0 is an entry that is not complete.
+pub const fn directory_entry(offset: u64, data: u64) -> u64 {
+    offset | data.trailing_zeros() as u64
+}
+
+/// Place and data bytes of a ring from its directory entry. Whatever stands there, the data
+/// bytes are a power of two.
+pub const fn directory_parts(entry: u64) -> (u64, u64) {
+    (entry & !(PAGE as u64 - 1), 1 << (entry & 63))
+}
+
+/// Bytes that a ring takes in its arena: header, data, and a page for the end of a record
+/// that begins in the last bytes of the data.
+pub const fn ring_bytes(data: u64) -> u64 {
+    data + 2 * PAGE as u64
+}
+
+/// State of a ring.
+pub mod state {
+    /// Nobody's: a thread of the same process and API may claim it.
+    pub const FREE: u32 = 0;
+    /// A thread records into it.
+    pub const ACTIVE: u32 = 1;
+    /// Its thread ended: another may claim it, and records behind what is not drained yet.
+    pub const ENDED: u32 = 2;
+    /// A thread is claiming it.
+    pub const CLAIMED: u32 = 3;
+    /// Its thread went on in a larger ring, where a [`super::ThreadRecord`] names this one;
+    /// the drainer will free it when it is empty.
+    pub const MOVED: u32 = 4;
+}
+
+/// Whether somebody reads a ring.
+pub mod drained {
+    /// The drainer has not opened it.
+    pub const NOT_YET: u32 = 0;
+    /// The drainer reads it.
+    pub const YES: u32 = 1;
+    /// The drainer will read no more: what is recorded is lost.
+    pub const NO_MORE: u32 = 2;
+}
+
+/// Start of a ring; the data begins at byte [`PAGE`].
+#[repr(C)]
+#[derive(Debug)]
+pub struct RingHeader {
+    /// [`RING_MAGIC`].
+    pub magic: AtomicU64,
     /// Data bytes; a power of two.
     pub data_bytes: u64,
     /// See [`state`].
     pub state: AtomicU32,
-    /// How often the ring was claimed; changes with every new thread.
-    pub incarnation: AtomicU32,
-    /// Process id of the writer.
-    pub pid: u32,
-    /// Thread id of the writer.
-    pub tid: AtomicU32,
-    /// Start time of the process from `/proc/PID/stat`, to tell reused ids apart.
-    pub process_start: u64,
-    /// Counter value when the present thread claimed the ring.
-    pub claimed_at: AtomicU64,
-    /// Name of the thread, NUL-padded.
-    pub comm: [AtomicU8; 16],
-    /// Parent of the process.
-    pub parent: u32,
-    /// Number in the file's name.
+    /// Number of the ring in its arena's directory.
     pub number: u32,
-    /// The command line, arguments separated by NULs, cut to fit.
-    pub command: [u8; 512],
-    /// 1 more than the number of the ring from which the present thread came
-    /// because it was full; 0 if it began here.
-    pub follows: AtomicU32,
+    /// See [`drained`].
+    pub drained: AtomicU32,
     /// The producer's position.
     pub head: Head,
     /// Records that found no room, since the ring was made.
     pub lost: AtomicU64,
     /// Calls whose entry or exit is among the lost.
     pub lost_calls: AtomicU64,
+    /// Records behind `head` that wait for one which a signal handler interrupted. They are
+    /// lost if the process ends now.
+    pub unpublished: AtomicU64,
+    /// Where `head` was then; if it is elsewhere by now, they were published.
+    pub unpublished_at: AtomicU64,
     /// Commands that this thread enqueued and that will be timed.
     pub commands: AtomicU64,
     /// Commands that this thread has reported, whoever enqueued them.
@@ -234,4 +313,7 @@ pub struct OpenFold {
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
+const _: () = assert!(size_of::<ArenaHeader>() <= PAGE);
 const _: () = assert!(size_of::<RingHeader>() <= PAGE);
+// A record that begins in the last byte of the data ends in the page behind it.
+const _: () = assert!(crate::record::MAX_RECORD < PAGE);

@@ -1,14 +1,15 @@
 //! The shared memory between a traced program and the drainer.
 //!
 //! A *session* is a folder on a memory file system. The launcher makes it and
-//! puts a [`Control`] file there; each traced thread adds one *ring* file per
-//! API: a [`RingHeader`] and a power of two of data bytes. One thread writes a
-//! ring, one other process reads it, so what was recorded outlives the writer.
+//! puts a [`Control`] file there; each traced process adds one *arena* file per
+//! API, and takes from it one *ring* per recording thread: a [`RingHeader`] and a
+//! power of two of data bytes. One thread writes a ring, one other process reads
+//! it, so what was recorded outlives the writer.
 //!
 //! ```text
-//! /dev/shm/hetrace-UID-PID-N/         mode 0700, owned by the user
+//! session folder                      mode 0700, owned by the user
 //!   control                           options, wake-up word, notes, function flags
-//!   ring-PID-API-N                    one per recording thread and API
+//!   arena-API-PID-N                   one per process and API: the rings of its threads
 //!   blob-HASH                         program sources and the like, on request
 //! ```
 //!
@@ -27,7 +28,8 @@ pub mod note;
 mod primitive;
 pub mod reader;
 pub mod record;
+pub mod survive;
 pub mod writer;
 
-pub use abi::{Control, RingHeader};
-pub use map::{MapError, Mapping, map_file, map_mirrored};
+pub use abi::{ArenaHeader, Control, RingHeader};
+pub use map::{MapError, Mapping, map_file, map_part};

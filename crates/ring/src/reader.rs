@@ -1,35 +1,110 @@
-//! The consumer's side: what the drainer does with one ring.
+//! The consumer's side: what the drainer does with arenas and their rings.
 //!
-//! The producer may be broken or hostile, so nothing found in a ring is
-//! believed: positions are checked against its size, lengths against what was
-//! published.
+//! The producer may be broken or hostile, so nothing found in shared memory is
+//! believed: positions are checked against sizes that the reader learned once,
+//! lengths against what was published. A file that is cut short under a mapping
+//! is the business of [`crate::survive`].
 
 use std::fs::File;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::abi::{ABI_VERSION, PAGE, RING_MAGIC, RingHeader, state};
-use crate::map::{MapError, Mapping, map_mirrored};
+use crate::abi::{
+    ABI_VERSION, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, PAGE, RING_MAGIC, RingHeader,
+    directory_parts, drained, ring_bytes, state,
+};
+use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::record;
 use crate::writer::fold_words;
 
-/// Why a file is no ring that can be read.
+/// Why a file is no arena, or a part of it no ring, that can be read.
 #[derive(Debug)]
 pub enum RingError {
     /// It can't be mapped.
     Map(MapError),
-    /// It does not begin as a ring does (or its maker has not finished).
+    /// It does not begin as it should (or its maker has not finished).
     Magic(u64),
     /// It was made by another version.
     Version(u32),
-    /// Its size is no power of two, or not the file's.
+    /// Its size is no power of two, or leaves the arena.
     Size(u64),
 }
+
+/// An arena as its reader sees it.
+#[derive(Debug)]
+pub struct Arena {
+    mapping: Mapping,
+}
+
+impl Arena {
+    /// Maps header and directory of an arena file.
+    ///
+    /// # Errors
+    /// When the file is not a complete arena of this version.
+    pub fn open(file: &File) -> Result<Arena, RingError> {
+        let mapping = map_file(file, FIRST_RING as usize, true).map_err(RingError::Map)?;
+        let arena = Arena { mapping };
+        // Pairs with the Release store of the maker: the rest is written, the lock held.
+        let magic = arena.header().magic.load(Ordering::Acquire);
+        if magic != ARENA_MAGIC {
+            return Err(RingError::Magic(magic));
+        }
+        if arena.header().version != ABI_VERSION {
+            return Err(RingError::Version(arena.header().version));
+        }
+        Ok(arena)
+    }
+
+    /// The header. Its plain members are fixed.
+    pub fn header(&self) -> &ArenaHeader {
+        // SAFETY: the mapping begins with a page that holds a header, whose
+        // members are valid for all bit patterns.
+        unsafe { &*self.mapping.base().cast::<ArenaHeader>() }
+    }
+
+    /// Entries of the directory that were taken so far.
+    pub fn rings(&self) -> usize {
+        (self.header().rings.load(Ordering::Acquire) as usize).min(MAX_RINGS)
+    }
+
+    /// Adds rings that threads may claim.
+    pub fn add_reusable(&self, rings: i32) {
+        self.header().reusable.fetch_add(rings, Ordering::Relaxed);
+    }
+
+    /// Opens the ring with this number; `None` if it is not complete yet.
+    ///
+    /// # Errors
+    /// When what the directory or the ring's header says can't be.
+    pub fn ring(&self, file: &File, number: usize) -> Result<Option<Ring>, RingError> {
+        if number >= MAX_RINGS {
+            return Ok(None);
+        }
+        // SAFETY: the directory follows the header's page within the mapping, and has
+        // `MAX_RINGS` words, which are valid for all bit patterns.
+        let entry = unsafe { &*self.mapping.base().add(PAGE).cast::<AtomicU64>().add(number) };
+        // Pairs with the Release store of the maker: the ring's header is written.
+        let entry = entry.load(Ordering::Acquire);
+        if entry == 0 {
+            return Ok(None);
+        }
+        let (offset, data) = directory_parts(entry);
+        if offset < FIRST_RING || data < PAGE as u64 || data > MOST_DATA {
+            return Err(RingError::Size(entry));
+        }
+        let ring = Ring::open(file, offset, data)?;
+        (ring.number as usize == number).then_some(Some(ring)).ok_or(RingError::Size(entry))
+    }
+}
+
+/// No ring has more data bytes.
+const MOST_DATA: u64 = 1 << 32;
 
 /// A ring as its reader sees it.
 #[derive(Debug)]
 pub struct Ring {
     mapping: Mapping,
     data_bytes: u64,
+    number: u32,
 }
 
 /// A run of polls that never became a record.
@@ -42,42 +117,45 @@ pub struct OpenRun {
 }
 
 impl Ring {
-    /// Maps a ring file.
+    /// Maps a ring of `data` data bytes that begins at `offset`.
     ///
     /// # Errors
-    /// When the file is not a complete ring of this version.
-    pub fn open(file: &File) -> Result<Ring, RingError> {
-        let size = file.metadata().map_err(|e| RingError::Map(MapError::Os(e)))?.len();
-        let data = size.saturating_sub(PAGE as u64);
+    /// When it is not a ring of this size.
+    pub fn open(file: &File, offset: u64, data: u64) -> Result<Ring, RingError> {
         if !data.is_power_of_two() || data < PAGE as u64 {
-            return Err(RingError::Size(size));
+            return Err(RingError::Size(data));
         }
-        let mapping = map_mirrored(file, data as usize).map_err(RingError::Map)?;
-        let ring = Ring { mapping, data_bytes: data };
+        let length = usize::try_from(ring_bytes(data)).map_err(|_| RingError::Size(data))?;
+        let mapping = map_part(file, offset, length, true).map_err(RingError::Map)?;
+        let mut ring = Ring { mapping, data_bytes: data, number: 0 };
         let header = ring.header();
-        // Pairs with the Release store of the maker: the rest is written.
         let magic = header.magic.load(Ordering::Acquire);
         if magic != RING_MAGIC {
             return Err(RingError::Magic(magic));
         }
-        if header.version != ABI_VERSION {
-            return Err(RingError::Version(header.version));
-        }
         if header.data_bytes != data {
             return Err(RingError::Size(header.data_bytes));
         }
+        ring.number = header.number;
+        ring.header().drained.store(drained::YES, Ordering::Relaxed);
         Ok(ring)
     }
 
-    /// The header. Its plain members are fixed while the ring is claimed.
+    /// The header.
     pub fn header(&self) -> &RingHeader {
         // SAFETY: the mapping begins with a page that holds a header, whose
         // members are valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<RingHeader>() }
     }
 
-    /// Bytes published and not yet taken, at most `most`, as whole records.
-    /// The slice is valid until [`Ring::release`].
+    /// Number in the arena's directory.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Bytes published and not yet taken, at most `most`, as whole records that lie in one
+    /// piece: where the ring goes over its end, the next call returns the rest. The slice is
+    /// valid until [`Ring::release`].
     pub fn published(&self, most: usize) -> &[u8] {
         let header = self.header();
         let tail = header.tail.own();
@@ -86,21 +164,30 @@ impl Ring {
         if ready > self.data_bytes {
             return &[];
         }
-        let at = PAGE + (tail & (self.data_bytes - 1)) as usize;
-        // SAFETY: the mirror makes `ready` bytes from `at` contiguous, and the
-        // producer does not touch them before `release`.
-        let bytes = unsafe { std::slice::from_raw_parts(self.mapping.base().add(at), ready as usize) };
-        if bytes.len() <= most {
+        let at = tail & (self.data_bytes - 1);
+        let to_end = (self.data_bytes - at) as usize;
+        // A record that begins before the data's end may end in the page behind it.
+        let ready = (ready as usize).min(to_end + PAGE);
+        let first = PAGE + at as usize;
+        // SAFETY: `ready` bytes from `first` end at most one page behind the data, which the
+        // mapping has, and the producer does not touch published bytes before `release`.
+        let bytes = unsafe { std::slice::from_raw_parts(self.mapping.base().add(first), ready) };
+        if bytes.len() <= most && bytes.len() <= to_end {
             return bytes;
         }
         let mut end = 0;
-        while let Some(head) = bytes.get(end..end + record::HEAD) {
+        while end < to_end
+            && let Some(head) = bytes.get(end..end + record::HEAD)
+        {
             let head = u64::from_le_bytes(head.try_into().unwrap_or_default());
             let next = end + record::length(head).max(record::HEAD);
-            if next > most {
+            if next > most || next > bytes.len() {
                 break;
             }
             end = next;
+        }
+        if end == 0 {
+            return bytes; // What stands first is no record: whoever parses it finds that.
         }
         &bytes[..end]
     }
@@ -112,7 +199,7 @@ impl Ring {
     }
 
     /// Drops everything published, after the ring was found to be damaged.
-    /// Answers how many bytes that were.
+    /// Returns how many bytes that were.
     pub fn discard(&self) -> u64 {
         let header = self.header();
         let head = header.head.published();
@@ -125,6 +212,13 @@ impl Ring {
     pub fn waiting(&self) -> u64 {
         let header = self.header();
         header.head.published().wrapping_sub(header.tail.own())
+    }
+
+    /// Records that are there and will never be published. Only sure when the writer is gone.
+    pub fn unpublished(&self) -> u64 {
+        let header = self.header();
+        let waits = header.unpublished_at.load(Ordering::Relaxed) == header.head.published();
+        if waits { header.unpublished.load(Ordering::Relaxed) } else { 0 }
     }
 
     /// Data bytes of the ring.
@@ -140,9 +234,14 @@ impl Ring {
         (id != 0).then(|| OpenRun { id: id as u16, words: fold_words(fold) })
     }
 
-    /// Makes an empty ring of an ended thread free for another.
+    /// Makes an empty ring that its thread has left free for another.
     pub fn recycle(&self) {
         // Pairs with the Acquire exchange of a thread that claims the ring.
         self.header().state.store(state::FREE, Ordering::Release);
+    }
+
+    /// Says that nobody reads the ring any more: its thread must not wait for room.
+    pub fn leave(&self) {
+        self.header().drained.store(drained::NO_MORE, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! The producer's side: one [`Writer`] per recording thread.
 //!
-//! A writer lives in a page of the program's own memory that the kernel clears
+//! A writer lives in memory of the program's own that the kernel clears
 //! in a child process (`MADV_WIPEONFORK`), so a child can never write into its
 //! parent's ring, however it was forked: an empty writer has no room, and the
 //! slow path then finds that it belongs to nobody.
@@ -12,16 +12,21 @@
 //!                        is, wake it; else move to a larger ring, else count the
 //!                        record as lost (or wait)
 //! ```
+//!
+//! A record that begins in the last bytes of the ring's data goes on in the page
+//! behind them, so each lies in one piece; positions count on as if it did not.
 
-use std::sync::atomic::{Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use crate::abi::{Control, OpenFold, PAGE, RingHeader};
 use crate::clock;
 use crate::record;
 
+mod nested;
 mod room;
 
-pub use room::wake;
+use nested::Nested;
+pub use room::{drainer_lives, nap, wake};
 
 /// Bytes of the record of a run of polls.
 const FOLD_RECORD: usize = record::HEAD + 4 * 8;
@@ -39,15 +44,26 @@ pub struct Writer {
     limit: u64,
     /// How far the ring was free when the slow path last looked.
     free_until: u64,
-    /// First data byte (mirrored behind the last).
+    /// First data byte.
     data: *mut u8,
     /// Data bytes minus 1.
     mask: u64,
-    /// Records being written: more than one when a signal handler interrupted
-    /// the writing of another, which alone publishes then.
-    depth: u32,
+    /// Stack pointer of the record that is being written, 0 if there is none. A record that
+    /// finds one here is a signal handler's, and leaves the publishing to that one; unless
+    /// the stack shows that the handler did not return ([`nested`]).
+    busy: u64,
+    /// Records of handlers inside of it.
+    nested: Nested,
+    /// Who records here: an address of the thread's own, or 0 for a writer of nobody.
+    pub owner: AtomicU64,
+    /// The lowest address of the stack that its calls are expected on.
+    stack: u64,
+    /// Thread id.
+    pub tid: u32,
     /// The tracer itself is calling the API; such calls are not recorded.
     inside: u32,
+    /// Stack pointer where it began to.
+    inside_stack: u64,
     header: *const RingHeader,
     control: *const Control,
     /// The last poll: what was asked and answered, and where the ring stood.
@@ -57,9 +73,11 @@ pub struct Writer {
     fold_head: u64,
     /// For the API's own use; cleared with the rest in a forked child.
     pub extra: *mut libc::c_void,
-    /// Asked when the ring is full: finds a larger one and calls
-    /// [`Writer::move_to`]. Answers whether it did; if not, it is not asked again.
+    /// Called when the ring is full: finds a larger one and calls
+    /// [`Writer::move_to`]. Returns whether it did.
     pub grow: Option<unsafe fn(&mut Writer) -> bool>,
+    /// For the use of that: the counter value before which it has nothing.
+    pub grow_not_before: u64,
 }
 
 /// What the slow path found.
@@ -74,14 +92,13 @@ pub enum Room {
 }
 
 impl Writer {
-    /// Makes an empty page a writer of the ring at `base`, as mapped by
-    /// [`crate::map_mirrored`].
+    /// Makes an empty writer one of the ring at `base`.
     ///
     /// # Safety
-    /// `base` and `control` stay mapped for as long as the writer is used, and
-    /// no other writer uses this ring.
+    /// A ring of the size that its header has begins at `base`; it and `control` stay mapped
+    /// for as long as the writer is used, and no other writer uses this ring.
     pub unsafe fn attach(&mut self, base: *mut u8, control: *const Control) {
-        // SAFETY: a mirrored mapping begins with a page that holds the header.
+        // SAFETY: a ring begins with a page that holds the header.
         let header = unsafe { &*base.cast::<RingHeader>() };
         self.header = header;
         self.control = control;
@@ -89,11 +106,25 @@ impl Writer {
         self.data = unsafe { base.add(PAGE) };
         self.mask = header.data_bytes - 1;
         self.end = header.head.own();
-        self.depth = 0;
+        self.busy = 0;
+        self.nested = Nested::default();
+        self.inside = 0;
         self.fold_open = false;
         self.fold_head = u64::MAX;
         self.limit = self.end;
         self.free_until = self.end;
+    }
+
+    /// Whether this is the stack on which the writer's thread is expected. Another one is
+    /// that of a signal handler, or of a task that shares the thread's local storage.
+    #[inline(always)]
+    pub fn is_here(&self) -> bool {
+        stack_pointer().wrapping_sub(self.stack) < STACK_BELOW + STACK_ABOVE
+    }
+
+    /// From now on the thread is expected around the present stack.
+    pub fn settle(&mut self) {
+        self.stack = stack_pointer().wrapping_sub(STACK_BELOW);
     }
 
     /// Whether the writer has a ring.
@@ -110,6 +141,9 @@ impl Writer {
 
     /// The tracer itself calls the API from now on: nothing is recorded.
     pub fn enter(&mut self) {
+        if self.inside == 0 {
+            self.inside_stack = stack_pointer();
+        }
         self.inside = self.inside.wrapping_add(1);
         // Every record takes the slow path, which knows.
         self.limit = 0;
@@ -170,29 +204,36 @@ impl Writer {
         time: impl FnOnce() -> u64,
         body: impl FnOnce(*mut u8),
     ) -> Option<u64> {
-        // From here on a signal handler on this thread writes behind us, and
-        // leaves the publishing to us.
-        self.depth = self.depth.wrapping_add(1);
+        // A handler that comes before the store is done before it; one that comes later
+        // writes behind us, and leaves the publishing to us.
+        let nested = self.busy != 0 && self.enter_nested();
+        if !nested {
+            self.busy = stack_pointer();
+        }
         compiler_fence(Ordering::SeqCst);
         let end = self.end.wrapping_add(length as u64);
-        if self.depth != 1 || end > self.limit {
-            let room = self.make_room(length);
+        if nested || end > self.limit {
+            let room = self.make_room(length, nested);
             if room != Room::Yes {
-                self.abandon(room);
+                self.abandon(room, nested);
                 return None;
             }
         }
         let position = self.reserve(length as u64);
         // Read now and not before, so that time never runs backwards in a ring.
         let now = time();
-        // SAFETY: `position & mask` lies in the data, and the mirror makes the
-        // next `length` bytes (at most the ring's size) contiguous.
+        // SAFETY: `position & mask` lies in the data, behind which is a page of room for the
+        // end of a record: a record is shorter than a page.
         let at = unsafe { self.data.add((position & self.mask) as usize) };
         // SAFETY: as above; records are packed, so the store may be unaligned.
         unsafe { at.cast::<u64>().write_unaligned(record::pack(id, length, now).to_le()) };
         // SAFETY: the head's eight bytes are part of `length`.
         body(unsafe { at.add(record::HEAD) });
-        self.finish();
+        if nested {
+            self.leave_nested();
+        } else {
+            self.finish();
+        }
         Some(now)
     }
 
@@ -223,15 +264,10 @@ impl Writer {
         }
     }
 
-    /// Publishes what was written, unless this is a signal handler that
-    /// interrupted a record: then whoever was interrupted does.
+    /// Publishes what was written, by handlers, too.
     #[inline(always)]
     fn finish(&mut self) {
         compiler_fence(Ordering::SeqCst);
-        if self.depth != 1 {
-            self.depth = self.depth.wrapping_sub(1);
-            return;
-        }
         let end = self.publish();
         // SAFETY: a word of ours; a handler may change it at any moment.
         if unsafe { (&raw const self.end).read_volatile() } != end {
@@ -247,7 +283,7 @@ impl Writer {
         // SAFETY: attached, or there would have been no room.
         unsafe { (*self.header).head.publish(end) };
         compiler_fence(Ordering::SeqCst);
-        self.depth = 0;
+        self.busy = 0;
         compiler_fence(Ordering::SeqCst);
         end
     }
@@ -258,7 +294,7 @@ impl Writer {
     fn publish_again(&mut self, mut published: u64) {
         // SAFETY: as in `publish`.
         while unsafe { (&raw const self.end).read_volatile() } != published {
-            self.depth = 1;
+            self.busy = stack_pointer();
             compiler_fence(Ordering::SeqCst);
             published = self.publish();
         }
@@ -266,9 +302,10 @@ impl Writer {
 
     /// Ends a record that could not be written.
     #[cold]
-    fn abandon(&mut self, room: Room) {
+    fn abandon(&mut self, room: Room, nested: bool) {
         match room {
-            Room::Detached => self.depth = self.depth.wrapping_sub(1),
+            _ if nested => self.leave_nested(),
+            Room::Detached => self.busy = 0,
             _ => self.finish(),
         }
     }
@@ -294,7 +331,7 @@ impl Writer {
     #[inline(always)]
     pub fn fold(&mut self, key: &[u64; FOLD_WORDS], arguments: usize, before: u64, after: u64) -> bool {
         // A signal handler may have recorded something during the poll itself.
-        let alone = self.fold_head == self.end && self.depth == 0;
+        let alone = self.fold_head == self.end && self.busy == 0;
         if !alone || !same(&self.fold_key, key, arguments, FOLD_WORDS) {
             return false;
         }
@@ -356,9 +393,9 @@ impl Writer {
 
     /// Ends an open run of polls, for a thread that ends.
     pub fn flush(&mut self) {
-        if self.fold_open && self.depth == 0 {
-            self.depth = 1;
-            self.make_room(0);
+        if self.fold_open && self.busy == 0 {
+            self.busy = stack_pointer();
+            self.make_room(0, false);
             self.finish();
         }
     }
@@ -376,6 +413,35 @@ impl Writer {
         if let Some(header) = self.header() {
             add(&header.lost, 1);
         }
+    }
+}
+
+/// How far below and above the stack pointer of its first record a thread's calls are expected.
+/// The stacks of others begin further away, or it is looked at more closely.
+const STACK_BELOW: u64 = 8 << 20;
+const STACK_ABOVE: u64 = 1 << 20;
+
+/// The stack pointer, or an address near by.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let sp: u64;
+        // SAFETY: copies a register.
+        unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
+        sp
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let sp: u64;
+        // SAFETY: copies a register.
+        unsafe { std::arch::asm!("mov {}, sp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
+        sp
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let here = 0u8;
+        std::hint::black_box(&raw const here) as u64
     }
 }
 

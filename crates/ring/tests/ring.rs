@@ -3,10 +3,10 @@
 use std::fs::OpenOptions;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{ABI_VERSION, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, state};
+use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
-use hetrace_ring::{map_file, map_mirrored, record};
+use hetrace_ring::{map_file, record};
 
 const DATA: usize = 2 * PAGE;
 
@@ -34,11 +34,11 @@ fn setup_of(data: usize) -> Setup {
         file.set_len(size as u64).expect("room");
         file
     };
-    let file = open(PAGE + data);
-    let base = map_mirrored(&file, data).expect("mapped").leak();
+    let length = ring_bytes(data as u64) as usize;
+    let file = open(length);
+    let base = map_file(&file, length, true).expect("mapped").leak();
     // SAFETY: a zeroed page is a valid header, and nobody else has it yet.
     let header = unsafe { &mut *base.cast::<RingHeader>() };
-    header.version = ABI_VERSION;
     header.data_bytes = data as u64;
     header.magic.store(RING_MAGIC, Ordering::Release);
     let control = map_file(&open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
@@ -46,7 +46,7 @@ fn setup_of(data: usize) -> Setup {
     let mut writer: Writer = unsafe { std::mem::zeroed() };
     // SAFETY: both mappings were leaked, and this is the only writer.
     unsafe { writer.attach(base, control.cast::<Control>()) };
-    Setup { reader: Ring::open(&file).expect("a ring"), writer, control: control.cast() }
+    Setup { reader: Ring::open(&file, 0, data as u64).expect("a ring"), writer, control: control.cast() }
 }
 
 impl Setup {
@@ -60,16 +60,21 @@ impl Setup {
     }
 
     fn read(&self) -> Vec<(u16, Vec<u8>)> {
-        let (mut bytes, mut out) = (self.reader.published(usize::MAX), Vec::new());
-        let all = bytes.len();
-        while let Some((head, rest)) = bytes.split_at_checked(record::HEAD) {
-            let head = u64::from_le_bytes(head.try_into().expect("eight"));
-            let (body, rest) = rest.split_at(record::length(head) - record::HEAD);
-            out.push((record::id(head), body.to_vec()));
-            bytes = rest;
+        let mut out = Vec::new();
+        loop {
+            let mut bytes = self.reader.published(usize::MAX);
+            let all = bytes.len();
+            if all == 0 {
+                return out;
+            }
+            while let Some((head, rest)) = bytes.split_at_checked(record::HEAD) {
+                let head = u64::from_le_bytes(head.try_into().expect("eight"));
+                let (body, rest) = rest.split_at(record::length(head) - record::HEAD);
+                out.push((record::id(head), body.to_vec()));
+                bytes = rest;
+            }
+            self.reader.release(all);
         }
-        self.reader.release(all);
-        out
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
 use hetrace_ring::{Mapping, map_file};
+
+use crate::{budget, keeper};
 
 /// Collectors hand out what they have this often.
 const COLLECT_EVERY_MS: u32 = 100;
@@ -31,7 +34,8 @@ pub struct Settings {
 /// A mapped control file.
 #[derive(Debug)]
 pub struct Control {
-    mapping: Mapping,
+    /// Never unmapped: the kernel looks there for the lock when the launcher ends.
+    mapping: ManuallyDrop<Mapping>,
 }
 
 impl Control {
@@ -54,7 +58,8 @@ impl Control {
             .create_new(true)
             .mode(0o600)
             .open(folder.join(CONTROL_FILE))?;
-        file.set_len(CONTROL_BYTES as u64)?;
+        // Really there: a full file system must show here, not later as SIGBUS.
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, CONTROL_BYTES as u64)?;
         let mapping = map_file(&file, CONTROL_BYTES, true).map_err(|e| match e {
             hetrace_ring::MapError::Os(e) => e,
             hetrace_ring::MapError::Size(_) => io::ErrorKind::InvalidData.into(),
@@ -75,6 +80,7 @@ impl Control {
             page.sample_every.store(settings.sample_every, Ordering::Relaxed);
             page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
             page.drainer_alive.store(1, Ordering::Relaxed);
+            keeper::hold(&page.keeper);
         }
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             // SAFETY: the flags' pages lie inside the file, as checked above.
@@ -85,7 +91,8 @@ impl Control {
                     .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
             }
         }
-        let control = Control { mapping };
+        let control = Control { mapping: ManuallyDrop::new(mapping) };
+        control.renew_budget(folder, 0);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
         Ok(control)
@@ -95,6 +102,12 @@ impl Control {
     pub fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<abi::Control>() }
+    }
+
+    /// Lets programs take as much memory for rings as there is, besides what they have.
+    pub fn renew_budget(&self, folder: &Path, used: u64) {
+        let left = i64::try_from(budget::left(folder, used)).unwrap_or(i64::MAX);
+        self.page().budget.store(left, Ordering::Relaxed);
     }
 
     /// Sleeps until a program wants the drainer, at most this long.

@@ -19,10 +19,10 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{Control, MAX_APIS, PAGE, RingHeader};
+use hetrace_ring::abi::{Control, MAX_APIS, PAGE, RingHeader, ring_bytes};
 use hetrace_ring::record::{FIRST_CALL_ID, HEAD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
-use hetrace_ring::{Mapping, clock, map_mirrored};
+use hetrace_ring::{Mapping, clock, map_file};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
@@ -198,8 +198,8 @@ struct Scratch {
 impl Scratch {
     fn new() -> Option<Self> {
         let file = File::from(memfd_create("hetrace-cost", MemfdFlags::CLOEXEC).ok()?);
-        file.set_len((PAGE + RING) as u64).ok()?;
-        let ring = map_mirrored(&file, RING).ok()?;
+        file.set_len(ring_bytes(RING as u64)).ok()?;
+        let ring = map_file(&file, ring_bytes(RING as u64) as usize, true).ok()?;
         // SAFETY: a fresh file is zeros, which are a valid header, and nobody else has it.
         unsafe { (*ring.base().cast::<RingHeader>()).data_bytes = RING as u64 };
         // SAFETY: a control file begins as zeros, too; so does a writer.

@@ -12,6 +12,7 @@
 //! survives whatever happens to the program.
 
 pub mod apis;
+mod budget;
 mod control;
 pub mod cost;
 mod devices;
@@ -19,6 +20,7 @@ mod drain;
 mod folder;
 mod inject;
 mod job;
+mod keeper;
 mod ldcache;
 pub mod manifest;
 mod output;

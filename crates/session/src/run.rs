@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
-use hetrace_ring::abi::BLOB_PREFIX;
-use hetrace_ring::clock;
+use hetrace_ring::abi::{self, BLOB_PREFIX};
+use hetrace_ring::{clock, survive};
 
 use crate::apis::{self, Found, Library, LibraryError};
 use crate::control::Control;
@@ -118,6 +118,8 @@ const NAP: Duration = Duration::from_millis(25);
 /// of the program by a signal or with a status is no error.
 pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunError> {
     let started = reference();
+    // A program may cut short what it shares with us.
+    survive::install();
     // What no program can use here would only make the start longer.
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
@@ -281,6 +283,8 @@ fn drain_until_end(
             // Long runs: nothing older than this is converted any more.
             host.forget_before(now.tsc.saturating_sub(MEMORY));
             drainer.flush(now.monotonic_ns, host);
+            drainer.discover();
+            control.renew_budget(drainer.session(), drainer.memory());
             // What can't be moved now is tried again, and told at the end.
             let _ = move_some(drainer);
         }
@@ -297,7 +301,7 @@ fn drain_until_end(
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
     let page = control.page();
     manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-    manifest.processes = drainer.processes().to_vec();
+    manifest.processes = drainer.processes();
     let unread = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();
     manifest.losses.calls_without_ring = page.calls_without_ring.load(Ordering::Relaxed);
@@ -325,10 +329,31 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
             "a program has loaded an API library of another version (its memory layout is {version}): it is not recorded"
         ));
     }
+    manifest.notes.extend(unreadable(drainer, page));
     let failed = page.rings_failed.load(Ordering::Relaxed);
     if failed > 0 {
         manifest.notes.push(format!("{failed} threads could get no ring (is the memory file system full?)"));
     }
+}
+
+/// Shared memory of programs that could not be read.
+fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
+    let mut notes = Vec::new();
+    let made = page.arenas_made.load(Ordering::Relaxed);
+    let missing = made.saturating_sub(drainer.opened());
+    let why = drainer.unread().join("; ");
+    if missing > 0 {
+        notes.push(format!("shared memory of {missing} processes could not be read, so what they recorded is lost: {why}"));
+    } else if !why.is_empty() {
+        notes.push(format!("some shared memory could not be read, so what was recorded there is lost: {why}"));
+    }
+    let pages = survive::missing_pages();
+    if pages > 0 {
+        notes.push(format!(
+            "a program cut short memory that it shares with hetrace ({pages} pages): what was recorded there is lost"
+        ));
+    }
+    notes
 }
 
 fn write_metadata(

@@ -156,7 +156,7 @@ pub fn start() {
         for _ in 0..if other == me { 0 } else { 2000 } {
             // A child that was forked meanwhile would wait for a thread that it does not have.
             let owner = OWNER.load(Ordering::Relaxed);
-            if CHOSEN.load(Ordering::Acquire) || (owner != 0 && owner != record::pid()) {
+            if CHOSEN.load(Ordering::Acquire) || (owner != 0 && owner != hetrace_interpose::pid()) {
                 break;
             }
             // SAFETY: no preconditions.
@@ -164,7 +164,7 @@ pub fn start() {
         }
         return;
     }
-    OWNER.store(record::pid(), Ordering::Relaxed);
+    OWNER.store(hetrace_interpose::pid(), Ordering::Relaxed);
     SOURCE.store(choose(), Ordering::Release);
     CHOSEN.store(true, Ordering::Release);
     // Registered after the driver was loaded, so it runs before its end.
@@ -225,7 +225,7 @@ fn is_owner(pid: u32) -> bool {
 /// Takes what is complete when the program ends; nothing is waited for.
 extern "C" fn at_exit() {
     static ONCE: AtomicBool = AtomicBool::new(false);
-    if is_owner(record::pid()) && !ONCE.swap(true, Ordering::Relaxed) {
+    if is_owner(hetrace_interpose::pid()) && !ONCE.swap(true, Ordering::Relaxed) {
         look_before_end();
         SOURCE.store(NONE, Ordering::Relaxed);
     }

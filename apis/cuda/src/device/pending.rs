@@ -5,12 +5,12 @@
 //! flag that is only ever *tried* keeps two collectors out of one block.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_interpose::{thread_extra, thread_id, with_guard};
+use hetrace_interpose::{Extra, pid, thread_extra, with_guard};
 
 use super::contexts::Context;
-use super::record::{pages, pid};
+use super::record::pages;
 use super::streams::Cache;
 use crate::generated::prelude::{P, null_mut};
 
@@ -61,15 +61,15 @@ pub struct Enqueued {
 }
 
 /// The commands of one thread, and what it remembers.
+#[repr(C)]
 #[derive(Debug)]
 pub struct Block {
+    extra: Extra,
     head: AtomicU64,
     tail: AtomicU64,
     collecting: AtomicBool,
     /// Process that the block belongs to: a forked child must not touch it.
     pid: u32,
-    /// Thread that the block belongs to.
-    tid: AtomicU32,
     next: AtomicPtr<Block>,
     /// Streams that this thread used last. Only it looks there.
     pub streams: UnsafeCell<Cache>,
@@ -104,7 +104,8 @@ fn make() -> Option<*mut Block> {
     if !super::is_owner(me) {
         return None; // A forked child, to which the driver is dead.
     }
-    if let Some(left) = left(me) {
+    // One of a thread that has ended; what that enqueued stays in it until it is collected.
+    if let Some(left) = blocks(me).find(|b| b.extra.take()) {
         // SAFETY: its owner has ended, and only this thread has taken its place.
         // That one's default stream is not this one's.
         unsafe { *left.streams.get() = std::mem::zeroed() };
@@ -118,7 +119,7 @@ fn make() -> Option<*mut Block> {
     // SAFETY: nobody else has it yet.
     unsafe {
         (*block).pid = me;
-        (*block).tid.store(thread_id(), Ordering::Relaxed);
+        (*block).extra.take();
     }
     let mut first = FIRST.load(Ordering::Acquire);
     loop {
@@ -129,28 +130,6 @@ fn make() -> Option<*mut Block> {
             Err(now) => first = now,
         }
     }
-}
-
-/// Blocks that a new thread looks at for one that is left: each look is a system call,
-/// and a program may have thousands of threads.
-const LOOKS: usize = 32;
-
-/// The block of a thread that has ended. The search goes on where the last one ended.
-fn left(pid: u32) -> Option<&'static Block> {
-    static FROM: AtomicPtr<Block> = AtomicPtr::new(null_mut());
-    // SAFETY: null, or a block, which is never freed.
-    let from = unsafe { FROM.load(Ordering::Acquire).as_ref() };
-    let start = from.or_else(|| blocks(pid).next())?;
-    // SAFETY: as above.
-    let next = |b: &&'static Block| unsafe { b.next.load(Ordering::Acquire).as_ref() };
-    let mut last = None;
-    let found = std::iter::successors(Some(start), next).take(LOOKS).find(|b| {
-        last = next(b);
-        b.pid == pid && b.is_left()
-    });
-    // Over the end it begins anew.
-    FROM.store(last.map_or(null_mut(), |b| std::ptr::from_ref(b).cast_mut()), Ordering::Release);
-    found
 }
 
 fn blocks(pid: u32) -> impl Iterator<Item = &'static Block> {
@@ -165,14 +144,6 @@ pub fn any() -> bool {
 }
 
 impl Block {
-    /// Takes the block of a thread that has ended, with whatever is still in it.
-    fn is_left(&self) -> bool {
-        let tid = self.tid.load(Ordering::Relaxed);
-        // SAFETY: signal 0 only asks whether the thread is there.
-        let gone = unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, 0) } != 0;
-        gone && self.tid.compare_exchange(tid, thread_id(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
     /// Whether it takes one more command.
     pub fn has_room(&self) -> bool {
         // Pairs with the Release store of the collector: the slot was read.

@@ -116,12 +116,6 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// This process.
-pub fn pid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
-}
-
 /// What [`loaded`] looks for, and where it puts what it finds.
 struct Wanted<'n> {
     part: &'n [u8],

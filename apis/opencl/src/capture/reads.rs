@@ -7,7 +7,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_interpose::ErrnoGuard;
+use hetrace_interpose::{ErrnoGuard, pid};
 use hetrace_interpose::ring::abi::{ObjectRecord, object};
 
 use super::query::{Memory, word};
@@ -142,11 +142,6 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 /// Most bytes that may wait, so that a program which waits for nothing does
 /// not run out of memory.
 const MOST: u64 = 256 << 20;
-
-fn pid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
-}
 
 /// Whether so much more may wait.
 pub fn room(bytes: u64) -> bool {

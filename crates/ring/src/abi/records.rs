@@ -34,6 +34,29 @@ pub mod special {
     pub const ERROR_TEXT: u16 = 11;
     /// How often a function was launched: [`super::CountRecord`].
     pub const COUNT: u16 = 12;
+    /// Who records from here on: [`super::ThreadRecord`]. The first record of every thread in
+    /// a ring.
+    pub const THREAD: u16 = 13;
+    /// A record that was never finished: a signal handler interrupted it and did not return.
+    /// Its bytes mean nothing.
+    pub const ABANDONED: u16 = 14;
+}
+
+/// Body of [`special::THREAD`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadRecord {
+    /// Thread id, in the process's own PID namespace.
+    pub tid: u32,
+    /// 1 more than the number of the ring from which the thread came because that was full;
+    /// 0 if it began here.
+    pub follows: u32,
+    /// Counter value when the ring was claimed.
+    pub claimed_at: u64,
+    /// [`super::RingHeader::lost`] at that moment: what is lost later is this thread's.
+    pub lost: u64,
+    /// [`super::RingHeader::lost_calls`] at that moment.
+    pub lost_calls: u64,
 }
 
 /// What a command did; the value of [`CommandRecord::kind`].

@@ -1,20 +1,23 @@
 //! A record's slow path: finding out whether there is room for it, and making some.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use super::{FOLD_RECORD, Room, Writer, fold_words};
-use crate::abi::{Control, PAGE, RingHeader, option, state};
-use crate::record;
+use super::{FOLD_RECORD, Nested, Room, Writer, fold_words};
+use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
 
 impl Writer {
-    /// Goes on in another ring, as mapped by [`crate::map_mirrored`]. For
+    /// Goes on in another ring. For
     /// [`Writer::grow`], while a record waits for room.
     ///
     /// # Safety
-    /// As [`Writer::attach`]; and no signal handler runs on this thread meanwhile.
+    /// As [`Writer::attach`].
     pub unsafe fn move_to(&mut self, base: *mut u8) {
-        // SAFETY: a mirrored mapping begins with a page that holds the header.
+        // SAFETY: a ring begins with a page that holds the header.
         let header = unsafe { &*base.cast::<RingHeader>() };
+        // A handler that comes now finds no room, and its record is counted as lost: it could
+        // go to neither ring.
+        self.free_until = 0;
+        compiler_fence(Ordering::SeqCst);
         if let Some(old) = self.header() {
             // With what signal handlers wrote while the present record waited.
             old.head.publish(self.end);
@@ -38,28 +41,23 @@ impl Writer {
         self.end = header.head.own();
         self.fold_head = u64::MAX;
         self.limit = self.end;
+        self.nested = Nested::default();
+        compiler_fence(Ordering::SeqCst);
         self.free_until = self.end;
     }
 
     /// The slow path: closes a fold, learns how far the drainer is, wakes it.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&mut self, length: usize) -> Room {
+    pub(super) fn make_room(&mut self, length: usize, nested: bool) -> Room {
         if self.control.is_null() || self.header.is_null() {
             return Room::Detached;
         }
-        if self.inside != 0 {
+        if self.inside != 0 && !self.is_inside_no_more() {
             return Room::No;
         }
-        if self.depth != 1 {
-            // A signal handler interrupted the writing of a record: it takes
-            // what is known to be free, and leaves room for that record.
-            let others = self.depth.wrapping_sub(1) as usize * record::MAX_RECORD;
-            if self.end.wrapping_add((length + others) as u64) <= self.free_until {
-                return Room::Yes;
-            }
-            self.lose();
-            return Room::No;
+        if nested {
+            return self.nested_room(length);
         }
         let errno = errno();
         let room = self.wait_for_room(length);
@@ -71,11 +69,7 @@ impl Writer {
     fn grow(&mut self, control: &Control) -> bool {
         let Some(grow) = self.grow else { return false };
         // SAFETY: whoever set it knows what it does.
-        let moved = drainer_lives(control, LOOK) && unsafe { grow(self) };
-        if !moved {
-            self.grow = None;
-        }
-        moved
+        drainer_lives(control) && unsafe { grow(self) }
     }
 
     fn wait_for_room(&mut self, length: usize) -> Room {
@@ -111,40 +105,58 @@ impl Writer {
             if !block && self.grow(control) {
                 continue;
             }
-            if !block || !drainer_lives(control, naps) {
+            if !block || !drainer_lives(control) || !is_read(self.header(), naps) {
                 if self.fold_open {
                     self.lose_fold();
                 }
                 self.lose();
                 return Room::No;
             }
-            naps = naps.wrapping_add(1);
-            let pause = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-            // SAFETY: a valid duration, and no remainder is asked for.
-            unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+            naps = naps.saturating_add(1);
+            nap(NAP_NS);
         }
     }
 }
 
-/// Of [`drainer_lives`]: look now.
-const LOOK: u32 = u32::MAX;
+/// How long a thread sleeps before it looks for room again.
+const NAP_NS: i64 = 50_000;
+/// Naps until a ring that nobody has opened is taken for one that nobody will open: a second
+/// at the least.
+const PATIENCE: u32 = 20_000;
 
-/// Whether somebody will make room. A launcher that was killed could not say
-/// that it is gone, so now and then it is looked for.
-fn drainer_lives(control: &Control, naps: u32) -> bool {
-    if control.drainer_alive.load(Ordering::Relaxed) == 0 {
-        return false;
+/// Whether somebody will make room: the launcher neither ended nor was killed. The kernel
+/// marks the lock of one that was, so this is a look at memory, in whatever namespace we are.
+pub fn drainer_lives(control: &Control) -> bool {
+    let died = control.keeper[0].load(Ordering::Relaxed) & FUTEX_OWNER_DIED != 0;
+    control.drainer_alive.load(Ordering::Relaxed) != 0 && !died
+}
+
+const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
+
+/// Whether the drainer reads this ring.
+fn is_read(header: Option<&RingHeader>, naps: u32) -> bool {
+    match header.map(|h| h.drained.load(Ordering::Relaxed)) {
+        Some(drained::YES) => true,
+        Some(drained::NOT_YET) => naps < PATIENCE,
+        _ => false,
     }
-    if naps % 256 != 255 {
-        return true;
-    }
-    // SAFETY: signal 0 only asks whether the process is there.
-    let there = unsafe { libc::kill(control.launcher as libc::pid_t, 0) } == 0 || errno() != libc::ESRCH;
-    if !there {
-        // Said for all: nobody needs to ask again.
-        control.drainer_alive.store(0, Ordering::Relaxed);
-    }
-    there
+}
+
+/// Sleeps for a while. A wait for a word that nobody changes: the system call is one that
+/// every program with threads makes.
+pub fn nap(nanoseconds: i64) {
+    static NOBODY: AtomicU32 = AtomicU32::new(0);
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    // SAFETY: a futex word that lives for ever, and a valid duration.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            NOBODY.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            0,
+            &raw const time,
+        )
+    };
 }
 
 fn errno() -> i32 {
@@ -153,7 +165,7 @@ fn errno() -> i32 {
 }
 
 fn set_errno(value: i32) {
-    // SAFETY: as above.
+    // SAFETY: the C library's own place for this thread's errno.
     unsafe { *libc::__errno_location() = value };
 }
 

@@ -97,6 +97,7 @@ struct Reported {
 #[derive(Debug)]
 pub struct Devices {
     identity: Identity,
+    generation: u64,
     shared: Arc<Shared>,
     clocks: ByNumber<u64, DeviceClock>,
     names: Names,
@@ -120,10 +121,11 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The devices of a process.
-    pub fn new(identity: Identity, shared: &Arc<Shared>) -> Self {
+    /// The devices of a process, before which `generation` others had its id.
+    pub fn new(identity: Identity, generation: u64, shared: &Arc<Shared>) -> Self {
         Devices {
             identity: Identity { tid: identity.pid, ..identity },
+            generation,
             shared: Arc::clone(shared),
             clocks: ByNumber::default(),
             names: Names::default(),
@@ -142,20 +144,27 @@ impl Devices {
         }
     }
 
-    /// Takes a record. Those that are cut short are counted as lost.
-    pub fn take(&mut self, record: Special<'_>, host: &HostClock) {
-        if self.take_whole(record, host).is_none() {
+    /// Takes a record. Those that are cut short are counted as lost. `outer` is what the
+    /// launcher calls a thread that the process has this id for.
+    pub fn take(&mut self, record: Special<'_>, host: &HostClock, outer: impl FnMut(u32) -> u32) {
+        if self.take_whole(record, host, outer).is_none() {
             self.lost = self.lost.saturating_add(1);
         }
     }
 
-    fn take_whole(&mut self, record: Special<'_>, host: &HostClock) -> Option<()> {
+    fn take_whole(
+        &mut self,
+        record: Special<'_>,
+        host: &HostClock,
+        mut outer: impl FnMut(u32) -> u32,
+    ) -> Option<()> {
         let Special { id, api, tid, time, own_time, body } = record;
         let numbers = &self.shared.numbers;
         let reported = self.reported.entry(api).or_default();
         match id {
             special::COMMAND => {
-                let (command, name) = split::<CommandRecord>(body)?;
+                let (mut command, name) = split::<CommandRecord>(body)?;
+                command.cause_tid = outer(command.cause_tid);
                 reported.collects |= command.correlation != 0;
                 self.command(Raw::new(command, text(name), api, time), host);
             }
@@ -240,7 +249,7 @@ impl Devices {
         self.convert(false, host);
         self.define(folder);
         let watermark = self.watermark(now, host);
-        let (streams, identity) = (&mut self.streams, self.identity);
+        let (streams, identity) = (&mut self.streams, (self.identity, self.generation));
         let mut out = |run, key, ready| write(streams, folder, identity, run, key, &ready);
         self.order.advance(watermark, &mut out);
         self.streams.iter_mut().for_each(Stream::flush);
@@ -250,7 +259,7 @@ impl Devices {
     pub fn finish(&mut self, folder: &TraceFolder, host: &HostClock) {
         self.convert(true, host);
         self.define(folder);
-        let (streams, identity) = (&mut self.streams, self.identity);
+        let (streams, identity) = (&mut self.streams, (self.identity, self.generation));
         self.order.finish(&mut |run, key, ready| write(streams, folder, identity, run, key, &ready));
         self.streams.iter_mut().for_each(Stream::flush);
     }
@@ -279,7 +288,7 @@ impl Devices {
         let identity = self.identity;
         let stream = self.definitions.get_or_insert_with(|| {
             let name = format!("device-{}-names", identity.pid);
-            let instance = u64::from(identity.pid) << 16 | NAMES_INSTANCE;
+            let instance = instance(identity, self.generation, NAMES_INSTANCE);
             let mut stream = Stream::new(folder, name, DEVICE_STREAM, instance);
             stream.identify(identity);
             stream
@@ -329,10 +338,15 @@ impl Devices {
     }
 }
 
+/// Number of a stream, which no other of its class has.
+fn instance(identity: Identity, generation: u64, number: u64) -> u64 {
+    generation << 48 | u64::from(identity.pid) << 16 | number
+}
+
 fn write(
     streams: &mut Vec<Stream>,
     folder: &TraceFolder,
-    identity: Identity,
+    (identity, generation): (Identity, u64),
     run: usize,
     key: u64,
     ready: &Ready,
@@ -342,7 +356,7 @@ fn write(
         let suffix = if number == 0 { String::new() } else { format!("-late-{number}") };
         let name = format!("device-{}{suffix}", identity.pid);
         let mut stream =
-            Stream::new(folder, name, DEVICE_STREAM, u64::from(identity.pid) << 16 | number as u64);
+            Stream::new(folder, name, DEVICE_STREAM, instance(identity, generation, number as u64));
         stream.identify(identity);
         streams.push(stream);
     }

@@ -37,7 +37,7 @@ impl Process {
         let shared = Arc::new(Shared::new(vec!["one".to_owned(), "two".to_owned()]));
         let identity = Identity { pid: 7, tid: 9, name: *b"app\0\0\0\0\0\0\0\0\0\0\0\0\0" };
         Process {
-            devices: Devices::new(identity, &shared),
+            devices: Devices::new(identity, 0, &shared),
             trace: TraceFolder::new(path.clone(), uuid, false),
             path,
             host: host(),
@@ -50,7 +50,7 @@ impl Process {
         let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size) };
         let body = [bytes, text.as_bytes(), b"\0"].concat();
         let special = Special { id, api: 1, tid: 9, time, own_time: time, body: &body };
-        self.devices.take(special, &self.host);
+        self.devices.take(special, &self.host, |tid| tid);
     }
 
     fn command(&mut self, command: &CommandRecord, name: &str) {
@@ -235,7 +235,7 @@ fn what_has_been_delivered_is_written_at_once() {
     p.take(special::PENDING, 6_500, &PendingRecord { lost: 0, oldest: 0 }, "");
     let body = [0; size_of::<CommandRecord>()];
     let other = Special { id: special::CLOCK, api: 0, tid: 1, time: 1, own_time: 1, body: &body };
-    p.devices.take(other, &p.host);
+    p.devices.take(other, &p.host, |tid| tid);
     p.advance(8_000);
     assert_eq!(p.files()["device-7"].len(), 1, "the other API may have something older");
 }
@@ -479,7 +479,7 @@ fn mutated_records_do_no_harm() {
         let body: Vec<u8> = (0..length).map(|_| byte(random() >> 8)).collect();
         let (id, time) = ((random() % 16) as u16, random() >> (random() % 64));
         let special = Special { id, api: round % 3, tid: 1, time, own_time: time, body: &body };
-        p.devices.take(special, &p.host);
+        p.devices.take(special, &p.host, |tid| tid);
         if round % 300 == 0 {
             p.advance(1 << 40);
         }

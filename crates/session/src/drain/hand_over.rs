@@ -12,35 +12,44 @@ use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::state;
 
-use super::Source;
+use super::source::Source;
 
-/// Hands streams on as far as rings were emptied. Answers whether any ring waits no
-/// longer: it may be drained now.
-pub(super) fn all(sources: &mut [Source], apis: &[String]) -> bool {
-    let mut any = false;
+/// What was handed on.
+#[derive(Debug, Default)]
+pub(super) struct Freed {
+    /// Any ring waits no longer: it may be drained now.
+    pub any: bool,
+    /// The arenas of rings that are free for other threads.
+    pub rings: Vec<u32>,
+}
+
+/// Hands streams on as far as rings were emptied.
+pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
+    let mut freed = Freed::default();
     for i in 0..sources.len() {
         let Some(source) = sources.get(i) else { break };
         let Some(awaited) = source.awaits else { continue };
-        let (pid, api) = (source.pid, source.api);
-        let before = sources.iter().position(|s| (s.pid, s.api, s.number) == (pid, api, awaited));
+        let arena = source.arena;
+        let before = sources.iter().position(|s| (s.arena, s.ring.number()) == (arena, awaited));
         // A ring follows another, never itself, whatever the program wrote there.
         match before.filter(|before| *before != i).map(|before| sources.get_disjoint_mut([before, i])) {
             Some(Ok([before, source])) => {
                 if before.is_left() {
                     take(before, source, apis);
-                    any = true;
+                    freed.any = true;
+                    freed.rings.push(arena);
                 }
             }
             // The other was never seen: nothing can come from there.
             _ => {
                 let Some(source) = sources.get_mut(i) else { break };
                 source.awaits = None;
-                source.stream.identify(source.identity());
-                any = true;
+                source.stream.identify(source.identity);
+                freed.any = true;
             }
         }
     }
-    any
+    freed
 }
 
 impl Source {
@@ -61,7 +70,7 @@ fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
     source.lost_elsewhere = gone.wrapping_sub(source.lost_before.0);
     before.lost_elsewhere = had.wrapping_sub(before.ring.header().lost.load(Ordering::Relaxed));
     mem::swap(&mut before.stream, &mut source.stream);
-    source.last = before.last;
-    before.note_losses(apis);
+    source.last = source.last.max(before.last);
+    before.note_losses(before.lost(), apis);
     before.ring.recycle();
 }

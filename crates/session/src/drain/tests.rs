@@ -3,12 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
-use hetrace_ring::abi::{ABI_VERSION, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader};
+use std::fs::File;
+use std::sync::atomic::AtomicU64;
+
+use hetrace_ring::abi::{
+    ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, Control, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
+    ThreadRecord, directory_entry, ring_bytes, special, state,
+};
 use hetrace_ring::writer::Writer;
-use hetrace_ring::{map_file, map_mirrored};
+use hetrace_ring::{clock, map_file, record};
+use rustix::fs::FlockOperation;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::records::word;
 use super::*;
 use crate::time::ReferencePoint;
 
@@ -22,9 +30,15 @@ const ID: u16 = record::FIRST_CALL_ID;
 struct Program {
     session: TempDir,
     control: *const Control,
+    arena: *mut u8,
+    /// Holds the lock.
+    _file: File,
     rings: Vec<*mut u8>,
     largest: usize,
 }
+
+/// Bytes of the arena.
+const ARENA: usize = 4 << 20;
 
 impl Program {
     fn new(largest: usize) -> Program {
@@ -38,7 +52,20 @@ impl Program {
         let page = unsafe { &mut *control };
         page.launcher = std::process::id();
         page.drainer_alive.store(1, Ordering::Relaxed);
-        Program { session, control, rings: Vec::new(), largest }
+        let name = format!("{ARENA_PREFIX}0-{}-0", std::process::id());
+        let file = File::options().read(true).write(true).create_new(true).open(session.path().join(name));
+        let file = file.expect("a file");
+        file.set_len(ARENA as u64).expect("room");
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).expect("a lock");
+        let arena = map_file(&file, ARENA, true).expect("mapped").leak();
+        // SAFETY: a zeroed page of a file that nobody reads before its magic is there.
+        let header = unsafe { &mut *arena.cast::<ArenaHeader>() };
+        header.version = ABI_VERSION;
+        header.pid = std::process::id();
+        header.locked = 1;
+        header.used.store(FIRST_RING, Ordering::Relaxed);
+        header.magic.store(ARENA_MAGIC, Ordering::Release);
+        Program { session, control, arena, _file: file, rings: Vec::new(), largest }
     }
 
     /// A free ring of at least so many data bytes, or a new one.
@@ -47,25 +74,30 @@ impl Program {
             // SAFETY: a ring made below, which stays mapped.
             let header = unsafe { &*base.cast::<RingHeader>() };
             let state = &header.state;
-            let (free, claimed) = (state::FREE, state::CLAIMED);
-            let fits = header.data_bytes >= data as u64;
-            if fits && state.compare_exchange(free, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            let half = header.head.published() - header.tail.released() <= header.data_bytes / 2;
+            let fits = header.data_bytes >= data as u64 && half;
+            let claim = |from| state.compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+            if fits && (claim(state::FREE).is_ok() || claim(state::ENDED).is_ok()) {
                 return *base;
             }
         }
         let number = self.rings.len();
-        let name = format!("{RING_PREFIX}{}-0-{number}", std::process::id());
-        let file =
-            File::options().read(true).write(true).create_new(true).open(self.session.path().join(name));
-        let file = file.expect("a file");
-        file.set_len((PAGE + data) as u64).expect("room");
-        let base = map_mirrored(&file, data).expect("mapped").leak();
-        // SAFETY: a zeroed page of a file that nobody reads before its magic is there.
+        // SAFETY: a header and a directory of atomics.
+        let (arena, entry) = unsafe {
+            let entry = &*self.arena.add(PAGE).cast::<AtomicU64>().add(number);
+            (&*self.arena.cast::<ArenaHeader>(), entry)
+        };
+        let offset = arena.used.fetch_add(ring_bytes(data as u64), Ordering::Relaxed);
+        assert!(offset + ring_bytes(data as u64) <= ARENA as u64, "a larger arena is needed");
+        // SAFETY: in the arena, and nobody else's.
+        let base = unsafe { self.arena.add(offset as usize) };
+        // SAFETY: zeroed, which is a valid header.
         let header = unsafe { &mut *base.cast::<RingHeader>() };
-        header.version = ABI_VERSION;
         header.data_bytes = data as u64;
-        header.pid = std::process::id();
         header.number = number as u32;
+        header.magic.store(RING_MAGIC, Ordering::Relaxed);
+        entry.store(directory_entry(offset, data as u64), Ordering::Release);
+        arena.rings.fetch_add(1, Ordering::Release);
         self.rings.push(base);
         base
     }
@@ -73,12 +105,22 @@ impl Program {
     fn open(base: *mut u8, thread: u32, follows: u32) {
         // SAFETY: a ring made by `ring`.
         let header = unsafe { &*base.cast::<RingHeader>() };
-        header.follows.store(follows, Ordering::Relaxed);
-        header.tid.store(thread, Ordering::Relaxed);
-        header.claimed_at.store(clock::ticks(), Ordering::Relaxed);
-        header.incarnation.fetch_add(1, Ordering::Relaxed);
+        let thread = ThreadRecord {
+            tid: thread,
+            follows,
+            claimed_at: clock::ticks(),
+            lost: header.lost.load(Ordering::Relaxed),
+            lost_calls: header.lost_calls.load(Ordering::Relaxed),
+        };
+        let (at, length) = (header.head.own(), record::HEAD + size_of::<ThreadRecord>());
+        // SAFETY: half of the ring is free, and the page behind its data takes a record's end.
+        unsafe {
+            let place = base.add(PAGE + (at & (header.data_bytes - 1)) as usize);
+            place.cast::<u64>().write_unaligned(record::pack(special::THREAD, length, thread.claimed_at));
+            place.add(record::HEAD).cast::<ThreadRecord>().write_unaligned(thread);
+        }
+        header.head.publish(at + length as u64);
         header.state.store(state::ACTIVE, Ordering::Release);
-        header.magic.store(RING_MAGIC, Ordering::Release);
     }
 }
 
@@ -87,7 +129,7 @@ unsafe fn grow(writer: &mut Writer) -> bool {
     let program = unsafe { &mut *writer.extra.cast::<Program>() };
     let (size, number, thread) = {
         let header = writer.header().expect("attached");
-        (header.data_bytes as usize, header.number, header.tid.load(Ordering::Relaxed))
+        (header.data_bytes as usize, header.number, writer.tid)
     };
     if size * 4 > program.largest {
         return false;
@@ -108,13 +150,18 @@ struct Thread {
 
 impl Thread {
     fn start(program: &mut Program, number: u32) -> Thread {
+        Self::start_behind(program, number, 0)
+    }
+
+    fn start_behind(program: &mut Program, number: u32, follows: u32) -> Thread {
         let base = program.ring(FIRST);
-        Program::open(base, number, 0);
+        Program::open(base, number, follows);
         // SAFETY: all members of a writer are valid when zero.
         let mut writer: Writer = unsafe { std::mem::zeroed() };
         // SAFETY: both are leaked, and the ring was claimed for this writer.
         unsafe { writer.attach(base, program.control) };
         writer.extra = std::ptr::from_mut(program).cast();
+        writer.tid = number;
         writer.grow = Some(grow);
         Thread { writer, number, written: Vec::new(), tried: 0 }
     }
@@ -221,19 +268,25 @@ fn play(steps: &[Step], largest: usize) -> u64 {
     losses.records
 }
 
-/// Records of 16 bytes that fill a first ring.
-const FULL: u32 = (FIRST / 16) as u32;
+/// Records of 16 bytes that fill a ring, behind the one that says whose they are.
+const fn full(ring: usize) -> u32 {
+    ((ring - record::HEAD - size_of::<ThreadRecord>()) / 16) as u32
+}
+
+/// Those of a first ring, and of the larger ones.
+const FULL: u32 = full(FIRST);
+const LARGER: u32 = full(4 * FIRST) + full(16 * FIRST);
 
 #[test]
 fn a_burst_before_the_first_pass_loses_nothing_while_larger_rings_can_be_had() {
-    let burst = [Step::Write(0, FULL * (1 + 4 + 16))];
+    let burst = [Step::Write(0, FULL + LARGER)];
     assert_eq!(play(&burst, LARGEST), 0);
-    assert_eq!(play(&burst, FIRST), u64::from(FULL * (4 + 16)), "without them all but one ring is lost");
+    assert_eq!(play(&burst, FIRST), u64::from(LARGER), "without them all but one ring is lost");
 }
 
 #[test]
 fn what_no_ring_holds_is_counted() {
-    assert_eq!(play(&[Step::Write(0, FULL * (1 + 4 + 16) + 5)], LARGEST), 5);
+    assert_eq!(play(&[Step::Write(0, FULL + LARGER + 5)], LARGEST), 5);
 }
 
 #[test]
@@ -261,12 +314,11 @@ fn rings_that_follow_each_other_in_a_circle_are_damage_and_nothing_hangs() {
     let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
     let start = ReferencePoint { tsc: 0, monotonic_ns: 0, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
-    let mut threads: Vec<Thread> = (0..3).map(|i| Thread::start(&mut program, i)).collect();
     // The first two each other, the third itself.
-    for (thread, follows) in threads.iter_mut().zip([2, 1, 3]) {
-        thread.write();
-        thread.writer.header().expect("attached").follows.store(follows, Ordering::Relaxed);
-    }
+    let follow = [2, 1, 3].into_iter().zip(0..);
+    let mut threads: Vec<Thread> =
+        follow.map(|(follows, i)| Thread::start_behind(&mut program, i, follows)).collect();
+    threads.iter_mut().for_each(Thread::write);
     drainer.discover();
     drainer.pass(&host);
     drainer.finish(&host);

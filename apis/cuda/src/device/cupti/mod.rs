@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, note, session, with_guard};
+use hetrace_interpose::{ErrnoGuard, note, pid, session, with_guard};
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use layout::{Lengths, counter, kind};
@@ -73,11 +73,6 @@ const WANTED: [(u32, &[u8]); 3] = [
     (kind::MEMCPY2, b"copies between devices are not timed: CUPTI does not give their records"),
     (kind::MEMSET, b"fills are not timed: CUPTI does not give their records"),
 ];
-
-fn pid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
-}
 
 fn tid() -> u32 {
     // SAFETY: no preconditions.

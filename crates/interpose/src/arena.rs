@@ -1,0 +1,457 @@
+//! The process's arena: made when the library starts, or by a forked child's first call.
+//!
+//! All that needs a descriptor is done here, once: afterwards rings are taken from memory that
+//! is mapped already, and no call of the program opens, closes or names a file. Programs may
+//! have come to their limit of descriptors by then, have limited the size of files, or have
+//! forbidden themselves most system calls.
+
+use std::ffi::CStr;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use hetrace_ring::abi::{
+    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
+    RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special, state,
+};
+use hetrace_ring::{clock, record};
+
+use crate::errno::ErrnoGuard;
+use crate::own::{self, Process, phase};
+use crate::process::{PATH, Session};
+use crate::text::Text;
+
+/// Size of an arena's file, which is sparse, and of its mapping.
+const ARENA: u64 = 512 << 20;
+/// The least that is any good.
+const LEAST: u64 = FIRST_RING + ring_bytes(PAGE as u64);
+/// Data bytes of the ring that is there before the first call: its thread needs no memory.
+const SEED: u64 = 16 << 10;
+/// Where `MADV_POPULATE_WRITE` is not known (before Linux 5.14), this much has memory at once.
+const BACKED: u64 = 8 << 20;
+
+const MADV_POPULATE_WRITE: libc::c_int = 23;
+
+/// The process's part with its arena, made if need be. `None` if there is none to be had, or
+/// a signal handler came while its own thread is making it.
+pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
+    let process = own::process()?;
+    loop {
+        match process.phase.load(Ordering::Acquire) {
+            phase::READY => return Some(process),
+            phase::FAILED => return None,
+            phase::STARTING => {
+                if process.starter.load(Ordering::Relaxed) == own::this_thread() {
+                    return None;
+                }
+                hetrace_ring::writer::nap(20_000);
+            }
+            _ => start(session, process),
+        }
+    }
+}
+
+/// Makes the arena, unless another thread has begun to.
+#[cold]
+pub(crate) fn start(session: &Session, process: &Process) {
+    let (empty, starting) = (phase::EMPTY, phase::STARTING);
+    if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return;
+    }
+    process.starter.store(own::this_thread(), Ordering::Relaxed);
+    let _errno = ErrnoGuard::new();
+    let made = match Maker::new(session).and_then(|maker| maker.make(process)) {
+        Ok(()) => phase::READY,
+        Err(what) => {
+            session.control().arenas_failed.fetch_add(1, Ordering::Relaxed);
+            let mut text = Text::<160>::new();
+            text.push(b"process ");
+            text.number(u64::from(own::pid()));
+            text.push(b" is not recorded: ");
+            text.push(what.as_bytes());
+            session.note(text.bytes());
+            phase::FAILED
+        }
+    };
+    // Pairs with the Acquire load in `ready`: the arena is complete.
+    process.phase.store(made, Ordering::Release);
+}
+
+/// An arena being made.
+struct Maker<'s> {
+    session: &'s Session,
+    fd: RawFd,
+    size: u64,
+}
+
+impl Drop for Maker<'_> {
+    fn drop(&mut self) {
+        // SAFETY: opened by `new`, and nobody else knows it. The mapping keeps the file.
+        unsafe { libc::close(self.fd) };
+    }
+}
+
+impl<'s> Maker<'s> {
+    /// A file of its own in the session's folder.
+    fn new(session: &'s Session) -> Result<Self, &'static str> {
+        let size = size().ok_or("its limits leave no room for shared memory")?;
+        let fd = create(session).ok_or("no file can be made in the session's folder")?;
+        Ok(Maker { session, fd, size })
+    }
+
+    fn make(mut self, process: &Process) -> Result<(), &'static str> {
+        // SAFETY: an open descriptor. The mode is what it should be under any umask.
+        let sized = unsafe {
+            libc::fchmod(self.fd, 0o600) == 0 && libc::ftruncate(self.fd, self.size as libc::off_t) == 0
+        };
+        if !sized {
+            return Err("the memory file system takes no file of this size");
+        }
+        // SAFETY: an open descriptor.
+        let locked = unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) } == 0;
+        let base = self.map().ok_or("no addresses are left for shared memory")?;
+        process.arena.store(base, Ordering::Relaxed);
+        process.limit.store(self.size, Ordering::Relaxed);
+        let first = FIRST_RING + ring_bytes(SEED);
+        if !budget(self.session).take(first) {
+            return Err("the memory file system has too little room");
+        }
+        // The header, the directory's first page, and the first ring.
+        let header = populate(base, 0, 2 * PAGE as u64);
+        if header == Populated::Unknown {
+            self.back(process)?;
+        } else if header == Populated::No {
+            return Err("the memory file system is full");
+        }
+        self.describe(base, locked);
+        if let Some(ring) = carve_unpaid(process, SEED) {
+            // SAFETY: a ring just made, which is this thread's alone.
+            unsafe { &*ring.cast::<RingHeader>() }.state.store(state::FREE, Ordering::Release);
+            arena(base).reusable.fetch_add(1, Ordering::Relaxed);
+        }
+        // Pairs with the Acquire load in `Arena::open`.
+        arena(base).magic.store(ARENA_MAGIC, Ordering::Release);
+        self.session.control().arenas_made.fetch_add(1, Ordering::Relaxed);
+        self.session.control().rings_made.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Maps the file, as much of it as there are addresses for. A forked child does not get
+    /// the mapping: whoever has it can write there, and counts as alive.
+    fn map(&mut self) -> Option<*mut u8> {
+        while self.size >= LEAST {
+            // SAFETY: a fresh range at an address of the kernel's choice.
+            let base = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    self.size as usize,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_NORESERVE,
+                    self.fd,
+                    0,
+                )
+            };
+            if base != libc::MAP_FAILED {
+                // SAFETY: the range mapped above.
+                let kept = unsafe { libc::madvise(base, self.size as usize, libc::MADV_DONTFORK) } == 0;
+                // SAFETY: as above. A core file without it is as good.
+                unsafe { libc::madvise(base, self.size as usize, libc::MADV_DONTDUMP) };
+                return kept.then_some(base.cast());
+            }
+            self.size = (self.size / 2) & !(PAGE as u64 - 1);
+        }
+        None
+    }
+
+    /// Gets memory for a first part: an old kernel can't do that later without a descriptor.
+    fn back(&self, process: &Process) -> Result<(), &'static str> {
+        let length = BACKED.min(self.size);
+        // SAFETY: an open descriptor.
+        let done = budget(self.session).take(length)
+            // SAFETY: as above.
+            && unsafe { libc::fallocate(self.fd, 0, 0, length as libc::off_t) } == 0;
+        process.limit.store(length, Ordering::Relaxed);
+        done.then_some(()).ok_or("the memory file system is full")
+    }
+
+    fn describe(&self, base: *mut u8, locked: bool) {
+        // SAFETY: the first page of a fresh file, zeroed, which nobody reads before `magic`.
+        let header = unsafe { &mut *base.cast::<ArenaHeader>() };
+        header.version = ABI_VERSION;
+        header.api = self.session.api;
+        header.pid = own::pid();
+        // SAFETY: no preconditions.
+        header.parent = unsafe { libc::getppid() as u32 };
+        header.pid_namespace = pid_namespace();
+        header.process_start = process_start();
+        header.image = image();
+        // SAFETY: PR_GET_NAME writes at most 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, header.comm.as_mut_ptr()) };
+        read_file(c"/proc/self/cmdline", &mut header.command[..511]);
+        header.used.store(FIRST_RING, Ordering::Relaxed);
+        header.locked = u32::from(locked);
+    }
+}
+
+/// Bytes that an arena may have under this process's limits.
+fn size() -> Option<u64> {
+    let limit = |what| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a valid place for the result.
+        let known = unsafe { libc::getrlimit(what, &raw mut limit) } == 0;
+        if known { limit.rlim_cur } else { libc::RLIM_INFINITY }
+    };
+    // Of addresses most are the program's.
+    let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
+    let size = size & !(PAGE as u64 - 1);
+    (size >= LEAST).then_some(size)
+}
+
+/// A new file in the session's folder.
+fn create(session: &Session) -> Option<RawFd> {
+    for number in 0..10_000 {
+        let mut name = Text::<64>::new();
+        name.push(ARENA_PREFIX.as_bytes());
+        name.number(u64::from(session.api));
+        name.push(b"-");
+        name.number(u64::from(own::pid()));
+        name.push(b"-");
+        name.number(number);
+        let mut buffer = [0; PATH + 64];
+        let path = session.path(&mut buffer, name.bytes())?;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        // SAFETY: a NUL-terminated path.
+        let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+        if fd >= 0 {
+            return Some(fd);
+        }
+        // SAFETY: the C library's own place for this thread's errno.
+        if unsafe { *libc::__errno_location() } != libc::EEXIST {
+            return None;
+        }
+    }
+    None
+}
+
+/// The header of an arena.
+fn arena(base: *mut u8) -> &'static ArenaHeader {
+    // SAFETY: an arena stays mapped as long as the process is this one, and its first page has
+    // memory; the members that change are atomics.
+    unsafe { &*base.cast::<ArenaHeader>() }
+}
+
+/// What the launcher lets all programs take.
+struct Budget<'c>(&'c AtomicI64);
+
+fn budget(session: &Session) -> Budget<'_> {
+    Budget(&session.control().budget)
+}
+
+impl Budget<'_> {
+    fn take(&self, bytes: u64) -> bool {
+        let bytes = bytes as i64;
+        let enough = self.0.fetch_sub(bytes, Ordering::Relaxed) >= bytes;
+        if !enough {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
+        enough
+    }
+
+    fn give(&self, bytes: u64) {
+        self.0.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+}
+
+/// What all programs may still take.
+pub(crate) fn left(session: &Session) -> u64 {
+    session.control().budget.load(Ordering::Relaxed).max(0) as u64
+}
+
+#[derive(PartialEq, Eq)]
+enum Populated {
+    Yes,
+    No,
+    /// The kernel does not know the request.
+    Unknown,
+}
+
+/// Gets memory for a part of the arena: a full file system must show here as a failure, not
+/// later as SIGBUS in the program.
+fn populate(base: *mut u8, offset: u64, length: u64) -> Populated {
+    // SAFETY: the range lies in the arena's mapping.
+    let done = unsafe {
+        libc::madvise(base.add(offset as usize).cast(), length as usize, MADV_POPULATE_WRITE)
+    };
+    // SAFETY: the C library's own place for this thread's errno.
+    match (done, unsafe { *libc::__errno_location() }) {
+        (0, _) => Populated::Yes,
+        (_, libc::EINVAL) => Populated::Unknown,
+        _ => Populated::No,
+    }
+}
+
+/// Gives memory of a part of the arena back.
+fn release(base: *mut u8, offset: u64, length: u64) {
+    // SAFETY: the range lies in the arena's mapping, and nobody has data there.
+    unsafe { libc::madvise(base.add(offset as usize).cast(), length as usize, libc::MADV_REMOVE) };
+}
+
+/// A new ring of so many data bytes, in state CLAIMED; if there is memory for it.
+pub(crate) fn carve(session: &Session, process: &Process, data: u64) -> Option<*mut u8> {
+    if !budget(session).take(ring_bytes(data)) {
+        return None;
+    }
+    let ring = carve_unpaid(process, data);
+    match ring {
+        Some(_) => {
+            session.control().rings_made.fetch_add(1, Ordering::Release);
+        }
+        None => budget(session).give(ring_bytes(data)),
+    }
+    ring
+}
+
+fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
+    let base = process.arena.load(Ordering::Relaxed);
+    let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
+    let length = ring_bytes(data);
+    if !data.is_power_of_two() || data < PAGE as u64 || header.rings.load(Ordering::Relaxed) as usize >= MAX_RINGS {
+        return None;
+    }
+    let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit);
+    let offset = header.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+    let number = header.rings.fetch_add(1, Ordering::Relaxed);
+    let entry_at = PAGE as u64 + u64::from(number) * 8;
+    let entry_page = entry_at & !(PAGE as u64 - 1);
+    let populated = |offset, length| populate(base, offset, length) != Populated::No;
+    let directory = entry_page == PAGE as u64 || populated(entry_page, PAGE as u64);
+    if number as usize >= MAX_RINGS || !directory || !populated(offset, length) {
+        release(base, offset, length);
+        return None;
+    }
+    // SAFETY: the ring lies in the mapping, its memory is there, zeroed, and nobody else's.
+    let ring = unsafe { base.add(offset as usize) };
+    // SAFETY: as above; a header is valid for all bit patterns.
+    let fresh = unsafe { &mut *ring.cast::<RingHeader>() };
+    fresh.data_bytes = data;
+    fresh.number = number;
+    fresh.state.store(state::CLAIMED, Ordering::Relaxed);
+    fresh.magic.store(RING_MAGIC, Ordering::Relaxed);
+    // SAFETY: in the directory, whose page has memory.
+    let entry = unsafe { &*base.add(entry_at as usize).cast::<AtomicU64>() };
+    // Pairs with the Acquire load in `Arena::ring`: the header is written.
+    entry.store(directory_entry(offset, data), Ordering::Release);
+    process.rings.fetch_max(number + 1, Ordering::Release);
+    Some(ring)
+}
+
+/// A ring of at least so many data bytes that nobody uses, now in state CLAIMED: one that the
+/// drainer has emptied, or one of an ended thread with room behind what waits there.
+pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
+    let base = process.arena.load(Ordering::Relaxed);
+    let header = arena(base);
+    if header.reusable.load(Ordering::Relaxed) <= 0 {
+        return None;
+    }
+    let count = (process.rings.load(Ordering::Acquire) as usize).min(MAX_RINGS);
+    let from = process.ring_hint.load(Ordering::Relaxed) as usize;
+    (0..count).map(|i| (from + i) % count).find_map(|number| {
+        let ring = ring(base, number)?;
+        // SAFETY: a ring of this arena, whose header stays.
+        let there = unsafe { &*ring.cast::<RingHeader>() };
+        let now = there.state.load(Ordering::Relaxed);
+        let used = there.head.published().wrapping_sub(there.tail.released());
+        let fits = there.data_bytes >= least && used <= there.data_bytes / 2;
+        if !fits || !matches!(now, state::FREE | state::ENDED) {
+            return None;
+        }
+        // Pairs with the Release stores of `Ring::recycle` and of the thread that ended.
+        there.state.compare_exchange(now, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        header.reusable.fetch_sub(1, Ordering::Relaxed);
+        process.ring_hint.store((number + 1) as u32, Ordering::Relaxed);
+        Some(ring)
+    })
+}
+
+/// A ring by its number, if it is complete.
+fn ring(base: *mut u8, number: usize) -> Option<*mut u8> {
+    const _: () = assert!(MAX_RINGS * 8 == DIRECTORY_PAGES * PAGE);
+    // SAFETY: in the directory, on a page that got memory with this ring or one before it.
+    let entry = unsafe { &*base.add(PAGE + number * 8).cast::<AtomicU64>() }.load(Ordering::Acquire);
+    let (offset, _) = hetrace_ring::abi::directory_parts(entry);
+    // SAFETY: an entry of this process's own making is a ring's place in the mapping.
+    (entry != 0).then(|| unsafe { base.add(offset as usize) })
+}
+
+/// Begins a thread's records in a ring that it claimed: who it is, and in which ring its
+/// records before these stand (see [`ThreadRecord::follows`]).
+pub(crate) fn begin(ring: *mut u8, tid: u32, follows: u32) {
+    // SAFETY: a ring that this thread claimed.
+    let header = unsafe { &*ring.cast::<RingHeader>() };
+    let now = clock::ticks();
+    let body = ThreadRecord {
+        tid,
+        follows,
+        claimed_at: now,
+        lost: header.lost.load(Ordering::Relaxed),
+        lost_calls: header.lost_calls.load(Ordering::Relaxed),
+    };
+    let length = record::HEAD + size_of::<ThreadRecord>();
+    let at = header.head.own();
+    // SAFETY: half of the ring is free, and from `at` on a record's length is in one piece.
+    unsafe {
+        let place = ring.add(PAGE + (at & (header.data_bytes - 1)) as usize);
+        place.cast::<u64>().write_unaligned(record::pack(special::THREAD, length, now).to_le());
+        place.add(record::HEAD).cast::<ThreadRecord>().write_unaligned(body);
+    }
+    header.head.publish(at.wrapping_add(length as u64));
+    header.state.store(state::ACTIVE, Ordering::Release);
+}
+
+/// Lets others have a ring: its thread has ended, or does not need it after all.
+pub(crate) fn end(process: &Process, ring: &RingHeader) {
+    process.ring_hint.store(ring.number, Ordering::Relaxed);
+    // Pairs with the Acquire exchange in `claim`: all records are there.
+    ring.state.store(state::ENDED, Ordering::Release);
+    arena(process.arena.load(Ordering::Relaxed)).reusable.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What the kernel gave this program image at random, and no other.
+fn image() -> [u8; 16] {
+    // SAFETY: no preconditions; an address of 16 bytes that stay, or 0.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
+    // SAFETY: as above.
+    if random.is_null() { [0; 16] } else { unsafe { random.read_unaligned() } }
+}
+
+/// Inode of the PID namespace; 0 if it can't be known.
+fn pid_namespace() -> u64 {
+    // SAFETY: all bit patterns of a stat are valid.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: a NUL-terminated path and a valid place.
+    if unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut stat) } == 0 { stat.st_ino } else { 0 }
+}
+
+/// Field 22 of `/proc/self/stat`, counted behind the name, which may hold
+/// anything.
+fn process_start() -> u64 {
+    let mut buffer = [0u8; 1024];
+    let length = read_file(c"/proc/self/stat", &mut buffer);
+    let text = buffer.get(..length).unwrap_or_default();
+    let Some(name_end) = text.iter().rposition(|b| *b == b')') else { return 0 };
+    let field = text.get(name_end + 2..).unwrap_or_default().split(|b| *b == b' ').nth(19);
+    let digits = field.unwrap_or_default().iter().take_while(|b| b.is_ascii_digit());
+    digits.fold(0u64, |n, d| n.wrapping_mul(10).wrapping_add(u64::from(d - b'0')))
+}
+
+fn read_file(path: &CStr, buffer: &mut [u8]) -> usize {
+    // SAFETY: a NUL-terminated path.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return 0;
+    }
+    // SAFETY: an open descriptor and a buffer of this length.
+    let read = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) };
+    read.max(0) as usize
+}

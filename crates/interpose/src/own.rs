@@ -1,0 +1,213 @@
+//! What belongs to this process alone, in memory that the kernel clears in a forked child.
+//!
+//! One range of private memory, mapped when the library starts: the state of the process's
+//! part in the session, and a writer for each thread that records. `MADV_WIPEONFORK` makes a
+//! child find zeros there, however it was forked: no arena, and writers of nobody. A child
+//! that shares its parent's memory (`vfork`, `CLONE_VM`) finds its parent's, as it should.
+//!
+//! ```text
+//!   page 0   │ page 1 …
+//!   Process  │ Writer │ Writer │ …          owner 0: nobody's
+//! ```
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use hetrace_ring::abi::PAGE;
+use hetrace_ring::writer::Writer;
+
+/// Writers: as many threads can record at a time.
+const WRITERS: usize = 8192;
+/// Bytes of a writer's place: whole cache lines, so that threads do not share one.
+const PLACE: usize = size_of::<Writer>().next_multiple_of(64);
+const LENGTH: usize = PAGE + WRITERS * PLACE;
+
+/// How far the process has come; the value of [`Process::phase`].
+pub(crate) mod phase {
+    /// It has no arena: nothing was recorded yet, or it was forked.
+    pub(crate) const EMPTY: u32 = 0;
+    /// A thread is making one.
+    pub(crate) const STARTING: u32 = 1;
+    /// It has one.
+    pub(crate) const READY: u32 = 2;
+    /// It could not be made.
+    pub(crate) const FAILED: u32 = 3;
+}
+
+/// This process's part in the session. All zeros at first, and in a forked child.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// See [`phase`].
+    pub(crate) phase: AtomicU32,
+    /// Process id; 0 before anybody asked.
+    pub(crate) pid: AtomicU32,
+    /// The thread that is making the arena.
+    pub(crate) starter: AtomicU64,
+    /// The arena.
+    pub(crate) arena: AtomicPtr<u8>,
+    /// Up to where rings may lie in the arena.
+    pub(crate) limit: AtomicU64,
+    /// Data bytes of rings that are larger than the session's.
+    pub(crate) larger: AtomicU64,
+    /// No ring is made before this counter value: there was no room a moment ago.
+    pub(crate) not_before: AtomicU64,
+    /// Rings made so far: the directory has memory for so many.
+    pub(crate) rings: AtomicU32,
+    /// Where the search for a ring begins: one that was free lately.
+    pub(crate) ring_hint: AtomicU32,
+    /// Where the search for a writer begins.
+    pub(crate) writer_hint: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Process>() <= PAGE);
+
+static RANGE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Maps the range. Returns whether there is one.
+pub(crate) fn prepare() -> bool {
+    if !RANGE.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    // SAFETY: a fresh range at an address of the kernel's choice, without memory until it is used.
+    let range = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            LENGTH,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if range == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: the range mapped above.
+    if unsafe { libc::madvise(range, LENGTH, libc::MADV_WIPEONFORK) } != 0 {
+        // Without it a child could write into its parent's rings: rather none.
+        // SAFETY: as above; nobody uses it.
+        unsafe { libc::munmap(range, LENGTH) };
+        return false;
+    }
+    RANGE.store(range.cast(), Ordering::Release);
+    true
+}
+
+/// The process's part, if the library has joined a session.
+pub(crate) fn process() -> Option<&'static Process> {
+    // SAFETY: null, or a range that stays mapped and begins with a `Process`, all of whose
+    // members are atomics and valid for all bit patterns.
+    unsafe { RANGE.load(Ordering::Acquire).cast::<Process>().as_ref() }
+}
+
+fn place(number: usize) -> Option<*mut Writer> {
+    let range = RANGE.load(Ordering::Acquire);
+    let there = !range.is_null() && number < WRITERS;
+    // SAFETY: place `number` lies in the range.
+    there.then(|| unsafe { range.add(PAGE + number * PLACE) }.cast())
+}
+
+/// A writer for this owner, all zeros but for that. Only its owner may use it.
+pub(crate) fn take_writer(owner: u64) -> Option<*mut Writer> {
+    let from = process()?.writer_hint.load(Ordering::Relaxed) as usize;
+    (0..WRITERS).map(|i| (from + i) % WRITERS).find_map(|number| {
+        let writer = place(number)?;
+        // Pairs with the Release store in `give_writer`: it is all zeros again.
+        owner_of(writer).compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        process()?.writer_hint.store((number + 1) as u32, Ordering::Relaxed);
+        Some(writer)
+    })
+}
+
+/// Gives a writer back.
+///
+/// # Safety
+/// It came from [`take_writer`], and nobody uses it any more.
+pub(crate) unsafe fn give_writer(writer: *mut Writer) {
+    // SAFETY: the writer is the caller's alone; its owner word is reached as the atomic it is.
+    unsafe {
+        let owner = std::mem::offset_of!(Writer, owner);
+        let bytes = writer.cast::<u8>();
+        bytes.write_bytes(0, owner);
+        let behind = owner + size_of::<AtomicU64>();
+        bytes.add(behind).write_bytes(0, size_of::<Writer>() - behind);
+    }
+    // Pairs with the Acquire exchange in `take_writer`.
+    owner_of(writer).store(0, Ordering::Release);
+    let first = place(0).map_or(0, |p| p as usize);
+    if let Some(process) = process() {
+        let number = (writer as usize).saturating_sub(first) / PLACE;
+        process.writer_hint.store(number as u32, Ordering::Relaxed);
+    }
+}
+
+/// The writer that a task took which has no word of its own.
+pub(crate) fn writer_of(owner: u64) -> Option<*mut Writer> {
+    (0..WRITERS).filter_map(place).find(|w| owner_of(*w).load(Ordering::Relaxed) == owner)
+}
+
+/// The owner of a writer, which others may read at any time.
+fn owner_of(writer: *mut Writer) -> &'static AtomicU64 {
+    // SAFETY: writers lie in a range that stays mapped; the word is an atomic for everybody.
+    unsafe { &*std::ptr::addr_of!((*writer).owner) }
+}
+
+/// This process's id, without a system call but for the first.
+pub fn pid() -> u32 {
+    let known = process().map_or(0, |p| p.pid.load(Ordering::Relaxed));
+    if known != 0 {
+        return known;
+    }
+    // SAFETY: no preconditions.
+    let pid = unsafe { libc::getpid() as u32 };
+    if let Some(process) = process() {
+        process.pid.store(pid, Ordering::Relaxed);
+    }
+    pid
+}
+
+/// Who this thread is: an address of its own.
+pub(crate) fn this_thread() -> u64 {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as u64 }
+}
+
+/// Where the C library keeps a thread's id behind [`this_thread`]; seen so from 2.17 to 2.41.
+const TID_OFFSET: usize = 720;
+
+/// 1 if it was found there, 2 if not.
+static TID_PLACE: AtomicU32 = AtomicU32::new(0);
+
+/// Looks where the C library keeps a thread's id. Called when the library starts.
+pub(crate) fn find_tid() {
+    let found = cfg!(all(target_arch = "x86_64", target_env = "gnu")) && kept_tid() == kernel_tid();
+    TID_PLACE.store(if found { 1 } else { 2 }, Ordering::Relaxed);
+}
+
+fn kept_tid() -> u32 {
+    // SAFETY: a thread's descriptor is larger than this on every platform that we try it on,
+    // and is the thread's own for as long as it runs.
+    unsafe { (this_thread() as *const u8).add(TID_OFFSET).cast::<u32>().read_volatile() }
+}
+
+fn kernel_tid() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// This thread's id, without a system call where the C library has it: a filter may forbid
+/// to ask. A task that shares another's local storage has that one's.
+pub(crate) fn tid() -> u32 {
+    if TID_PLACE.load(Ordering::Relaxed) == 1 {
+        let tid = kept_tid();
+        if tid != 0 && tid >> 31 == 0 {
+            return tid;
+        }
+    }
+    kernel_tid()
+}
+
+/// This task's id, as the kernel has it.
+pub(crate) fn task() -> u32 {
+    kernel_tid()
+}

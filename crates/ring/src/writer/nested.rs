@@ -1,0 +1,152 @@
+//! Records of signal handlers that interrupt the writing of another record.
+//!
+//! Such a record takes its place behind the interrupted one, and is published with it.
+//!
+//! ```text
+//!         published   interrupted     handler's records
+//!   ────────┼────────────┬──────────────┬─────────┬─────
+//!           head         hole           │         end
+//! ```
+//! A handler may never return (`siglongjmp`): then the interrupted record stays a hole. That
+//! is found when a record begins at the same place of the stack, or above: whoever wrote the
+//! interrupted one has left. The hole becomes an ABANDONED record, which is counted as lost,
+//! and all that waited behind it is published.
+
+use std::sync::atomic::Ordering;
+
+use super::{Room, Writer, add, stack_pointer};
+use crate::abi::special;
+use crate::record;
+
+/// How many records may interrupt each other.
+const DEPTH: usize = 4;
+
+/// What is known of the records in progress.
+#[derive(Debug, Default)]
+pub(super) struct Nested {
+    /// Records of handlers that are being written.
+    count: u32,
+    /// Where the last one that is complete ends.
+    end: u64,
+    /// Place and length of the record that was interrupted, by how many it interrupted itself;
+    /// of no length if it had no place yet.
+    holes: [(u64, u32); DEPTH],
+}
+
+impl Nested {
+    /// Records that are being written, but for the last.
+    pub(super) fn interrupted(&self) -> usize {
+        self.count as usize
+    }
+}
+
+impl Writer {
+    /// A record begins, and another is being written. Returns whether that goes on afterwards;
+    /// if not, the new record is no handler's.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_nested(&mut self) -> bool {
+        if stack_pointer() >= self.busy && !on_another_stack(self.busy) {
+            self.give_up_interrupted();
+            return false;
+        }
+        self.note_hole();
+        self.nested.count = self.nested.count.wrapping_add(1);
+        if let Some(hole) = self.nested.holes.get_mut(self.nested.count as usize) {
+            *hole = (0, 0);
+        }
+        true
+    }
+
+    /// A handler's record is complete, or has no room.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave_nested(&mut self) {
+        self.nested.end = self.end;
+        self.nested.count = self.nested.count.saturating_sub(1);
+    }
+
+    /// Whether a handler's record has room, and can be published later.
+    pub(super) fn nested_room(&mut self, length: usize) -> Room {
+        let Some(header) = self.header() else { return Room::Detached };
+        let deep = self.nested.interrupted() >= DEPTH;
+        // It takes what is known to be free, and leaves room for those that it interrupted.
+        let others = self.nested.interrupted() * record::MAX_RECORD;
+        if !deep && self.end.wrapping_add((length + others) as u64) <= self.free_until {
+            let head = header.head.own();
+            if header.unpublished_at.load(Ordering::Relaxed) != head {
+                header.unpublished.store(0, Ordering::Relaxed);
+                header.unpublished_at.store(head, Ordering::Relaxed);
+            }
+            add(&header.unpublished, 1);
+            return Room::Yes;
+        }
+        self.lose();
+        Room::No
+    }
+
+    /// What was reserved since the last complete record is the interrupted one's.
+    fn note_hole(&mut self) {
+        let Some(published) = self.header().map(|h| h.head.own()) else { return };
+        let from = self.nested.end.max(published);
+        let length = self.end.wrapping_sub(from);
+        if length > 0
+            && length <= record::MAX_RECORD as u64
+            && let Some(hole) = self.nested.holes.get_mut(self.nested.count as usize)
+        {
+            *hole = (from, length as u32);
+        }
+    }
+
+    /// Whoever wrote the records in progress has left them.
+    fn give_up_interrupted(&mut self) {
+        self.note_hole();
+        let Some(header) = self.header() else {
+            (self.busy, self.nested) = (0, Nested::default());
+            return;
+        };
+        let published = header.head.own();
+        let levels = (self.nested.count as usize + 1).min(DEPTH);
+        let mut given_up = 0;
+        for (at, length) in self.nested.holes.iter().take(levels).copied() {
+            // Holes of earlier records are published long ago.
+            if length < record::HEAD as u32 || at < published {
+                continue;
+            }
+            let head = record::pack(special::ABANDONED, length as usize, 0);
+            // SAFETY: the hole lies between what is published and the end, so it is this
+            // writer's, in one piece, and has room for a head.
+            unsafe {
+                let place = self.data.add((at & self.mask) as usize);
+                place.cast::<u64>().write_unaligned(head.to_le());
+            }
+            given_up += 1;
+        }
+        // One that had no place yet is lost as well.
+        add(&header.lost, given_up.max(1));
+        add(&header.lost_calls, given_up.max(1));
+        header.head.publish(self.end);
+        (self.busy, self.nested) = (0, Nested { end: self.end, ..Nested::default() });
+    }
+
+    /// The tracer's own calls were left by a handler that did not return: calls are the
+    /// program's again.
+    pub(super) fn is_inside_no_more(&mut self) -> bool {
+        let left = stack_pointer() > self.inside_stack && !on_another_stack(self.inside_stack);
+        if left {
+            self.inside = 0;
+        }
+        left
+    }
+}
+
+/// Whether the thread runs on its alternate signal stack, and `other` is not there.
+fn on_another_stack(other: u64) -> bool {
+    // SAFETY: all bit patterns are valid, and the call fills it in.
+    let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
+    // SAFETY: sets nothing, and has a place for what there is.
+    let known = unsafe { libc::sigaltstack(std::ptr::null(), &raw mut stack) } == 0;
+    let base = stack.ss_sp as u64;
+    let there = other >= base && other < base.saturating_add(stack.ss_size as u64);
+    known && stack.ss_flags & libc::SS_ONSTACK != 0 && !there
+}

@@ -1,0 +1,93 @@
+//! How much memory rings may take.
+//!
+//! Rings lie on a memory file system that programs use, too, and count as memory of the
+//! machine and of the program's control group. What they may take in all is a share of what
+//! each of these has left; it is looked at again and again, since others take from it as well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the file system's room the rings may have one part in this many.
+const OF_FILE_SYSTEM: u64 = 2;
+/// Of the memory of the machine, or of a control group.
+const OF_MEMORY: u64 = 8;
+
+/// Bytes that rings may take besides the `used` ones that they have, in a session at `folder`.
+pub(crate) fn left(folder: &Path, used: u64) -> u64 {
+    let share = |free: Option<u64>, part: u64| free.map_or(u64::MAX, |free| free.saturating_add(used) / part);
+    let most = share(file_system(folder), OF_FILE_SYSTEM)
+        .min(share(machine(), OF_MEMORY))
+        .min(share(control_group(Path::new("/sys/fs/cgroup"), "/proc/self/cgroup"), OF_MEMORY));
+    most.saturating_sub(used)
+}
+
+/// Bytes free on the file system of a folder.
+pub(crate) fn file_system(folder: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(folder).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Bytes of memory that the machine can give.
+fn machine() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Bytes that the tightest of the control groups around us has left: `/proc/self/cgroup` names
+/// ours, `0::/a/b` of version 2 or `7:memory:/a/b` of version 1.
+fn control_group(root: &Path, own: &str) -> Option<u64> {
+    let groups = fs::read_to_string(own).ok()?;
+    let left = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let path = path.trim_start_matches('/');
+        match controllers {
+            "" => tightest(root, &root.join(path), "memory.max", "memory.current"),
+            c if c.split(',').any(|c| c == "memory") => {
+                let root = root.join("memory");
+                tightest(&root, &root.join(path), "memory.limit_in_bytes", "memory.usage_in_bytes")
+            }
+            _ => None,
+        }
+    };
+    groups.lines().filter_map(left).min()
+}
+
+/// The least that a group or one around it has left.
+fn tightest(root: &Path, group: &Path, limit: &str, usage: &str) -> Option<u64> {
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let left = |group: &Path| Some(number(group.join(limit))?.saturating_sub(number(group.join(usage))?));
+    group.ancestors().take_while(|g| g.starts_with(root)).filter_map(left).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tightest_control_group_counts() {
+        let root = tempfile::TempDir::new().expect("a folder");
+        let inner = root.path().join("a/b");
+        fs::create_dir_all(&inner).expect("folders");
+        let write = |path: PathBuf, text: &str| fs::write(path, text).expect("written");
+        write(root.path().join("a/memory.max"), "1000\n");
+        write(root.path().join("a/memory.current"), "400\n");
+        write(inner.join("memory.max"), "max\n");
+        write(inner.join("memory.current"), "10\n");
+        let own = root.path().join("own");
+        write(own.clone(), "0::/a/b\n");
+        assert_eq!(control_group(root.path(), own.to_str().expect("text")), Some(600));
+        write(inner.join("memory.max"), "500\n");
+        assert_eq!(control_group(root.path(), own.to_str().expect("text")), Some(490));
+        write(own.clone(), "3:cpu:/\n");
+        assert_eq!(control_group(root.path(), own.to_str().expect("text")), None);
+    }
+
+    #[test]
+    fn what_rings_have_counts_as_theirs() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let free = left(folder.path(), 0);
+        assert!(free > 0 && left(folder.path(), 1 << 20) < free + (1 << 20));
+    }
+}

@@ -1,0 +1,253 @@
+//! A ring being drained, and the stream its records go to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi::{ThreadRecord, special};
+use hetrace_ring::reader::Ring;
+use hetrace_ring::{clock, record};
+
+use super::image::Image;
+use super::records::{put_error_text, put_fold, put_unknown, word};
+use crate::devices::{Devices, Shared, Special};
+use crate::manifest::ThreadLosses;
+use crate::output::{Identity, Stream};
+use crate::time::HostClock;
+
+/// Most bytes taken from one ring at a time, so that none waits for long.
+const PORTION: usize = 1 << 20;
+/// Half a period of the low bits of time in a ring's records.
+const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
+
+/// A ring being drained, and the stream its records go to.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub ring: Arc<Ring>,
+    /// Number of the arena that it lies in.
+    pub arena: u32,
+    /// Number of the program image that records.
+    pub image: usize,
+    pub api: usize,
+    pub stream: Stream,
+    /// The thread that records; none before its first record.
+    pub identity: Identity,
+    /// The thread's id, as the process has it.
+    tid: u32,
+    /// Records came since the thread's name was read.
+    pub active: bool,
+    /// Time of the last record, in ticks.
+    pub last: u64,
+    /// When the ring was last looked at, in ticks.
+    looked: u64,
+    /// Number of the ring whose records come before those that are next here.
+    pub awaits: Option<u32>,
+    /// What the stream lost more than this ring, while it was another ring's.
+    pub lost_elsewhere: u64,
+    /// Losses of threads that used the ring before.
+    pub lost_before: (u64, u64),
+    pub threads: Vec<ThreadLosses>,
+    pub damaged: u64,
+}
+
+/// Where records go that are no calls, and what all need.
+pub(super) struct Sinks<'d> {
+    pub host: &'d HostClock,
+    pub devices: &'d mut HashMap<usize, Devices>,
+    pub images: &'d mut [Image],
+    pub shared: &'d Arc<Shared>,
+    pub apis: &'d [String],
+}
+
+/// What a portion of a ring had.
+enum Taken {
+    /// All of it.
+    All,
+    /// Bytes up to a thread's first record, which came from another ring: see `hand_over`.
+    UpTo(usize),
+}
+
+impl Source {
+    pub fn new(ring: Ring, arena: u32, image: usize, api: usize, stream: Stream) -> Self {
+        Source {
+            ring: Arc::new(ring),
+            arena,
+            image,
+            api,
+            stream,
+            identity: Identity::default(),
+            tid: 0,
+            active: false,
+            last: 0,
+            looked: clock::ticks(),
+            awaits: None,
+            lost_elsewhere: 0,
+            lost_before: (0, 0),
+            threads: Vec::new(),
+            damaged: 0,
+        }
+    }
+
+    /// Takes one portion. Returns how many bytes it had.
+    pub fn drain(&mut self, sinks: &mut Sinks<'_>) -> u64 {
+        if self.awaits.is_some() {
+            return 0;
+        }
+        let looked = clock::ticks();
+        if self.ring.waiting() > self.ring.size() {
+            // The producer overwrote its own header: nothing here can be believed.
+            self.damaged += self.ring.size();
+            self.ring.discard();
+            return 0;
+        }
+        let ring = Arc::clone(&self.ring);
+        let bytes = ring.published(PORTION);
+        let waiting = bytes.len();
+        if waiting == 0 {
+            self.looked = looked;
+            return 0;
+        }
+        self.active = true;
+        self.stream.set_discarded(self.discarded());
+        let taken = match self.take(bytes, sinks) {
+            Taken::All => {
+                self.looked = looked;
+                waiting
+            }
+            Taken::UpTo(bytes) => bytes,
+        };
+        ring.release(taken);
+        taken as u64
+    }
+
+    fn take(&mut self, bytes: &[u8], sinks: &mut Sinks<'_>) -> Taken {
+        // Time can't be older than the last look by much, nor than the last record.
+        let mut floor = self.last.max(self.looked.saturating_sub(HALF_PERIOD));
+        let mut rest = bytes;
+        while let Some((head, after)) = rest.split_at_checked(record::HEAD) {
+            let head = u64::from_le_bytes(head.try_into().unwrap_or_default());
+            let length = record::length(head);
+            let Some((body, next)) = length.checked_sub(record::HEAD).and_then(|n| after.split_at_checked(n))
+            else {
+                break;
+            };
+            rest = next;
+            match record::id(head) {
+                special::ABANDONED => continue,
+                special::THREAD => {
+                    let claimed = self.begin(body, sinks);
+                    floor = floor.max(claimed);
+                    self.last = floor;
+                    if self.awaits.is_some() {
+                        return Taken::UpTo(bytes.len() - rest.len());
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            // Another processor's counter may be a little behind: not before
+            // the last record, and never a whole period later.
+            let ticks = record::unwrap_time(record::time(head), floor.saturating_sub(HALF_PERIOD / 2));
+            floor = floor.max(ticks);
+            self.put(record::id(head), body, (floor, ticks), sinks);
+        }
+        self.damaged += rest.len() as u64;
+        self.last = floor;
+        Taken::All
+    }
+
+    /// One record that is the thread's own; the time that it gets in the stream, and its own.
+    fn put(&mut self, id: u16, body: &[u8], (floor, ticks): (u64, u64), sinks: &mut Sinks<'_>) {
+        let host = sinks.host;
+        let time = host.to_ns(floor).max(self.stream.last());
+        if id == special::UNKNOWN {
+            put_unknown(self.stream.record(id, time), body);
+        } else if id == special::ERROR_TEXT {
+            put_error_text(self.stream.record(id, time), body);
+        } else if id < record::FIRST_CALL_ID {
+            let Some(image) = sinks.images.get_mut(self.image) else { return };
+            let fresh = || Devices::new(image.identity(), image.generation, sinks.shared);
+            let known = sinks.devices.entry(self.image).or_insert_with(fresh);
+            let own_time = host.to_ns(ticks);
+            let (api, tid) = (self.api, self.identity.tid);
+            let outer = |inner| image.outer_tid(inner);
+            known.take(Special { id, api, tid, time, own_time, body }, host, outer);
+        } else if record::is_fold(id) {
+            let words: [u64; 4] = std::array::from_fn(|i| word(body, i));
+            put_fold(self.stream.record(id, time), words, host);
+        } else {
+            self.stream.record(id, time).extend_from_slice(body);
+        }
+    }
+
+    /// A thread begins. Returns when it claimed the ring.
+    fn begin(&mut self, body: &[u8], sinks: &mut Sinks<'_>) -> u64 {
+        let thread = ThreadRecord {
+            tid: word(body, 0) as u32,
+            follows: (word(body, 0) >> 32) as u32,
+            claimed_at: word(body, 1),
+            lost: word(body, 2),
+            lost_calls: word(body, 3),
+        };
+        self.note_losses((thread.lost, thread.lost_calls), sinks.apis);
+        self.awaits = thread.follows.checked_sub(1);
+        self.tid = thread.tid;
+        if let Some(image) = sinks.images.get_mut(self.image) {
+            image.recorded = true;
+            self.identity = image.thread(thread.tid);
+        }
+        if self.awaits.is_none() {
+            self.stream.identify(self.identity);
+        }
+        // A time of the future is a broken producer's: all later records would have it.
+        thread.claimed_at.min(clock::ticks())
+    }
+
+    /// The thread may have another name by now.
+    pub fn rename(&mut self, image: &mut Image) {
+        if std::mem::take(&mut self.active) && self.tid != 0 && self.awaits.is_none() {
+            self.identity = image.thread(self.tid);
+            self.stream.identify(self.identity);
+        }
+    }
+
+    /// A run of polls that the program could not end itself.
+    pub fn close_fold(&mut self, host: &HostClock) {
+        let Some(run) = self.ring.open_fold() else { return };
+        if !record::is_fold(run.id) {
+            return;
+        }
+        let time = host.to_ns(run.words[2]).max(self.stream.last());
+        put_fold(self.stream.record(run.id, time), run.words, host);
+    }
+
+    /// Records that the stream lost in all.
+    pub fn discarded(&self) -> u64 {
+        self.ring.header().lost.load(Ordering::Relaxed).wrapping_add(self.lost_elsewhere)
+    }
+
+    /// What the ring lost so far: records and calls.
+    pub fn lost(&self) -> (u64, u64) {
+        let header = self.ring.header();
+        (header.lost.load(Ordering::Relaxed), header.lost_calls.load(Ordering::Relaxed))
+    }
+
+    /// Books what the present thread lost, when the ring has lost `now` in all.
+    pub fn note_losses(&mut self, now: (u64, u64), apis: &[String]) {
+        let records = now.0.wrapping_sub(self.lost_before.0);
+        let calls = now.1.wrapping_sub(self.lost_before.1);
+        self.lost_before = now;
+        if (records, calls) == (0, 0) {
+            return;
+        }
+        let name = self.identity.name.split(|b| *b == 0).next().unwrap_or_default();
+        self.threads.push(ThreadLosses {
+            pid: self.identity.pid,
+            tid: self.identity.tid,
+            name: String::from_utf8_lossy(name).into_owned(),
+            api: apis.get(self.api).cloned().unwrap_or_default(),
+            records,
+            calls,
+        });
+    }
+}
