@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, state};
+use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, special, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{map_file, record};
@@ -141,11 +141,12 @@ fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
     let mut s = setup();
     let larger = with_larger(&mut s);
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
-    assert_eq!(kept, DATA / 100 + 2 * DATA / 100);
+    // Half of so small a ring is left to signal handlers, until there is no other.
+    assert_eq!(kept, DATA / 2 / 100 + 2 * DATA / 100);
     assert_eq!(s.reader.header().state.load(Ordering::Relaxed), state::MOVED);
     assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 0);
     assert_eq!(larger.reader.header().lost.load(Ordering::Relaxed), 1000 - kept as u64);
-    assert_eq!((s.read().len(), larger.read().len()), (DATA / 100, 2 * DATA / 100));
+    assert_eq!((s.read().len(), larger.read().len()), (DATA / 2 / 100, 2 * DATA / 100));
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
     let mut s = setup();
     let larger = with_larger(&mut s);
     let key = [3; FOLD_WORDS];
-    let kept = (0..DATA / 100).filter(|_| s.write(19, &[7; 92])).count();
+    let kept = (0..DATA / 2 / 100).filter(|_| s.write(19, &[7; 92])).count();
     s.writer.remember_poll(21, &key);
     assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
     assert!(s.write(16, &[8; 92]));
@@ -223,4 +224,56 @@ fn a_writer_wiped_by_fork_writes_nothing() {
     assert!(!s.write(16, b"child"));
     assert!(!s.writer.attached());
     assert!(s.read().is_empty());
+}
+
+/// Leaves a record unfinished, as a signal handler does that interrupts it and jumps away;
+/// before, the handler records `handlers` times.
+#[inline(never)]
+fn interrupted_for_ever(s: &mut Setup, handlers: u8) {
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let writer = std::ptr::from_mut(&mut s.writer);
+        let handler = |_: *mut u8| {
+            for i in 0..handlers {
+                let put = |at: *mut u8| {
+                    // SAFETY: one byte, as the length says.
+                    unsafe { at.write(i) }
+                };
+                // SAFETY: as above; a handler reaches the writer in the same way.
+                assert!(unsafe { (*writer).record(30, record::HEAD + 1, put) }.is_some());
+            }
+            std::panic::resume_unwind(Box::new(()));
+        };
+        // SAFETY: the body never returns.
+        unsafe { (*writer).record(29, record::HEAD + 50, handler) };
+    }));
+    assert!(unwound.is_err());
+}
+
+#[test]
+fn a_record_that_a_handler_never_returned_to_is_given_up_and_the_rest_is_kept() {
+    for handlers in [0, 1, 3] {
+        let mut s = setup();
+        assert!(s.write(20, b"before"));
+        interrupted_for_ever(&mut s, handlers);
+        assert!(s.write(21, b"after"));
+        let records = s.read();
+        let ids: Vec<u16> = records.iter().map(|(id, _)| *id).collect();
+        let mut expected = vec![20, special::ABANDONED];
+        expected.extend((0..handlers).map(|_| 30));
+        expected.push(21);
+        assert_eq!(ids, expected);
+        assert_eq!(records[1].1.len(), 50);
+        let header = s.reader.header();
+        assert_eq!((header.lost.load(Ordering::Relaxed), header.lost_calls.load(Ordering::Relaxed)), (1, 1));
+        assert_eq!(s.reader.unpublished(), 0);
+    }
+}
+
+#[test]
+fn what_waits_behind_a_record_that_is_never_finished_is_known() {
+    let mut s = setup();
+    assert!(s.write(20, b"before"));
+    interrupted_for_ever(&mut s, 3);
+    assert_eq!(s.read().len(), 1);
+    assert_eq!(s.reader.unpublished(), 3);
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use super::{FOLD_RECORD, Nested, Room, Writer, fold_words};
 use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
+use crate::record;
 
 impl Writer {
     /// Goes on in another ring. For
@@ -92,18 +93,22 @@ impl Writer {
             if free < size - size / 4 + need {
                 wake(&control.wake);
             }
-            if need <= free && free <= size {
+            // While it moves, handlers find room here: it leaves before the ring is full.
+            let reserve = if block || self.grow.is_none() { 0 } else { RESERVE.min(size / 2) };
+            let enough = free <= size && need + reserve <= free;
+            if !enough && !block && self.grow(control) {
+                continue;
+            }
+            if free <= size && need <= free {
                 if self.fold_open {
                     self.close_fold();
                 }
                 self.free_until = free_until;
-                // Come back after a quarter, to see whether to wake the drainer.
-                let quarter = end.wrapping_add(need.max(size / 4));
-                self.limit = if quarter.wrapping_sub(end) < free { quarter } else { free_until };
+                // Come back after a quarter, to see whether to wake the drainer, and where
+                // another ring is to be looked for.
+                let until = if enough { free - reserve } else { free };
+                self.limit = end.wrapping_add(need.max(size / 4).min(until));
                 return Room::Yes;
-            }
-            if !block && self.grow(control) {
-                continue;
             }
             if !block || !drainer_lives(control) || !is_read(self.header(), naps) {
                 if self.fold_open {
@@ -117,6 +122,9 @@ impl Writer {
         }
     }
 }
+
+/// Bytes of a ring that are left to signal handlers while its thread moves to a larger one.
+const RESERVE: u64 = 2 * record::MAX_RECORD as u64;
 
 /// How long a thread sleeps before it looks for room again.
 const NAP_NS: i64 = 50_000;

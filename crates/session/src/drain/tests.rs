@@ -273,20 +273,21 @@ const fn full(ring: usize) -> u32 {
     ((ring - record::HEAD - size_of::<ThreadRecord>()) / 16) as u32
 }
 
-/// Those of a first ring, and of the larger ones.
+/// Those of a first ring.
 const FULL: u32 = full(FIRST);
-const LARGER: u32 = full(4 * FIRST) + full(16 * FIRST);
+/// Those after which a thread leaves the first ring and the second, and those of the last.
+const BURST: u32 = full(FIRST / 2) + full(4 * FIRST - 2 * record::MAX_RECORD) + full(16 * FIRST);
 
 #[test]
 fn a_burst_before_the_first_pass_loses_nothing_while_larger_rings_can_be_had() {
-    let burst = [Step::Write(0, FULL + LARGER)];
+    let burst = [Step::Write(0, BURST)];
     assert_eq!(play(&burst, LARGEST), 0);
-    assert_eq!(play(&burst, FIRST), u64::from(LARGER), "without them all but one ring is lost");
+    assert_eq!(play(&burst, FIRST), u64::from(BURST - FULL), "without them all but one ring is lost");
 }
 
 #[test]
 fn what_no_ring_holds_is_counted() {
-    assert_eq!(play(&[Step::Write(0, FULL + LARGER + 5)], LARGEST), 5);
+    assert_eq!(play(&[Step::Write(0, BURST + 5)], LARGEST), 5);
 }
 
 #[test]
