@@ -13,6 +13,7 @@ pub mod fake;
 pub mod fake_nccl;
 pub mod platform;
 pub mod seen;
+pub mod torture;
 
 pub use bed::{Done, Traced, bare, hetrace, programs, trace, trace_with};
 pub use expect::Expected;

@@ -1,0 +1,198 @@
+//! Settings in which the recorder once disturbed the program.
+
+use crate::torture::case::{Accounting, Case, Need, PLAIN};
+
+const MEMORY: &str = "a small memory file system is shared fairly: no SIGBUS, losses counted";
+const FILTER: &str = "recording makes no system call that the filter of a program does not allow";
+const SIZES: &str = "a limit on the size of files ends no program";
+
+macro_rules! on_tmpfs {
+    ($size:literal) => {
+        Some(concat!(
+            "exec unshare -rm sh -c 'mount -t tmpfs -o size=",
+            $size,
+            " t /dev/shm && exec \"$@\"' sh \"$@\""
+        ))
+    };
+}
+
+/// The group is made below the one that this runs in.
+const GROUP: &str = "p=/sys/fs/cgroup/memory; g=$p/torture-$$; \
+    mkdir $g && echo 200M > $g/memory.limit_in_bytes && echo $$ > $g/cgroup.procs || exit 96; \
+    \"$@\"; s=$?; echo $$ > $p/cgroup.procs; rmdir $g; exit $s";
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "memory-256k",
+        line: "memory",
+        promise: MEMORY,
+        tried: "/dev/shm has 256 KiB, 16 threads",
+        command: "workers threads=16 calls=2000",
+        around: on_tmpfs!("256k"),
+        needs: &[Need::Namespaces],
+        ..PLAIN
+    },
+    Case {
+        name: "memory-1m",
+        line: "memory",
+        promise: MEMORY,
+        tried: "/dev/shm has 1 MiB, 64 threads",
+        command: "workers threads=64 calls=2000",
+        around: on_tmpfs!("1m"),
+        needs: &[Need::Namespaces],
+        ..PLAIN
+    },
+    Case {
+        name: "memory-64m",
+        line: "memory",
+        promise: MEMORY,
+        tried: "/dev/shm has 64 MiB, 400 threads",
+        command: "workers threads=400 calls=1000",
+        around: on_tmpfs!("64m"),
+        needs: &[Need::Namespaces],
+        ..PLAIN
+    },
+    Case {
+        name: "memory-of-the-program",
+        line: "memory",
+        promise: "the program gets the shared memory that it needs",
+        tried: "/dev/shm has 64 MiB; 200 threads record, then the program touches 24 MiB of its own",
+        command: "shared mode=own threads=200 calls=2000 bytes=25165824",
+        options: "-m full",
+        around: on_tmpfs!("64m"),
+        needs: &[Need::Namespaces],
+        ..PLAIN
+    },
+    Case {
+        name: "memory-fills-up",
+        line: "memory",
+        promise: MEMORY,
+        tried: "/dev/shm has 8 MiB, and the program fills it before 32 threads begin",
+        command: "shared mode=fill threads=32 calls=1000",
+        around: on_tmpfs!("8m"),
+        needs: &[Need::Namespaces],
+        ..PLAIN
+    },
+    Case {
+        name: "memory-group",
+        line: "memory",
+        promise: "a memory limit of a control group is kept",
+        tried: "400 threads in a group of 200 MB",
+        command: "workers threads=400 calls=3000",
+        options: "-m full",
+        around: Some(GROUP),
+        needs: &[Need::MemoryGroup],
+        ..PLAIN
+    },
+    Case {
+        name: "file-size-0",
+        line: "limits",
+        promise: SIZES,
+        tried: "RLIMIT_FSIZE 0 from the shell",
+        command: "workers threads=8 calls=500",
+        inside: Some("prlimit --pid $$ --fsize=0; exec \"$@\""),
+        ..PLAIN
+    },
+    Case {
+        name: "file-size-1-page",
+        line: "limits",
+        promise: SIZES,
+        tried: "RLIMIT_FSIZE 4096 from the shell",
+        command: "workers threads=8 calls=500",
+        inside: Some("prlimit --pid $$ --fsize=4096; exec \"$@\""),
+        ..PLAIN
+    },
+    Case {
+        name: "file-size-100k",
+        line: "limits",
+        promise: SIZES,
+        tried: "RLIMIT_FSIZE 102400 from the shell, rings that must grow",
+        command: "workers threads=4 calls=50000",
+        options: "-m full",
+        inside: Some("prlimit --pid $$ --fsize=102400; exec \"$@\""),
+        ..PLAIN
+    },
+    Case {
+        name: "file-size-0-later",
+        line: "limits",
+        promise: SIZES,
+        tried: "RLIMIT_FSIZE 0 set after the first calls; 8 more threads",
+        command: "workers threads=8 calls=200 limit=fsize:0",
+        accounting: Accounting::Whole,
+        ..PLAIN
+    },
+    Case {
+        name: "file-size-100k-later",
+        line: "limits",
+        promise: SIZES,
+        tried: "RLIMIT_FSIZE 102400 set after the first calls; rings that must grow",
+        command: "workers threads=4 calls=50000 limit=fsize:102400",
+        options: "-m full",
+        ..PLAIN
+    },
+    Case {
+        name: "filter-first-call",
+        line: "filters",
+        promise: FILTER,
+        tried: "seccomp kills; threads that exist make their first calls",
+        command: "filtered phase=first threads=4 calls=100",
+        accounting: Accounting::Whole,
+        ..PLAIN
+    },
+    Case {
+        name: "filter-new-threads",
+        line: "filters",
+        promise: FILTER,
+        tried: "seccomp kills; 16 threads are created and call",
+        command: "filtered phase=ring threads=16 calls=100",
+        accounting: Accounting::Whole,
+        ..PLAIN
+    },
+    Case {
+        name: "filter-growth",
+        line: "filters",
+        promise: FILTER,
+        tried: "seccomp kills; one thread makes 300,000 calls at once",
+        command: "filtered phase=grow calls=300000",
+        options: "-m full",
+        ..PLAIN
+    },
+    Case {
+        name: "descriptors",
+        line: "limits",
+        promise: "recording holds no descriptor of the program's",
+        tried: "24 open files allowed; the program takes them all, 20 times in each of 20 rounds of 8 new threads",
+        command: "workers threads=8 calls=200 files=20 limit=nofile:24",
+        accounting: Accounting::Whole,
+        ..PLAIN
+    },
+    Case {
+        name: "addresses-of-the-program",
+        line: "limits",
+        promise: "a program with little address space runs as without a tracer",
+        tried: "RLIMIT_AS 480,000 KiB, some 90 MiB above what the program needs; 8 threads",
+        command: "workers threads=8 calls=500",
+        inside: Some("ulimit -v 480000; exec \"$@\""),
+        ..PLAIN
+    },
+    Case {
+        name: "threads-in-sequence",
+        line: "reuse",
+        promise: "memory of ended threads is used again: at most 64 MiB resident and 1.5 GiB of addresses more",
+        tried: "50,000 threads one after the other",
+        command: "workers threads=50000 calls=2 order=sequence report=memory",
+        memory: true,
+        long: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "images-in-sequence",
+        line: "reuse",
+        promise: "memory of images before is given back: at most 16 MiB in the session",
+        tried: "one process executes itself 150 times",
+        command: "again times=150",
+        accounting: Accounting::Whole,
+        session_bytes: Some(16 << 20),
+        ..PLAIN
+    },
+];
