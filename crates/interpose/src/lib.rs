@@ -11,8 +11,10 @@
 //!   the first of each thread and when a ring is full;
 //! * anything not understood is passed through.
 
+mod asan;
 mod attach;
 mod call;
+mod direct;
 pub mod dlsym;
 pub mod early;
 mod elf;
