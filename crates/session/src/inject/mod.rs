@@ -96,6 +96,13 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
             Way::Auto => layer.is_none() || !honours_layers(interpose),
         };
         if let Some(variable) = layer {
+            if library.path.as_os_str().as_bytes().contains(&b':') {
+                let title = &library.model.title;
+                injection.notes.push(format!(
+                    "{title} is not traced as a layer: {variable} allows no colon in a path, as in {}; install hetrace elsewhere",
+                    library.path.display()
+                ));
+            }
             injection.variables.push((variable.into(), appended(variable, &library.path)));
         }
         if preloaded {
