@@ -117,11 +117,7 @@ pub unsafe extern "C" fn clInitLayer(
     let count = count as usize;
     // A loader newer than our model has more entries: they pass through us.
     let length = count.max(DISPATCH.len());
-    // SAFETY: asks for fresh memory; the loader keeps the table for ever.
-    let table = unsafe { libc::calloc(length, size_of::<P>()) }.cast::<P>();
-    if table.is_null() {
-        return CL_INVALID_VALUE;
-    }
+    let Some(table) = fresh_table(length) else { return CL_INVALID_VALUE };
     let loader = Object::holding(caller());
     if let Some(loader) = &loader {
         preload::is_primary(loader);
@@ -152,6 +148,24 @@ pub unsafe extern "C" fn clInitLayer(
         *layer_ret = table;
     }
     CL_SUCCESS
+}
+
+/// A table of NULLs, which the loader keeps for ever. Not from the program's heap:
+/// a leak checker would find it there when the loader has forgotten it.
+fn fresh_table(length: usize) -> Option<*mut P> {
+    let bytes = length.checked_mul(size_of::<P>())?;
+    // SAFETY: a fresh range at an address of the kernel's choice.
+    let table = unsafe {
+        libc::mmap(
+            null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    (table != libc::MAP_FAILED).then_some(table.cast())
 }
 
 /// Whether the function at this place of the table finds its way by an object

@@ -11,58 +11,18 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hetrace_ring::abi::PAGE;
 
-/// An entry of a library's dynamic section.
-#[repr(C)]
-struct Dynamic {
-    tag: i64,
-    value: usize,
-}
+use raw::{
+    ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRTAB,
+    DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
+};
 
-/// An entry of a symbol table.
-#[repr(C)]
-struct Symbol {
-    name: u32,
-    info: u8,
-    other: u8,
-    section: u16,
-    value: usize,
-    size: u64,
-}
-
-/// A relocation.
-#[repr(C)]
-struct Relocation {
-    offset: usize,
-    info: u64,
-    addend: i64,
-}
+pub(crate) mod raw;
 
 const DT_NEEDED: i64 = 1;
-const DT_PLTRELSZ: i64 = 2;
-const DT_STRTAB: i64 = 5;
-const DT_SYMTAB: i64 = 6;
-const DT_RELA: i64 = 7;
-const DT_RELASZ: i64 = 8;
-const DT_SONAME: i64 = 14;
 const DT_PLTREL: i64 = 20;
-const DT_JMPREL: i64 = 23;
-const DT_GNU_HASH: i64 = 0x6fff_fef5;
-const DT_VERSYM: i64 = 0x6fff_fff0;
-const DT_HASH: i64 = 4;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
 const STB_WEAK: u8 = 2;
 const STT_TLS: u8 = 6;
-const STT_IFUNC: u8 = 10;
-/// A version that new programs are not linked to.
-const HIDDEN_VERSION: u16 = 0x8000;
-
-/// Relocations that put the address of a function somewhere: directly, into
-/// the table of addresses, into the table of jumps.
-#[cfg(target_arch = "x86_64")]
-const ADDRESS_KINDS: [u32; 3] = [1, 6, 7];
-#[cfg(not(target_arch = "x86_64"))]
-const ADDRESS_KINDS: [u32; 3] = [257, 1025, 1026];
-
 /// A library of the process, or its program.
 #[derive(Debug, Clone, Copy)]
 pub struct Object {
@@ -105,6 +65,8 @@ pub fn generation() -> u64 {
 }
 
 fn each<F: FnMut(&libc::dl_phdr_info) -> bool>(mut work: F) {
+    // A sanitizer's interceptor of what is called below may not be ready yet.
+    crate::direct::bind();
     unsafe extern "C" fn step<F: FnMut(&libc::dl_phdr_info) -> bool>(
         info: *mut libc::dl_phdr_info,
         _: libc::size_t,

@@ -12,8 +12,10 @@
 //! * anything not understood is passed through.
 
 mod arena;
+mod asan;
 mod attach;
 mod call;
+mod direct;
 pub mod dlsym;
 pub mod early;
 mod elf;

@@ -3,9 +3,16 @@
 //! A loader with a layer mechanism is asked to load it; where the loader that
 //! the program would use has none, the library is preloaded. With both, the
 //! library notices that it is a layer and lets the preloaded way rest.
+//!
+//! * [`program`]: what will run, and whether a library can be loaded into it;
+//! * [`preload`]: how our libraries are written in `LD_PRELOAD`.
+
+mod elf;
+mod preload;
+mod program;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hetrace_model::Interpose;
@@ -89,6 +96,13 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
             Way::Auto => layer.is_none() || !honours_layers(interpose),
         };
         if let Some(variable) = layer {
+            if library.path.as_os_str().as_bytes().contains(&b':') {
+                let title = &library.model.title;
+                injection.notes.push(format!(
+                    "{title} is not traced as a layer: {variable} allows no colon in a path, as in {}; install hetrace elsewhere",
+                    library.path.display()
+                ));
+            }
             injection.variables.push((variable.into(), appended(variable, &library.path)));
         }
         if preloaded {
@@ -101,26 +115,9 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
         };
         injection.ways.push(Interposition { api: library.model.api.clone(), way: way.to_owned() });
     }
-    if !preload.is_empty() {
-        let mut value = OsString::new();
-        for path in preload {
-            value.push(path);
-            value.push(":");
-        }
-        // An empty entry at the end would do no harm, but a program may look.
-        match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
-            Some(others) => value.push(others),
-            None => value = without_last(value),
-        }
-        injection.variables.push(("LD_PRELOAD".into(), value));
-    }
+    let known = program.map(program::recognise).unwrap_or_default();
+    injection.preload(&preload, &known);
     injection
-}
-
-fn without_last(value: OsString) -> OsString {
-    let mut bytes = value.into_vec();
-    bytes.pop();
-    OsString::from_vec(bytes)
 }
 
 /// Programs that run others with a library in the loader's place.
@@ -128,9 +125,12 @@ pub fn replaces_loader(program: &Path) -> bool {
     program.file_name() == Some(OsStr::new("oclgrind"))
 }
 
-/// A list variable with one more path.
+/// A list variable with one more path; a launcher around this one may have named it.
 fn appended(variable: &str, path: &Path) -> OsString {
     let mut value = std::env::var_os(variable).unwrap_or_default();
+    if value.as_bytes().split(|b| *b == b':').any(|other| other == path.as_os_str().as_bytes()) {
+        return value;
+    }
     if !value.is_empty() {
         value.push(":");
     }
@@ -156,24 +156,10 @@ pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
 /// Why a program can't be traced, from its file; `None` if nothing speaks
 /// against it.
 pub fn obstacle(program: &Path) -> Option<String> {
-    use object::Object;
-    use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-
-    let metadata = std::fs::metadata(program).ok()?;
-    let mode = metadata.permissions().mode();
-    let me = rustix::process::geteuid().as_raw();
-    let changes_user = mode & 0o4000 != 0 && metadata.uid() != me;
-    let changes_group = mode & 0o2000 != 0 && metadata.gid() != rustix::process::getegid().as_raw();
-    if changes_user || changes_group {
-        return Some("it is setuid or setgid, so the system lets nobody load a library into it".to_owned());
-    }
-    let bytes = std::fs::read(program).ok()?;
-    let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
-    let endian = file.endian();
-    let headers = file.elf_header().program_headers(endian, &*bytes).ok()?;
-    let has = |kind: u32| headers.iter().any(|h| h.p_type(endian) == kind);
-    let is_program = file.kind() == object::ObjectKind::Executable || file.entry() != 0;
-    (is_program && !has(object::elf::PT_INTERP))
-        .then(|| "it is statically linked, so no library can be loaded into it".to_owned())
+    let known = program::recognise(program);
+    let obstacle = known.obstacle?;
+    Some(match known.interpreter {
+        Some(path) => format!("{} runs it, and {obstacle}", path.display()),
+        None => obstacle.to_string(),
+    })
 }

@@ -1,0 +1,207 @@
+//! Binds this library's own references to the C library directly.
+//!
+//! The dynamic loader binds them to the first definition in the global scope, and
+//! that may be an interceptor: those of ThreadSanitizer and MemorySanitizer jump
+//! to NULL until their runtime has started, which itself asks our `dlsym` on the
+//! way, and later take our rings and stacks for the program's, whose accesses they
+//! check. Other preloaded tools change paths, user ids or the clock. None of that
+//! is meant for us, so before anything else is called each reference to a function
+//! that `libc.so.6` defines is bound to that very definition, in the version that
+//! was linked.
+//!
+//! What stays as bound: memory of the heap, which may be the program's, and
+//! threads, of which a sanitizer must know.
+//!
+//! Nothing here may call the C library, not even by a loop that the compiler would
+//! make a `strlen` or `memcpy` of: names are read by volatile reads.
+
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::elf::raw::{self, Tables};
+
+/// What is left as the dynamic loader has bound it.
+const LEFT: &[&[u8]] = &[
+    b"malloc",
+    b"calloc",
+    b"realloc",
+    b"free",
+    b"posix_memalign",
+    b"aligned_alloc",
+    b"pthread_create",
+    b"pthread_join",
+    b"pthread_detach",
+];
+
+/// A loaded library, as the dynamic loader lists it: `struct link_map`.
+#[repr(C)]
+struct LinkMap {
+    base: usize,
+    name: *const c_char,
+    dynamic: *const raw::Dynamic,
+    next: *const LinkMap,
+}
+
+/// `struct r_debug`, which debuggers read.
+#[repr(C)]
+struct Debug {
+    version: i32,
+    first: *const LinkMap,
+}
+
+unsafe extern "C" {
+    /// The dynamic loader's list of libraries.
+    static _r_debug: Debug;
+    /// This library's own dynamic section; the linker defines it.
+    #[link_name = "_DYNAMIC"]
+    static OWN: raw::Dynamic;
+    /// This library's own ELF header; the linker defines it.
+    #[link_name = "__ehdr_start"]
+    static HEADER: libc::Elf64_Ehdr;
+}
+
+/// Runs before [`crate::start`], among the constructors of this library.
+#[used]
+#[unsafe(link_section = ".init_array.00010")]
+static BIND: extern "C" fn() = bind;
+
+/// Binds the references, unless that has been done. The first thing that a hook
+/// does which may be called before this library is started.
+#[inline]
+pub(crate) extern "C" fn bind() {
+    static BEGUN: AtomicU8 = AtomicU8::new(0);
+    if BEGUN.load(Ordering::Relaxed) == 0 && BEGUN.swap(1, Ordering::Relaxed) == 0 {
+        bind_now();
+    }
+}
+
+#[cold]
+fn bind_now() {
+    let mut own = None;
+    let mut library = None;
+    // SAFETY: the list changes behind its beginning only, where what the program
+    // was started with stands, us or at least the C library among it; nobody
+    // removes that.
+    let mut at = unsafe { _r_debug.first };
+    // SAFETY: NULL or an entry of the list.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        if std::ptr::eq(entry.dynamic, &raw const OWN) {
+            own = Tables::of(entry.base, entry.dynamic);
+        } else if library.is_none() {
+            library = Tables::of(entry.base, entry.dynamic).filter(is_c_library);
+        }
+        if own.is_some() && library.is_some() {
+            break;
+        }
+        at = entry.next;
+    }
+    if let (Some(own), Some(library)) = (own, library) {
+        rebind(&own, &library);
+    }
+}
+
+/// Whether it is the C library that we are bound to: one loaded into a namespace
+/// of its own is bound to another, which is not in the list.
+fn is_c_library(tables: &Tables) -> bool {
+    let place = libc::__errno_location as *const () as *const c_void;
+    tables.soname().is_some_and(|name| raw::equals(name, b"libc.so.6"))
+        && tables.definition(b"__errno_location", None).is_some_and(|d| std::ptr::eq(d, place))
+}
+
+fn rebind(own: &Tables, library: &Tables) {
+    let relro = relro(own);
+    // The pages that the dynamic loader has protected since they were filled.
+    if relro.1 > relro.0 && !protect(relro, libc::PROT_READ | libc::PROT_WRITE) {
+        return;
+    }
+    own.each_reference(|reference| {
+        // SAFETY: a NUL-terminated name of this library's table.
+        let name = unsafe { raw::bytes(reference.name) };
+        if LEFT.iter().any(|left| raw::same(left, name)) {
+            return;
+        }
+        if let Some(address) = library.definition(name, reference.version) {
+            // SAFETY: a word of this library that holds the address of this very
+            // function; code that reads it at the same time gets either.
+            unsafe { reference.place.write_volatile(address) };
+        }
+    });
+    if relro.1 > relro.0 {
+        protect(relro, libc::PROT_READ);
+    }
+}
+
+/// The pages of this library that are read-only after relocation.
+fn relro(own: &Tables) -> (usize, usize) {
+    // SAFETY: this library's own header, which is mapped with its first segment.
+    let header = unsafe { &HEADER };
+    let first = (&raw const HEADER).cast::<u8>().wrapping_add(header.e_phoff as usize);
+    for i in 0..usize::from(header.e_phnum) {
+        // SAFETY: the header says how many there are; they are mapped beside it.
+        let segment = unsafe { &*first.cast::<libc::Elf64_Phdr>().add(i) };
+        if segment.p_type == libc::PT_GNU_RELRO {
+            let start = own.base().wrapping_add(segment.p_vaddr as usize);
+            let end = start.wrapping_add(segment.p_memsz as usize);
+            let page = hetrace_ring::abi::PAGE;
+            return (start & !(page - 1), end & !(page - 1));
+        }
+    }
+    (0, 0)
+}
+
+/// `mprotect`, by the system call itself: the function is one of those to bind.
+fn protect((start, end): (usize, usize), protection: libc::c_int) -> bool {
+    let result: isize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: changes the protection of this library's own pages; the call
+    // changes no registers but these.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_mprotect as isize => result,
+            in("rdi") start,
+            in("rsi") end - start,
+            in("rdx") protection,
+            out("rcx") _,
+            out("r11") _,
+            options(nostack)
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: changes the protection of this library's own pages.
+    unsafe {
+        result = libc::mprotect(start as *mut c_void, end - start, protection) as isize;
+    }
+    result == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_c_library_defines_what_it_is_asked_for() {
+        bind();
+        // SAFETY: as in `bind_now`.
+        let mut at = unsafe { _r_debug.first };
+        let mut seen = 0;
+        // SAFETY: NULL or an entry of the list.
+        while let Some(entry) = unsafe { at.as_ref() } {
+            if let Some(library) = Tables::of(entry.base, entry.dynamic).filter(is_c_library) {
+                // SAFETY: NUL-terminated names.
+                let known = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"strlen".as_ptr()) };
+                assert_eq!(library.definition(b"strlen", None), Some(known), "chosen for the processor");
+                assert!(library.definition(b"no_such_function", None).is_none());
+                assert!(library.definition(b"getpid", Some(1)).is_none(), "no such version");
+                seen += 1;
+            }
+            at = entry.next;
+        }
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn functions_of_the_heap_and_of_threads_are_left() {
+        assert!(LEFT.contains(&b"free".as_slice()) && LEFT.contains(&b"pthread_create".as_slice()));
+    }
+}

@@ -1,0 +1,120 @@
+//! How our libraries are written in `LD_PRELOAD`, so that programs into which they
+//! can't be loaded do not mind them (decision 0035).
+
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Injection;
+use super::program::Program;
+
+/// What stands before a library's path. glibc's loader puts the name of its own
+/// folder in place of `$LIB`, from where the path leads to the root again. musl's,
+/// which would stop at what our libraries need, knows no such words, finds nothing
+/// there, and goes on without.
+const GLIBC_ONLY: &str = "/$LIB/../../../../../..";
+/// Without AddressSanitizer's check that its runtime comes first.
+const ASAN_OPTION: &str = "verify_asan_link_order=0";
+
+impl Injection {
+    /// Names libraries for the program's dynamic loader, before what the user has
+    /// named there.
+    pub(super) fn preload(&mut self, libraries: &[PathBuf], program: &Program) {
+        let forbidden = program.obstacle.as_ref().is_some_and(|o| o.forbids_preloading());
+        if libraries.is_empty() || forbidden {
+            return;
+        }
+        let prefix = if finds_folder() { GLIBC_ONLY } else { "" };
+        let (fit, unfit): (Vec<_>, Vec<_>) = libraries.iter().partition(|path| fits(path));
+        if let Some(path) = unfit.first().and_then(|path| path.parent()) {
+            self.notes.push(format!(
+                "libraries in {} can't be preloaded, since LD_PRELOAD allows no spaces, colons or dollar signs in a path: install hetrace elsewhere",
+                path.display()
+            ));
+        }
+        let Some(value) = list(prefix, &fit, std::env::var_os("LD_PRELOAD")) else { return };
+        self.variables.push(("LD_PRELOAD".into(), value));
+        if program.sets_asan_options {
+            // Its own function stands before ours, so the variable is what is left.
+            self.variables.push(("ASAN_OPTIONS".into(), with_option(std::env::var_os("ASAN_OPTIONS"))));
+        }
+    }
+}
+
+/// Whether a path can stand in the list.
+fn fits(path: &Path) -> bool {
+    !path.as_os_str().as_bytes().iter().any(|b| b.is_ascii_whitespace() || *b == b':' || *b == b'$')
+}
+
+/// The list: ours, each once, then the user's. `None` if there are none of ours.
+fn list(prefix: &str, ours: &[&PathBuf], others: Option<OsString>) -> Option<OsString> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for path in ours {
+        all.push([prefix.as_bytes(), path.as_os_str().as_bytes()].concat());
+    }
+    if all.is_empty() {
+        return None;
+    }
+    // A launcher around this one has named the same.
+    let others = others.unwrap_or_default().into_vec();
+    let others: Vec<&[u8]> = others
+        .split(|b| *b == b':' || *b == b' ')
+        .filter(|path| !path.is_empty() && !all.iter().any(|ours| ours == path))
+        .collect();
+    let others: Vec<Vec<u8>> = others.into_iter().map(<[u8]>::to_vec).collect();
+    all.extend(others);
+    Some(OsString::from_vec(all.join(&b':')))
+}
+
+fn with_option(options: Option<OsString>) -> OsString {
+    let mut value = options.unwrap_or_default();
+    if !value.is_empty() {
+        value.push(":");
+    }
+    value.push(ASAN_OPTION);
+    value
+}
+
+/// Whether what glibc's loader puts in place of `$LIB` is a folder of the root, as
+/// it is nearly everywhere: its own C library is found there.
+fn finds_folder() -> bool {
+    const OWN: &CStr = c"/$LIB/../../../../../..//$LIB/libc.so.6";
+    // SAFETY: a NUL-terminated path; what is not loaded already is not loaded.
+    let found = unsafe { libc::dlopen(OWN.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    if !found.is_null() {
+        // SAFETY: opened above; the C library stays.
+        unsafe { libc::dlclose(found) };
+    }
+    !found.is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_come_first_and_once() {
+        let ours = [PathBuf::from("/a/x.so"), PathBuf::from("/a/y.so")];
+        let ours: Vec<&PathBuf> = ours.iter().collect();
+        let value = |others: Option<&str>| list("", &ours, others.map(Into::into)).expect("a list");
+        assert_eq!(value(None), "/a/x.so:/a/y.so");
+        assert_eq!(value(Some("")), "/a/x.so:/a/y.so");
+        assert_eq!(value(Some("z.so w.so")), "/a/x.so:/a/y.so:z.so:w.so");
+        assert_eq!(value(Some("/a/y.so:/b/y.so::/a/x.so")), "/a/x.so:/a/y.so:/b/y.so");
+        assert_eq!(list("", &[], Some("z.so".into())), None);
+    }
+
+    #[test]
+    fn paths_that_the_list_would_cut_do_not_fit() {
+        for path in ["/a b/x.so", "/a:b/x.so", "/$ORIGIN/x.so", "/a\tb/x.so"] {
+            assert!(!fits(Path::new(path)), "{path}");
+        }
+        assert!(fits(Path::new("/usr/lib/hetrace/x.so")));
+    }
+
+    #[test]
+    fn an_option_comes_behind_the_users() {
+        assert_eq!(with_option(None), ASAN_OPTION);
+        assert_eq!(with_option(Some("a=1".into())), "a=1:verify_asan_link_order=0");
+    }
+}
