@@ -117,6 +117,7 @@ fn tell_missing(tables: &Tally) {
         lost_commands: tables.lost_device_commands,
         lost_packets: tables.lost_packets,
         damaged: tables.damaged,
+        differences: tables.differences,
         steps_back: tables.steps_back,
         unfinished: tables.unfinished_calls,
         orphans: tables.orphaned_exits,
