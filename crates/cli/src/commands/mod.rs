@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod check;
 pub mod diff;
 mod doctor;
 pub mod export;
@@ -9,6 +10,7 @@ pub mod merge;
 mod model;
 mod newest;
 mod output;
+mod outside;
 pub mod pack;
 mod print;
 mod run;
@@ -46,6 +48,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Unpack(args) => pack::unpack(&args),
         Command::Trim(args) => trim::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }
 

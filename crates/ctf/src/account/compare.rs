@@ -15,6 +15,13 @@ const MOST_COUNTED: u64 = 64 << 20;
 /// Contents of streams are not compared, nor those of files without a checksum.
 pub fn differences(files: &Files, trace: &Trace, account: &Account) -> Vec<Difference> {
     let mut all = streams(files, trace, &account.streams);
+    all.extend(file_differences(files, account));
+    all
+}
+
+/// The same for the files beside the streams, where the metadata cannot be understood.
+pub fn file_differences(files: &Files, account: &Account) -> Vec<Difference> {
+    let mut all = Vec::new();
     for file in &account.files {
         let name = file.name.clone();
         let difference = match files.size(&file.name) {
