@@ -88,7 +88,7 @@ fn text(path: &Path, done: &Checked) -> String {
     }
     let findings = done.findings.len() as u64;
     let _ = match (findings, done.verifiable) {
-        (0, true) => writeln!(text, ": complete and undamaged"),
+        (0, true) => writeln!(text, ": all that was written is there, unchanged"),
         (0, false) => writeln!(text, ": undamaged; whether it is complete cannot be verified"),
         (n, _) => writeln!(text, ": {n} finding{}", s(n)),
     };
