@@ -43,6 +43,8 @@ pub enum Command {
     Lint(Lint),
     /// Compare several runs with several others: what became slower, and whether that is chance
     Diff(super::commands::diff::Diff),
+    /// Verify that a trace is complete and undamaged: all that was written, as it was written
+    Check(super::commands::check::Check),
     /// Make a trace of a part of one: a window of time, some threads, some APIs
     Trim(super::commands::trim::Trim),
     /// Make one trace of several: of ranks, of hosts, of programs started apart

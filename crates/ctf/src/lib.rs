@@ -4,7 +4,8 @@
 //! own (TSDL; JSON in CTF 2) how the bytes of the other files, the data streams,
 //! are laid out. This crate has the description as data ([`class`]), the languages
 //! in both directions ([`tsdl`], [`ctf2`]), the reader of streams ([`read`]) and the writer
-//! ([`mod@write`]); and the form of a trace in one file ([`archive`]). It knows no tracing API, neither ours nor anybody else's.
+//! ([`mod@write`]); and the form of a trace in one file ([`archive`]) and what was written
+//! into one ([`account`]). It knows no tracing API, neither ours nor anybody else's.
 //!
 //! ```no_run
 //! use hetrace_ctf::read::{Merge, Trace};
@@ -29,6 +30,7 @@
 //!   [`read::Losses`]), never left out quietly.
 //! - The only `unsafe` is the mapping of files, in `read/map.rs`.
 
+pub mod account;
 pub mod archive;
 pub mod bits;
 pub mod class;

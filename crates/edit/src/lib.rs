@@ -4,6 +4,7 @@
 //!  pack/    a folder to a file that is read in place, and back
 //!  trim/    a window of time, some threads, some APIs
 //!  merge/   several traces as one
+//!  check/   whether a trace is what was written, and sound in itself
 //!  stream_file  streams of traces that are made, compressed or not
 //!  output   files and folders that are there whole or not at all
 //! ```
@@ -16,6 +17,8 @@
 //!   own events mean it knows by their names only, as far as the trace format says.
 //! - No bytes make it panic, and memory does not grow with the trace.
 
+mod account;
+mod check;
 mod merge;
 mod output;
 mod pack;
@@ -28,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use check::{Checked, Finding, check};
 pub use merge::{Merged, merge};
 pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
 pub use stream_file::Form;

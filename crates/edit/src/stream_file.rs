@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::read::PACKED;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
@@ -35,21 +36,35 @@ pub(crate) struct StreamFile {
     waiting: Vec<u8>,
     compressor: Option<Compressor<'static>>,
     bytes: u64,
+    /// Its name without the ending of a compressed one.
+    name: String,
+    counter: Counter,
 }
 
 impl StreamFile {
     /// A file of this name, to which a compressed one adds its own ending.
     pub fn new(path: &Path, form: Form) -> Self {
+        let plain = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut name = OsString::from(path);
         if form == Form::Compressed {
             name.push(PACKED);
         }
         let path = PathBuf::from(name);
-        Self { path, form, out: None, waiting: Vec::new(), compressor: None, bytes: 0 }
+        Self {
+            path,
+            form,
+            out: None,
+            waiting: Vec::new(),
+            compressor: None,
+            bytes: 0,
+            name: plain,
+            counter: Counter::default(),
+        }
     }
 
     /// Adds a packet.
-    pub fn packet(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub fn packet(&mut self, bytes: &[u8], facts: PacketFacts) -> Result<(), Error> {
+        self.counter.packet(bytes, facts);
         if self.form == Form::Plain {
             return self.put(bytes);
         }
@@ -83,14 +98,14 @@ impl StreamFile {
         out.write_all(bytes).map_err(Error::io(&self.path))
     }
 
-    /// Writes the rest: the bytes of the file; none if there was no packet and so there is no file.
-    pub fn finish(mut self) -> Result<Option<u64>, Error> {
+    /// Writes the rest: what is in the file; none if there was no packet and so there is no file.
+    pub fn finish(mut self) -> Result<Option<StreamAccount>, Error> {
         if !self.waiting.is_empty() {
             self.frame()?;
         }
         let Some(out) = &mut self.out else { return Ok(None) };
         out.flush().map_err(Error::io(&self.path))?;
-        Ok(Some(self.bytes))
+        Ok(self.counter.account(&self.name, self.bytes))
     }
 }
 

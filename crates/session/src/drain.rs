@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::abi::ARENA_PREFIX;
 use hetrace_ring::reader::RingError;
 
@@ -60,6 +61,8 @@ pub struct Drainer {
     done: Vec<Devices>,
     /// Finished rings' streams, for their counts.
     written: (u64, u64),
+    /// What is in their files.
+    accounts: Vec<StreamAccount>,
     unwritten: u64,
     threads: Vec<ThreadLosses>,
     damaged: u64,
@@ -91,6 +94,7 @@ impl Drainer {
             devices: HashMap::new(),
             done: Vec::new(),
             written: (0, 0),
+            accounts: Vec::new(),
             unwritten: 0,
             threads: Vec::new(),
             damaged: 0,
@@ -287,6 +291,7 @@ impl Drainer {
         self.timing.add(source.api, header);
         source.stream.set_discarded(source.discarded());
         source.stream.flush();
+        self.accounts.extend(source.stream.account());
         let (bytes, records, unwritten) = source.stream.counts();
         self.written.0 += records;
         self.written.1 += bytes;
@@ -303,6 +308,7 @@ impl Drainer {
             let Some(mut devices) = self.devices.remove(&image) else { continue };
             devices.finish(&self.folder, host);
             for stream in devices.streams() {
+                self.accounts.extend(stream.account());
                 let (bytes, records, unwritten) = stream.counts();
                 self.written.0 += records;
                 self.written.1 += bytes;
@@ -322,6 +328,11 @@ impl Drainer {
     /// Records and bytes written.
     pub fn written(&self) -> (u64, u64) {
         self.written
+    }
+
+    /// What is in the stream files that are finished.
+    pub fn accounts(&self) -> &[StreamAccount] {
+        &self.accounts
     }
 
     /// Processes that recorded.

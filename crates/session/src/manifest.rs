@@ -1,5 +1,10 @@
 //! `hetrace/manifest.json`: what the trace is of, and what it lacks.
 
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use hetrace_ctf::account::{Account, FileAccount};
 use serde::{Deserialize, Serialize};
 
 /// The whole file.
@@ -161,9 +166,46 @@ pub struct HostClockReport {
 
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Written {
     /// Records.
     pub records: u64,
     /// Bytes.
     pub bytes: u64,
+    /// What is in each file, so that readers can say what is missing; none while the program
+    /// runs, and if the launcher was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+}
+
+/// What is beside the streams in the folder of a trace: by their content, and those that are named
+/// by it by their size.
+///
+/// # Errors
+/// When a file or folder is there and can't be read.
+pub fn account_of_files(trace: &Path) -> io::Result<Vec<FileAccount>> {
+    let mut files = vec![FileAccount::of("metadata", &fs::read(trace.join("metadata"))?)];
+    for name in names(&trace.join("hetrace/model"))? {
+        let name = format!("hetrace/model/{name}");
+        files.push(FileAccount::of(&name, &fs::read(trace.join(&name))?));
+    }
+    for name in names(&trace.join("hetrace/blobs"))? {
+        let name = format!("hetrace/blobs/{name}");
+        let bytes = fs::metadata(trace.join(&name))?.len();
+        files.push(FileAccount { name, bytes, checksum: None });
+    }
+    Ok(files)
+}
+
+/// The names in a folder, sorted; none if it is not there.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = entries.map(name).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
 }

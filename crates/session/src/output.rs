@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 
 /// A packet is written when it has this many bytes.
@@ -56,6 +57,10 @@ pub struct Stream {
     lost: u64,
     written: u64,
     records: u64,
+    /// Records of all packets, written or not, at the end of the last one.
+    records_before: u64,
+    /// What is in the file.
+    counter: Counter,
 }
 
 impl Stream {
@@ -76,6 +81,8 @@ impl Stream {
             lost: 0,
             written: 0,
             records: 0,
+            records_before: 0,
+            counter: Counter::default(),
         }
     }
 
@@ -121,6 +128,11 @@ impl Stream {
         (self.written, self.records, self.lost)
     }
 
+    /// What is in the file, for the manifest; none if there is no file.
+    pub fn account(&self) -> Option<StreamAccount> {
+        self.counter.account(&self.name, self.written)
+    }
+
     /// Writes the packet, if it has records.
     pub fn flush(&mut self) {
         if self.packet.len() == PREAMBLE_LEN {
@@ -141,14 +153,24 @@ impl Stream {
             vtid: self.identity.tid as i32,
             procname: self.identity.name,
         };
+        let facts = PacketFacts {
+            class: self.class.into(),
+            seq_num: self.packets,
+            discarded: self.discarded,
+            events: Some(self.records - self.records_before),
+        };
         if let Some(head) = self.packet.get_mut(..PREAMBLE_LEN) {
             head.copy_from_slice(&stream_preamble(&preamble));
         }
         self.packets += 1;
         match self.write() {
-            Ok(bytes) => self.written += bytes,
+            Ok(bytes) => {
+                self.written += bytes;
+                self.counter.packet(&self.packet, facts);
+            }
             Err(_) => self.lost += self.packet.len() as u64,
         }
+        self.records_before = self.records;
         self.packet.truncate(PREAMBLE_LEN);
     }
 
@@ -156,19 +178,23 @@ impl Stream {
         if self.file.is_none() {
             let suffix = if self.folder.compress { ".zst" } else { "" };
             // A process id that came again: its first streams have the plain name.
+            let named = |n: u32| match n {
+                0 => self.name.clone(),
+                n => format!("{}-again-{n}", self.name),
+            };
             let open = |n: u32| {
-                let again = if n == 0 { String::new() } else { format!("-again-{n}") };
-                let path = self.folder.path.join(format!("{}{again}{suffix}", self.name));
+                let path = self.folder.path.join(format!("{}{suffix}", named(n)));
                 OpenOptions::new().append(true).create_new(true).open(path)
             };
-            let mut file = open(0);
-            for n in 1..1000 {
-                if !matches!(&file, Err(e) if e.kind() == io::ErrorKind::AlreadyExists) {
-                    break;
-                }
+            let (mut n, mut file) = (0, open(0));
+            while n < 1000 && matches!(&file, Err(e) if e.kind() == io::ErrorKind::AlreadyExists) {
+                n += 1;
                 file = open(n);
             }
+            let name = named(n);
             self.file = Some(file?);
+            // Once there is a file, it is the stream's for good.
+            self.name = name;
         }
         let Some(file) = &mut self.file else { return Ok(0) };
         if self.folder.compress {

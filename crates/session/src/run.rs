@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use hetrace_ctf::account::Account;
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
 use hetrace_ring::abi::{self, BLOB_PREFIX};
@@ -22,7 +23,7 @@ use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
-use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written};
+use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written, account_of_files};
 use crate::output::TraceFolder;
 use crate::schema;
 use crate::select::Selection;
@@ -193,6 +194,11 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     }
     move_contents(folder.path(), &options.output, &drainer, u64::MAX).map_err(output)?;
     manifest.notes.extend(missing_contents(&options.output, &drainer));
+    match account_of_files(&options.output) {
+        Ok(files) => manifest.written.account.iter_mut().for_each(|account| account.files.clone_from(&files)),
+        // An account that lacks something would make it seem not to belong there.
+        Err(_) => manifest.written.account = None,
+    }
     write_manifest(&options.output, &manifest).map_err(output)?;
     Ok(Outcome { manifest, remarks, living })
 }
@@ -317,7 +323,8 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         cost.timing = drainer.timing(per_tick);
     }
     let (records, bytes) = drainer.written();
-    manifest.written = Written { records, bytes };
+    let account = Account { streams: drainer.accounts().to_vec(), ..Account::default() };
+    manifest.written = Written { records, bytes, account: Some(account) };
     manifest.notes = control.notes();
     manifest.notes.extend(unread);
     let lost = page.notes_lost.load(Ordering::Relaxed);

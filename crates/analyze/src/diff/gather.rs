@@ -179,6 +179,7 @@ impl<'t> Gatherer<'t> {
                 lost_packets: summary.lost_packets,
                 lost_bytes: losses.unwritten_bytes.saturating_add(losses.damaged_bytes),
                 damaged: summary.damaged,
+                differences: summary.differences,
                 unfinished_calls: summary.unfinished,
                 orphaned_exits: summary.orphans,
                 untimed_commands: summary.untimed,

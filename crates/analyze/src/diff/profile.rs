@@ -93,6 +93,8 @@ pub struct Missing {
     pub lost_bytes: u64,
     /// Places where a stream is cut or damaged.
     pub damaged: u64,
+    /// Files that are missing, or not as they were written.
+    pub differences: u64,
     /// Calls without an end: of unknown time, in no row.
     pub unfinished_calls: u64,
     /// Ends of calls without a beginning: in no row.
@@ -253,6 +255,7 @@ impl Profile {
                 lost_packets: t.lost_packets,
                 lost_bytes: t.damaged_bytes.saturating_add(t.unwritten_bytes),
                 damaged: t.damaged,
+                differences: t.differences,
                 unfinished_calls: t.unfinished_calls,
                 orphaned_exits: t.orphaned_exits,
                 untimed_commands: t.untimed_commands,

@@ -312,6 +312,7 @@ fn missing(m: &Missing) -> String {
     say(m.lost_packets, "packet", " lost");
     say(m.lost_bytes, "byte", " lost");
     say(m.damaged, "damaged place", "");
+    say(m.differences, "difference", " from what was written");
     say(m.unfinished_calls, "call", " without an end");
     say(m.orphaned_exits, "end", " of calls without a beginning");
     say(m.untimed_commands, "device command", " without times");

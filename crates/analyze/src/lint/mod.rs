@@ -86,7 +86,12 @@ fn doubt(summary: &Summary, options: &Options, unknown: u64) -> Option<String> {
         return Some(partial.clone());
     }
     let lost = summary.lost_events.max(summary.lost_calls);
-    if lost > 0 || summary.lost_packets > 0 || summary.damaged > 0 || summary.orphans > 0 {
+    if lost > 0
+        || summary.lost_packets > 0
+        || summary.damaged > 0
+        || summary.differences > 0
+        || summary.orphans > 0
+    {
         return Some(match lost {
             0 => "a part of the trace is missing".to_owned(),
             lost => format!("{} lost", crate::text::plural(lost, "event")),

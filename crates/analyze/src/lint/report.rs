@@ -47,6 +47,8 @@ pub struct Missing {
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.
     pub damaged: u64,
+    /// Files that are missing, or not as they were written.
+    pub differences: u64,
     /// Events whose time lies before that of the event before in their stream.
     pub steps_back: u64,
     /// Calls without an end.
@@ -172,6 +174,7 @@ pub(super) fn report(
             lost_commands: summary.lost_commands,
             lost_packets: summary.lost_packets,
             damaged: summary.damaged,
+            differences: summary.differences,
             steps_back: summary.steps_back,
             unfinished_calls: summary.unfinished,
             orphaned_ends: summary.orphans,

@@ -12,6 +12,7 @@ impl Summary {
             (self.lost_commands, "device command", "lost"),
             (self.lost_packets, "packet", "missing from the streams"),
             (self.damaged, "place", "damaged or cut"),
+            (self.differences, "difference", "from what was written"),
             (self.steps_back, "event", "earlier than the one before (a clock stepped back)"),
             (self.unfinished, "call", "without an end"),
             (self.orphans, "end", "of calls without a beginning"),

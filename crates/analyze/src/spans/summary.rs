@@ -46,6 +46,10 @@ pub struct Summary {
     pub steps_back: u64,
     /// The first of the streams with such events, by file.
     pub stepped: Vec<(String, StepsBack)>,
+    /// Files that are missing, or not as they were written.
+    pub differences: u64,
+    /// The first of these, in words.
+    pub different: Vec<String>,
     /// All threads.
     pub threads: Vec<Thread>,
 }
@@ -61,6 +65,7 @@ impl Summary {
             && self.lost_packets == 0
             && self.damaged == 0
             && self.steps_back == 0
+            && self.differences == 0
     }
 
     /// From the first event to the last, in nanoseconds.
@@ -110,6 +115,9 @@ impl Summary {
         self.lost_events = self.lost_events.max(manifest.records);
         self.lost_calls = manifest.calls.saturating_add(manifest.calls_without_ring);
         self.lost_commands = manifest.device_commands;
+        let differences = trace.differences();
+        self.differences = differences.len() as u64;
+        self.different = differences.iter().take(KEPT).map(ToString::to_string).collect();
     }
 
     /// Adds what another part of the trace has; threads are left to the caller.

@@ -265,6 +265,7 @@ fn merge_rest(to: &mut Tally, from: Tally) {
         (&mut to.damaged_bytes, from.damaged_bytes),
         (&mut to.lost_packets, from.lost_packets),
         (&mut to.damaged, from.damaged),
+        (&mut to.differences, from.differences),
         (&mut to.steps_back, from.steps_back),
         (&mut to.unfinished_calls, from.unfinished_calls),
         (&mut to.orphaned_exits, from.orphaned_exits),
@@ -304,6 +305,8 @@ fn merge_rest(to: &mut Tally, from: Tally) {
     to.telemetry.extend(from.telemetry);
     to.damages.extend(from.damages);
     to.damages.truncate(KEPT);
+    to.different.extend(from.different);
+    to.different.truncate(KEPT);
     to.stepped_streams.extend(from.stepped_streams);
     to.stepped_streams.truncate(KEPT);
     to.notes.extend(from.notes);

@@ -424,6 +424,8 @@ impl Collector<'_> {
             lost_packets: summary.lost_packets,
             damaged: summary.damaged,
             damages: summary.damages.iter().map(ToString::to_string).collect(),
+            differences: summary.differences,
+            different: summary.different.clone(),
             steps_back: summary.steps_back,
             stepped_streams: stepped.collect(),
             cut_at_ns: summary.cut_at.map(since_first),

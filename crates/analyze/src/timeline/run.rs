@@ -427,6 +427,7 @@ impl<'t> Drawer<'t, '_> {
             ("device commands lost", summary.lost_commands),
             ("packets lost", summary.lost_packets),
             ("damaged places", summary.damaged),
+            ("differences from what was written", summary.differences),
             ("steps back of a clock", summary.steps_back),
             ("calls without an end", summary.unfinished),
             ("ends without a call", summary.orphans),

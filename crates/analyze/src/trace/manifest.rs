@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hetrace_ctf::account::Account;
 use serde::{Deserialize, Deserializer};
 
 use super::Job;
@@ -38,6 +39,16 @@ pub struct Manifest {
     pub cost: serde_json::Value,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
+    /// What was written.
+    pub written: Written,
+}
+
+/// What was written into the trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Written {
+    /// What each file holds; none if whoever wrote them did not live to say it, or was an older hetrace.
+    pub account: Option<Account>,
 }
 
 /// How a program ended.

@@ -14,6 +14,7 @@ mod runs;
 mod source;
 mod threads;
 
+use hetrace_ctf::account::Difference;
 use hetrace_model::Model;
 
 pub(crate) use class::Part;
@@ -22,7 +23,7 @@ pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use job::{Job, Rank};
-pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process};
+pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process, Written};
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
@@ -41,6 +42,7 @@ pub struct Trace {
     names: Names,
     costs: Costs,
     problems: Vec<String>,
+    differences: Vec<Difference>,
     /// By API: whether it occurs.
     present: Vec<bool>,
 }
@@ -57,7 +59,8 @@ impl Trace {
             Err(problem) => (Costs::default(), Some(problem)),
         };
         let problems = problem.into_iter().collect();
-        Self { present, ctf, models, manifest, functions, classes, names, costs, problems }
+        let differences = Vec::new();
+        Self { present, ctf, models, manifest, functions, classes, names, costs, problems, differences }
     }
 
     /// The streams and their description.
@@ -132,6 +135,12 @@ impl Trace {
     /// What was wrong with files that the analyses can do without.
     pub fn problems(&self) -> &[String] {
         &self.problems
+    }
+
+    /// What is otherwise than the manifest says that it was written, as far as names and sizes of the
+    /// files show it.
+    pub fn differences(&self) -> &[Difference] {
+        &self.differences
     }
 
     /// Nanoseconds to be added to the trace's clock for the time since the Unix

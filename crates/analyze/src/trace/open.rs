@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::account::differences;
 use hetrace_ctf::read::Files;
 use hetrace_model::Model;
 use thiserror::Error;
@@ -50,7 +51,7 @@ impl Trace {
     ///
     /// A manifest that is missing or damaged is what a killed launcher leaves:
     /// the trace opens without, and [`Trace::problems`] says so; also what a packed file
-    /// lacks.
+    /// lacks. What is not there, or not as it was written, is in [`Trace::differences`].
     ///
     /// # Errors
     /// When metadata, a stream or a model cannot be read, when another
@@ -82,7 +83,10 @@ impl Trace {
             let (found, version) = (manifest.schema, manifest.version);
             return Err(OpenError::Schema { found, version });
         }
+        let account = manifest.written.account.as_ref();
+        let differences = account.map(|account| differences(files, &ctf, account)).unwrap_or_default();
         let mut trace = Self::new(ctf, models, manifest);
+        trace.differences = differences;
         trace.problems.splice(0..0, problems);
         Ok(trace)
     }

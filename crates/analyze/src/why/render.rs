@@ -144,6 +144,13 @@ impl Renderer<'_> {
         if m.damaged > 0 {
             lines.push(format!("DAMAGED: {}", plural(m.damaged, "place")));
         }
+        if m.differences > 0 {
+            let differences = plural(m.differences, "difference");
+            lines.push(format!(
+                "DIFFERENT: {differences} from what was written (`hetrace check` lists them): what seems idle or \
+                 host work may not have been"
+            ));
+        }
         if m.steps_back > 0 {
             let steps = plural(m.steps_back, "step");
             lines.push(format!("CLOCK: {steps} back in time: what is told of around there is not certain"));

@@ -68,6 +68,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             unfinished_calls: summary.unfinished,
             lost_packets: summary.lost_packets,
             damaged: summary.damaged,
+            differences: summary.differences,
             steps_back: summary.steps_back,
             sampled: from.sampled,
             given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),

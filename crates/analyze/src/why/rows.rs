@@ -278,6 +278,8 @@ pub struct MissingRow {
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.
     pub damaged: u64,
+    /// Files that are missing, or not as they were written.
+    pub differences: u64,
     /// Events whose time lies before that of the event before in their stream.
     pub steps_back: u64,
     /// Only some launches were timed, so idle time is not known.

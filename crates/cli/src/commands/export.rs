@@ -18,6 +18,7 @@ use hetrace_export::{Error, Watch as Ask, chrome, otf2, parquet, stacks};
 
 use self::place::Place;
 use super::newest;
+use super::outside::outside;
 use super::output::Output;
 use super::watch::Watch;
 
@@ -183,6 +184,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
         let written = write(&trace, args, &|events| watch.seen(events), &mut out);
         return end(&watch, written, || Ok(out.flush()?));
     }
+    outside(&path, &output)?;
     let place = Place::new(&output, matches!(form.to, To::Shared(_)))?;
     let trace = open(&path)?;
     let watch = Watch::new(false);

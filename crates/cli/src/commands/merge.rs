@@ -9,6 +9,7 @@ use clap::Args;
 use hetrace_edit::Error;
 
 use super::form;
+use super::outside::outside;
 use super::watch::Watch;
 
 /// Options of `merge`.
@@ -27,6 +28,7 @@ pub struct Merge {
 
 /// Makes the trace.
 pub fn run(args: &Merge) -> Result<ExitCode> {
+    args.traces.iter().try_for_each(|trace| outside(trace, &args.output))?;
     let watch = Watch::of_bytes();
     let done =
         hetrace_edit::merge(&args.traces, &args.output, form(args.compress), &|bytes| watch.seen(bytes));

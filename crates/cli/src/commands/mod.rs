@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod check;
 pub mod diff;
 mod doctor;
 pub mod export;
@@ -9,6 +10,7 @@ pub mod merge;
 mod model;
 mod newest;
 mod output;
+mod outside;
 pub mod pack;
 mod print;
 mod run;
@@ -46,6 +48,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Unpack(args) => pack::unpack(&args),
         Command::Trim(args) => trim::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }
 
@@ -61,10 +64,21 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
     io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_analyze::Stopped>()))
 }
 
-/// Says what of a trace could not be read.
+/// Files that are named at most of those that are not as they were written.
+const DIFFERENCES: usize = 16;
+
+/// Says what of a trace could not be read, and what is not as it was written.
 fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
     for problem in trace.problems() {
         eprintln!("hetrace: {problem}");
+    }
+    let differences = trace.differences();
+    for difference in differences.iter().take(DIFFERENCES) {
+        eprintln!("hetrace: {difference}");
+    }
+    if differences.len() > DIFFERENCES {
+        let more = differences.len() - DIFFERENCES;
+        eprintln!("hetrace: {more} more files differ; `hetrace check` lists them");
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use hetrace_edit::{Error, PackOptions};
 
 use super::newest;
+use super::outside::outside;
 use super::watch::Watch;
 
 /// Exit status when not all could be had.
@@ -47,6 +48,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         Some(output) => output.clone(),
         None => beside(&trace, |name| format!("{name}.{}", newest::EXTENSION))?,
     };
+    outside(&trace, &output)?;
     let options = PackOptions { level: args.level, remove: args.remove };
     let watch = Watch::of_bytes();
     let done = hetrace_edit::pack(&trace, &output, &options, &|bytes| watch.seen(bytes));
@@ -79,6 +81,7 @@ pub fn unpack(args: &Unpack) -> Result<ExitCode> {
             stem.map_or_else(|| format!("{name}.unpacked"), str::to_owned)
         })?,
     };
+    outside(&args.file, &output)?;
     let watch = Watch::of_bytes();
     let done = hetrace_edit::unpack(&args.file, &output, &|bytes| watch.seen(bytes));
     watch.end();

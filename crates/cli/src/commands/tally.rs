@@ -12,6 +12,7 @@ use hetrace_analyze::tally::{
 };
 use hetrace_analyze::trace::Trace;
 
+use super::outside::outside;
 use super::watch::Watch;
 use super::{newest, output, terminal};
 use crate::args;
@@ -34,6 +35,9 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
     };
     let mut all: Option<Aggregate> = None;
     let newest = if args.traces.is_empty() { vec![newest::trace(None)?] } else { Vec::new() };
+    if let Some(output) = &args.save {
+        args.traces.iter().chain(&newest).try_for_each(|trace| outside(trace, output))?;
+    }
     for path in args.traces.iter().chain(&newest) {
         let part = match saved(path)? {
             Some(bytes) => from_file(path, &bytes, &query)?,
@@ -117,6 +121,7 @@ fn tell_missing(tables: &Tally) {
         lost_commands: tables.lost_device_commands,
         lost_packets: tables.lost_packets,
         damaged: tables.damaged,
+        differences: tables.differences,
         steps_back: tables.steps_back,
         unfinished: tables.unfinished_calls,
         orphans: tables.orphaned_exits,

@@ -13,6 +13,7 @@ use hetrace_analyze::timeline::{
 use hetrace_analyze::trace::Trace;
 
 use super::newest;
+use super::outside::outside;
 use super::output::Output;
 use super::watch::Watch;
 use crate::args::time;
@@ -77,6 +78,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         name.push(".pftrace");
         PathBuf::from(name)
     });
+    outside(&path, &output)?;
     let mut files = Files::new(output)?;
     let drawn = match timeline_in_parts(&trace, &options, &mut files, &seen) {
         Ok(drawn) => drawn,

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use hetrace_edit::{Error, Window};
 
+use super::outside::outside;
 use super::watch::Watch;
 use super::{form, newest};
 use crate::args::time;
@@ -47,6 +48,7 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
         bail!("--to has to be after --from");
     }
     let trace = newest::trace(args.trace.as_deref())?;
+    outside(&trace, &args.output)?;
     let window = Window {
         from: args.from,
         to: args.to,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::OpenError;
+use super::frames;
 use super::map::Bytes;
 use super::trace::DataFile;
 use crate::archive::{self, List};
@@ -26,6 +27,9 @@ const MAX_FILE: u64 = 256 << 20;
 /// How deep below a folder, and in how many folders, a trace is looked for.
 const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 4096;
+
+/// How many links to links are followed.
+const MAX_LINKS: usize = 40;
 
 /// Where a trace lies.
 ///
@@ -169,6 +173,34 @@ impl Files {
         })
     }
 
+    /// The size of a file, decompressed; none if it is not there, and no number if a compressed one
+    /// does not say it.
+    pub fn size(&self, name: &str) -> Option<Option<u64>> {
+        if let Some(size) = self.stored_size(name) {
+            return Some(Some(size));
+        }
+        let packed = format!("{name}{PACKED}");
+        self.stored_size(&packed)?;
+        let content = self.content(&packed).ok().flatten();
+        Some(content.and_then(|content| frames::starts(&content).len))
+    }
+
+    fn stored_size(&self, name: &str) -> Option<u64> {
+        match &self.place {
+            Place::Folder => {
+                fs::metadata(self.path.join(name)).ok().filter(fs::Metadata::is_file).map(|m| m.len())
+            }
+            Place::Archive { members, .. } => members.get(name).map(|range| range.len() as u64),
+        }
+    }
+
+    /// Whether a path, which need not exist, is of the trace's own file or lies in its folder, also by
+    /// way of links: what is written there would damage the trace.
+    pub fn contains(&self, path: &Path) -> bool {
+        let Ok(own) = self.path.canonicalize() else { return false };
+        landing(path).is_some_and(|path| path.starts_with(&own))
+    }
+
     /// The content of a file, decompressed; none if it is not there. For small files: of
     /// compressed ones at most 256 MiB.
     ///
@@ -286,6 +318,24 @@ fn walk(
         }
     }
     Ok(())
+}
+
+/// Where a path leads to, with all links followed as far as there is anything.
+fn landing(path: &Path) -> Option<PathBuf> {
+    let mut path = std::path::absolute(path).ok()?;
+    // A link to nothing yet: a file that is made by it lies there.
+    for _ in 0..MAX_LINKS {
+        let Ok(to) = fs::read_link(&path) else { break };
+        path = path.parent()?.join(to);
+    }
+    let mut rest = Vec::new();
+    loop {
+        if let Ok(there) = path.canonicalize() {
+            return Some(rest.iter().rev().fold(there, |path: PathBuf, name| path.join(name)));
+        }
+        rest.push(path.file_name()?.to_owned());
+        path.pop();
+    }
 }
 
 /// What streams are sorted by.

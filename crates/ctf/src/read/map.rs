@@ -1,10 +1,13 @@
 //! The bytes of a file: mapped, or owned; or a part of them. The only `unsafe` of the crate.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Files of at most so many bytes are read and not mapped.
+const SMALL: u64 = 16 << 10;
 
 #[derive(Debug)]
 pub(super) enum Bytes {
@@ -18,11 +21,18 @@ pub(super) enum Bytes {
 }
 
 impl Bytes {
-    /// Maps a file; none if it is empty, as an empty file cannot be mapped.
+    /// Maps a file; none if it is empty, as an empty file cannot be mapped. A small one is read instead:
+    /// that is quicker, and a process may have some 65,000 mappings only.
     pub fn map(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(path)?;
-        if file.metadata()?.len() == 0 {
+        let mut file = File::open(path)?;
+        let len = file.metadata()?.len();
+        if len == 0 {
             return Ok(None);
+        }
+        if len <= SMALL {
+            let mut bytes = Vec::with_capacity(len as usize);
+            file.read_to_end(&mut bytes)?;
+            return Ok((!bytes.is_empty()).then_some(Bytes::Owned(bytes)));
         }
         // SAFETY: the mapping is private and only read, through `&[u8]`. Nothing
         // in this crate depends on two reads of a byte being equal for its memory

@@ -107,6 +107,11 @@ impl<'t> StreamReader<'t> {
         self.packet.as_ref().map(|p| &p.info)
     }
 
+    /// Whether all bytes of the packet are there.
+    pub fn is_whole(&self) -> bool {
+        self.packet.as_ref().is_some_and(|packet| !packet.cut)
+    }
+
     /// Where in the stream the next packet starts, as far as is known.
     pub fn next_packet_at(&self) -> u64 {
         self.next

@@ -200,6 +200,18 @@ impl Trace {
         self.files.get(index).map(|file| file.data.len() as u64)
     }
 
+    /// The name of one data stream file; none beyond the last.
+    pub fn stream_name(&self, index: usize) -> Option<&str> {
+        self.files.get(index).map(|file| file.name.as_str())
+    }
+
+    /// Bytes of one data stream, decompressed; none beyond the last, or if the frames of a compressed
+    /// one do not all say theirs.
+    pub fn plain_len(&self, index: usize) -> Option<u64> {
+        let file = self.files.get(index)?;
+        if file.is_compressed() { file.plain_len() } else { Some(file.len()) }
+    }
+
     /// A reader of one data stream file; none beyond the last.
     pub fn stream(&self, index: usize) -> Option<StreamReader<'_>> {
         self.files.get(index).map(|file| StreamReader::new(self, file))

@@ -1,8 +1,9 @@
 //! One of the traces: whether it can be merged, and what is in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::account::StreamAccount;
 use hetrace_ctf::class::{ByteOrder, TraceClass};
 use hetrace_ctf::read::{Files, PACKED, PacketReader, StreamReader, Trace};
 use hetrace_ctf::write::{HEADER_LEN, form};
@@ -11,7 +12,7 @@ use serde_json::{Map, Value as Json};
 use super::fields::{Kind, Layout, What, word};
 use super::{MANIFEST, at};
 use crate::parallel::in_parallel;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, account, tell};
 
 /// The ids of a trace.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub(super) struct Input {
     /// By stream class and event class.
     pub layouts: Vec<Vec<Layout>>,
     pub survey: Survey,
+    /// What its own account says of its streams, by name.
+    pub accounts: HashMap<String, StreamAccount>,
     /// What is wrong with it.
     pub problems: Vec<String>,
 }
@@ -75,11 +78,17 @@ impl Input {
             }
             None => None,
         };
+        let account = manifest.as_ref().and_then(|m| account::of_manifest(&Json::Object(m.clone())));
+        let lacks = account::lacks(&files, &trace, account.as_ref());
+        problems.extend(lacks.into_iter().map(|lack| format!("{}: {lack}", path.display())));
+        let streams = account.into_iter().flat_map(|account| account.streams);
+        let accounts = streams.map(|stream| (stream.name.clone(), stream)).collect();
         let real = files.path().canonicalize().ok();
         let name = real.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| path.display().to_string());
         let path = path.to_owned();
-        Ok(Self { path, name, files, trace, manifest, layouts, survey: Survey::default(), problems })
+        let survey = Survey::default();
+        Ok(Self { path, name, files, trace, manifest, layouts, survey, accounts, problems })
     }
 
     /// Finds its ids and numbers.

@@ -85,7 +85,12 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
 }
 
 /// The manifest of the result.
-pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done: &Merged) -> Json {
+pub(super) fn unite(
+    inputs: &[Input],
+    changes: &[Change],
+    clocks: &Clocks,
+    done: &Merged,
+) -> Map<String, Json> {
     let mut all = Map::new();
     let mut merged: Vec<Json> = Vec::new();
     let mut exits = Vec::new();
@@ -115,7 +120,7 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     }
     all.insert("merged".into(), Json::Array(merged));
     all.insert("clocks".into(), Json::Array(clocks.known.clone()));
-    Json::Object(all)
+    all
 }
 
 /// What recording a call took: of several, the least, so that nothing is taken off that was not
@@ -250,7 +255,7 @@ fn add(member: Option<&mut Json>, shift: u64) {
 /// The members that are joined, with the ids, numbers and times of the result.
 fn changed(manifest: &Map<String, Json>, change: &Change) -> Map<String, Json> {
     let mut manifest = manifest.clone();
-    for name in ["exit", "command", "job", "cost", "merged", "clocks"] {
+    for name in ["exit", "command", "job", "cost", "merged", "clocks", "written"] {
         manifest.remove(name);
     }
     let host = at(Some(&manifest), "/host").cloned();

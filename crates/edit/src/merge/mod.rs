@@ -20,13 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::account::Account;
 use hetrace_ctf::read::PACKED;
 use hetrace_ctf::tsdl;
 use serde_json::{Map, Value as Json};
 
 use crate::output::Output;
 use crate::parallel::in_parallel;
-use crate::{Error, Form, Watch};
+use crate::{Error, Form, Watch, account};
 use change::Change;
 use input::Input;
 use stream::Copier;
@@ -85,35 +86,46 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     class.clocks = vec![clocks.class.clone()];
 
     output.folder()?;
-    let write = |name: &str, bytes: &[u8]| {
+    let mut account = Account::default();
+    let put = |name: &str, bytes: &[u8]| {
         let path = output.scratch().join(name);
         let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
         parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
     };
+    let mut write = |name: &str, bytes: &[u8]| {
+        account.files.push(account::file(name, bytes));
+        put(name, bytes)
+    };
     write("metadata", tsdl::print(&class).as_bytes())?;
     let streams = names(&inputs);
     let copy = |index: usize| {
-        let Some((input, stream, name)) = streams.get(index) else { return Ok(Merged::default()) };
+        let nothing = || Ok((Merged::default(), None));
+        let Some((input, stream, name)) = streams.get(index) else { return nothing() };
         let (Some(input), Some(change)) = (inputs.get(*input), changes.get(*input)) else {
-            return Ok(Merged::default());
+            return nothing();
         };
-        let Some(stream) = input.trace.stream(*stream) else { return Ok(Merged::default()) };
-        Copier { input, change, path: output.scratch().join(name), form, watch }.run(stream)
+        let Some(stream) = input.trace.stream(*stream) else { return nothing() };
+        let own = stream.name();
+        let original = input.accounts.get(own.strip_suffix(PACKED).unwrap_or(own));
+        Copier { input, change, path: output.scratch().join(name), form, watch, original }.run(stream)
     };
     let mut done = Merged::default();
     for input in &inputs {
         done.problems.extend(input.problems.iter().cloned());
     }
-    for part in in_parallel(streams.len(), &copy)? {
+    for (part, stream) in in_parallel(streams.len(), &copy)? {
+        account.streams.extend(stream);
         done.streams += part.streams;
         done.packets += part.packets;
         done.bytes += part.bytes;
         done.problems.extend(part.problems);
     }
-    others(&inputs, &mut done.problems, write)?;
+    others(&inputs, &mut done.problems, &mut write)?;
     done.notes = manifest::notes(&inputs, &changes, &clocks);
-    let manifest = manifest::unite(&inputs, &changes, &clocks, &done);
-    write(MANIFEST, manifest.to_string().as_bytes())?;
+    let mut manifest = manifest::unite(&inputs, &changes, &clocks, &done);
+    account::put(&mut manifest, &account);
+    let manifest = Json::Object(manifest);
+    put(MANIFEST, manifest.to_string().as_bytes())?;
     output.finish()?;
     Ok(done)
 }
@@ -143,7 +155,7 @@ fn names(inputs: &[Input]) -> Vec<(usize, usize, String)> {
 fn others(
     inputs: &[Input],
     problems: &mut Vec<String>,
-    write: impl Fn(&str, &[u8]) -> Result<(), Error>,
+    write: &mut impl FnMut(&str, &[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut from: BTreeMap<String, &Input> = BTreeMap::new();
     for input in inputs {

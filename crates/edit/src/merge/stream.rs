@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hetrace_ctf::account::{PacketFacts, StreamAccount};
 use hetrace_ctf::read::{Packet, PacketReader, StreamReader};
 use hetrace_ctf::write::HEADER_LEN;
 
@@ -10,7 +11,7 @@ use super::fields::{Layout, What, set_word, word};
 use super::input::Input;
 use super::{INSTANCE, Merged, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
 use crate::stream_file::{Form, StreamFile};
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, account, tell};
 
 /// Where an event's header has the clock.
 const EVENT_TIME: usize = 2;
@@ -22,11 +23,13 @@ pub(super) struct Copier<'i> {
     pub path: PathBuf,
     pub form: Form,
     pub watch: Watch<'i>,
+    /// What the trace's own account says of the stream.
+    pub original: Option<&'i StreamAccount>,
 }
 
 impl Copier<'_> {
     /// Copies all packets. Damage inside of one is copied as it is.
-    pub fn run(&self, stream: StreamReader<'_>) -> Result<Merged, Error> {
+    pub fn run(&self, stream: StreamReader<'_>) -> Result<(Merged, Option<StreamAccount>), Error> {
         let mut done = Merged::default();
         let (mut out, mut bytes) = (StreamFile::new(&self.path, self.form), Vec::new());
         let mut reader = PacketReader::new(stream);
@@ -43,13 +46,18 @@ impl Copier<'_> {
             bytes.extend_from_slice(reader.bytes());
             let pid = self.head(&packet, &mut bytes);
             self.events(&packet, pid, &mut reader, &mut bytes);
-            out.packet(&bytes)?;
+            let class = self.change.streams.get(packet.stream).map_or(packet.class.id, |&id| id.into());
+            let (seq_num, discarded) = (packet.info.seq_num, packet.info.events_discarded);
+            let (seq_num, discarded) = (seq_num.unwrap_or(0), discarded.unwrap_or(0));
+            out.packet(&bytes, PacketFacts { class, seq_num, discarded, events: None })?;
             done.packets += 1;
         }
-        if let Some(bytes) = out.finish()? {
-            (done.streams, done.bytes) = (1, bytes);
+        let mut account = out.finish()?;
+        if let Some(account) = &mut account {
+            (done.streams, done.bytes) = (1, account.stored);
+            account::count_events(account, self.original);
         }
-        Ok(done)
+        Ok((done, account))
     }
 
     /// Changes the head of a packet; tells of which process it was.

@@ -10,6 +10,7 @@
 mod frames;
 mod unpack;
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -91,12 +92,17 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
         watch,
     };
     packer.plain(List::NAME, list.to_text().as_bytes())?;
+    let streams: HashMap<&str, usize> = readable
+        .iter()
+        .flat_map(|trace| (0..trace.stream_count()).filter_map(|i| Some((trace.stream_name(i)?, i))))
+        .collect();
     for (listed, (_, content)) in list.files.iter().zip(&contents) {
         if !listed.compressed {
             packer.plain(&listed.name, content)?;
             continue;
         }
-        let stream = readable.iter().flat_map(Trace::streams).find(|s| s.name() == listed.name);
+        let index = streams.get(listed.name.as_str());
+        let stream = readable.as_ref().zip(index).and_then(|(trace, index)| trace.stream(*index));
         let borders = borders(content.len(), stream.map(PacketReader::new));
         packer.squeezed(listed, content, &borders)?;
     }
@@ -132,7 +138,8 @@ fn in_order(mut names: Vec<String>) -> Vec<String> {
 }
 
 fn list(contents: &[(String, Content)]) -> List {
-    let taken = |name: &str| contents.iter().any(|(other, _)| other == name);
+    let names: HashSet<&str> = contents.iter().map(|(name, _)| name.as_str()).collect();
+    let taken = |name: &str| names.contains(name);
     let listed = |(name, content): &(String, Content)| {
         let size = content.len() as u64;
         let is_stream = !name.contains('/') && !name.starts_with('.');
@@ -228,7 +235,8 @@ fn compare(files: &Files, packed: &Path, list: &List, watch: Watch<'_>) -> Resul
         }
     }
     let (names, _) = files.all().map_err(Error::io(folder))?;
-    match in_order(names).into_iter().find(|name| !list.files.iter().any(|f| f.name == *name)) {
+    let known: HashSet<&str> = list.files.iter().map(|file| file.name.as_str()).collect();
+    match in_order(names).into_iter().find(|name| !known.contains(name.as_str())) {
         Some(name) => Err(Error::Changed { path: folder.into(), name }),
         None => Ok(()),
     }

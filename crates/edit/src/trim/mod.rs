@@ -19,9 +19,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use hetrace_ctf::account::{Account, StreamAccount};
 use hetrace_ctf::read::{Files, PACKED, Trace};
 use serde_json::{Value as Json, json};
 
+use crate::account;
 use crate::output::Output;
 use crate::parallel::in_parallel;
 use crate::stream_file::StreamFile;
@@ -91,8 +93,8 @@ pub fn trim(
     let output = Output::new(folder)?;
     output.folder()?;
     let frame = Frame { window, from, to, queues: &queues };
-    let cut = |index: usize| -> Result<Trimmed, Error> {
-        let Some(stream) = trace.stream(index) else { return Ok(Trimmed::default()) };
+    let cut = |index: usize| -> Result<(Trimmed, Option<StreamAccount>), Error> {
+        let Some(stream) = trace.stream(index) else { return Ok((Trimmed::default(), None)) };
         let name = stream.name();
         let path = output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name));
         let cutter = Cutter {
@@ -113,14 +115,26 @@ pub fn trim(
         cutter.run(stream)
     };
     let mut done = Trimmed::default();
-    in_parallel(trace.stream_count(), &cut)?.into_iter().for_each(|part| done.add(part));
-    done.problems.splice(0..0, files.problems().iter().cloned());
-    let write = |name: &str, bytes: &[u8]| {
-        let path = output.scratch().join(name);
-        let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
-        parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
-    };
     let read = |name: &str| files.read(name).map_err(Error::io(&files.path().join(name)));
+    let old: Option<Json> = read(MANIFEST)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let original = old.as_ref().and_then(account::of_manifest);
+    let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
+    let originals: HashMap<_, _> = original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
+    let mut account = Account::default();
+    for (part, stream) in in_parallel(trace.stream_count(), &cut)? {
+        done.add(part);
+        account.streams.extend(stream.map(|mut stream| {
+            let original = originals.get(&stream.name);
+            account::count_events(&mut stream, original);
+            stream
+        }));
+    }
+    let lacks = account::lacks(&files, &trace, original.as_ref());
+    done.problems.splice(0..0, files.problems().iter().chain(&lacks).cloned());
+    let mut write = |name: &str, bytes: &[u8]| {
+        account.files.push(account::file(name, bytes));
+        put(&output, name, bytes)
+    };
     write("metadata", &read("metadata")?.unwrap_or_default())?;
     let (all, _) = files.all().map_err(Error::io(files.path()))?;
     for name in all.iter().filter(|name| name.starts_with("hetrace/")) {
@@ -129,10 +143,18 @@ pub fn trim(
             write(name, &read(name)?.unwrap_or_default())?;
         }
     }
-    let manifest = manifest(&trace, path, read(MANIFEST)?, &frame);
-    write(MANIFEST, manifest.to_string().as_bytes())?;
+    let mut manifest = manifest(&trace, path, old, &frame, lacks);
+    account::put(&mut manifest, &account);
+    put(&output, MANIFEST, Json::Object(manifest).to_string().as_bytes())?;
     output.finish()?;
     Ok(done)
+}
+
+/// Writes a file of the result.
+fn put(output: &Output, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let path = output.scratch().join(name);
+    let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
+    parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
 }
 
 /// The time of the first event, in nanoseconds from the clocks' origin.
@@ -176,9 +198,14 @@ impl Trimmed {
     }
 }
 
-/// The manifest, with what was done to the trace.
-fn manifest(trace: &Trace, path: &Path, old: Option<Vec<u8>>, frame: &Frame<'_>) -> Json {
-    let old = old.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+/// The manifest, with what was done to the trace, and what that one lacked.
+fn manifest(
+    trace: &Trace,
+    path: &Path,
+    old: Option<Json>,
+    frame: &Frame<'_>,
+    lacks: Vec<String>,
+) -> serde_json::Map<String, Json> {
     let mut manifest = match old {
         Some(Json::Object(members)) => members,
         _ => serde_json::Map::new(),
@@ -204,5 +231,6 @@ fn manifest(trace: &Trace, path: &Path, old: Option<Vec<u8>>, frame: &Frame<'_>)
     };
     append("trimmed", entry);
     append("notes", json!("this is a part of a trace; losses in the manifest are those of the whole"));
-    Json::Object(manifest)
+    lacks.into_iter().for_each(|lack| append("notes", json!(format!("the whole lacked: {lack}"))));
+    manifest
 }

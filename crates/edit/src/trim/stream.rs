@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use hetrace_ctf::Value;
+use hetrace_ctf::account::{PacketFacts, StreamAccount};
 use hetrace_ctf::read::{Event, Packet, PacketReader, StreamReader, Trace, clock_bits, clock_of};
 
 use super::kinds::{Identity, Kind, StreamKind, ids, number};
@@ -99,7 +100,7 @@ enum Place {
 
 impl<'t> Cutter<'t, '_> {
     /// Goes over all packets.
-    pub fn run(mut self, stream: StreamReader<'t>) -> Result<Trimmed, Error> {
+    pub fn run(mut self, stream: StreamReader<'t>) -> Result<(Trimmed, Option<StreamAccount>), Error> {
         let mut reader = PacketReader::new(stream);
         let mut rewriters: HashMap<usize, Rewriter<'t>> = HashMap::new();
         while let Some(packet) = reader.next_packet() {
@@ -123,13 +124,14 @@ impl<'t> Cutter<'t, '_> {
             match self.place(&packet, span, &reader) {
                 Place::Outside => {}
                 Place::Inside if !packet.cut && self.definitions.is_some() => {
-                    self.copy(&packet, &reader, rewriter)?;
+                    self.copy(&packet, &reader, rewriter, None)?;
                 }
                 _ => self.cut(&packet, &mut reader, rewriter)?,
             }
         }
-        self.done.bytes = self.out.finish()?.unwrap_or(0);
-        Ok(self.done)
+        let account = self.out.finish()?;
+        self.done.bytes = account.as_ref().map_or(0, |account| account.stored);
+        Ok((self.done, account))
     }
 
     /// From when to when a packet is, in nanoseconds from the origin; none if it does not say.
@@ -179,17 +181,18 @@ impl<'t> Cutter<'t, '_> {
         }
     }
 
-    /// Copies a packet; its number and counter may change.
+    /// Copies a packet, whose events were counted or not; its number and counter may change.
     fn copy(
         &mut self,
         packet: &Packet<'t>,
         reader: &PacketReader<'t>,
         rewriter: &Rewriter<'t>,
+        events: Option<u64>,
     ) -> Result<(), Error> {
         let numbers = self.numbers(packet, None);
         self.done.copied += 1;
         if (numbers.seq, numbers.discarded) == (packet.info.seq_num, packet.info.events_discarded) {
-            return self.write(numbers, reader.bytes());
+            return self.write(packet, numbers, events, reader.bytes());
         }
         let head = reader.head().map_err(|e| self.refused(e))?;
         let mut bytes = rewriter.head(&head, numbers).map_err(|e| self.refused(e))?;
@@ -197,7 +200,7 @@ impl<'t> Cutter<'t, '_> {
             return Err(self.refused("its packets cannot be given other numbers"));
         }
         bytes.extend_from_slice(reader.bytes().get(bytes.len()..).unwrap_or(&[]));
-        self.write(numbers, &bytes)
+        self.write(packet, numbers, events, &bytes)
     }
 
     /// Writes the wanted events of a packet; a packet of which all are wanted as it is.
@@ -254,7 +257,7 @@ impl<'t> Cutter<'t, '_> {
             }
         }
         if !changed {
-            return self.copy(packet, reader, rewriter);
+            return self.copy(packet, reader, rewriter, Some(part.events));
         }
         if clock_bits(packet.class).is_some_and(|bits| bits < 64) && !reader.stands_alone() {
             return Err(self.refused("its packets do not show the whole clock, so nothing can be cut out"));
@@ -279,11 +282,23 @@ impl<'t> Cutter<'t, '_> {
         let numbers = self.numbers(packet, part.times);
         let bytes = rewriter.packet(head, numbers, &part.body).map_err(|e| self.refused(e))?;
         self.done.rewritten += 1;
-        self.write(numbers, &bytes)
+        self.write(packet, numbers, Some(part.events), &bytes)
     }
 
-    fn write(&mut self, numbers: Numbers, bytes: &[u8]) -> Result<(), Error> {
-        self.out.packet(bytes)?;
+    fn write(
+        &mut self,
+        packet: &Packet<'t>,
+        numbers: Numbers,
+        events: Option<u64>,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let facts = PacketFacts {
+            class: packet.class.id,
+            seq_num: numbers.seq.unwrap_or(0),
+            discarded: numbers.discarded.unwrap_or(0),
+            events,
+        };
+        self.out.packet(bytes, facts)?;
         (self.written, self.last_seq, self.missing) = (true, numbers.seq, 0);
         Ok(())
     }

@@ -301,6 +301,7 @@ impl<'t, 'o> Writer<'t, 'o> {
                 ("device commands lost", summary.lost_commands),
                 ("packets lost", summary.lost_packets),
                 ("damaged places", summary.damaged),
+                ("differences from what was written", summary.differences),
                 ("calls without an end", summary.unfinished),
                 ("ends without a call", summary.orphans),
             ] {

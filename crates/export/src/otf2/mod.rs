@@ -83,6 +83,7 @@ impl Written {
             ("LOST_COMMANDS", "device commands lost while recording", lost.lost_commands),
             ("LOST_PACKETS", "packets missing from the streams", lost.lost_packets),
             ("DAMAGED_PLACES", "places where a stream is damaged", lost.damaged),
+            ("DIFFERENCES", "files that are missing, or not as they were written", lost.differences),
             ("UNFINISHED_CALLS", "calls without an end, ended where that became clear", left.unfinished),
             ("ORPHANED_ENDS", "ends without a call, left out", left.orphans),
             ("UNENDED_RANGES", "ranges that nobody ended, ended with the trace", left.unended),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::clock;
 
 use super::report::QuantityReport;
@@ -207,6 +208,8 @@ pub struct LaneReport {
     pub cpu_ns: u64,
     /// Bytes on disk, records, bytes that could not be written.
     pub written: (u64, u64, u64),
+    /// What is in its stream file, if there is one.
+    pub account: Option<StreamAccount>,
 }
 
 impl Lane {
@@ -297,6 +300,7 @@ impl Lane {
             missed: self.missed,
             cpu_ns: self.cpu_ns,
             written: self.stream.counts(),
+            account: self.stream.account(),
         }
     }
 }

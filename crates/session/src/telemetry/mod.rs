@@ -28,6 +28,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hetrace_ctf::account::StreamAccount;
+
 use crate::manifest::Manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use lane::{Lane, LaneReport, Query, Stop, cpu_time, now};
@@ -62,6 +64,10 @@ pub struct Telemetry {
     running: Vec<Receiver<LaneReport>>,
     stop: Arc<Stop>,
     unwritten: u64,
+    /// Of the stream files of lanes that have ended.
+    accounts: Vec<StreamAccount>,
+    /// Lanes whose stream files nobody knows.
+    unknown: usize,
 }
 
 impl Telemetry {
@@ -86,6 +92,8 @@ impl Telemetry {
             running: Vec::new(),
             stop: Arc::default(),
             unwritten: 0,
+            accounts: Vec::new(),
+            unknown: 0,
         };
         let mut opened = Vec::new();
         for source in sources {
@@ -200,7 +208,9 @@ impl Telemetry {
     fn finish_within(mut self, patience: Duration) -> Finished {
         self.stop.set();
         let until = Instant::now() + patience;
-        for (number, receiver) in std::mem::take(&mut self.running).into_iter().enumerate() {
+        let running = std::mem::take(&mut self.running);
+        self.unknown += running.len();
+        for (number, receiver) in running.into_iter().enumerate() {
             match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(lane) => self.note_lane(lane, number == 0),
                 Err(RecvTimeoutError::Timeout) => self
@@ -211,8 +221,12 @@ impl Telemetry {
                 }
             }
         }
-        let report = std::mem::take(&mut self.report);
-        Finished { report, notes: std::mem::take(&mut self.notes), unwritten: self.unwritten }
+        Finished {
+            report: std::mem::take(&mut self.report),
+            notes: std::mem::take(&mut self.notes),
+            unwritten: self.unwritten,
+            accounts: (self.unknown == 0).then(|| std::mem::take(&mut self.accounts)),
+        }
     }
 
     fn note_lane(&mut self, lane: LaneReport, quick: bool) {
@@ -228,6 +242,8 @@ impl Telemetry {
         self.report.bytes += bytes;
         self.report.records += records;
         self.unwritten += unwritten;
+        self.unknown -= 1;
+        self.accounts.extend(lane.account);
         self.note_queries(lane.queries);
     }
 
@@ -262,6 +278,8 @@ pub struct Finished {
     pub notes: Vec<String>,
     /// Bytes that could not be written.
     pub unwritten: u64,
+    /// What is in the stream files; none if a lane did not come back, which may write yet.
+    pub accounts: Option<Vec<StreamAccount>>,
 }
 
 impl Finished {
@@ -269,6 +287,10 @@ impl Finished {
     pub fn complete(self, manifest: &mut Manifest) {
         manifest.losses.unwritten_bytes += self.unwritten;
         manifest.notes.extend(self.notes);
+        match (&mut manifest.written.account, self.accounts) {
+            (Some(account), Some(accounts)) => account.streams.extend(accounts),
+            (account, _) => *account = None,
+        }
         manifest.telemetry = Some(self.report);
     }
 }

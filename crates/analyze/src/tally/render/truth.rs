@@ -70,6 +70,11 @@ impl Renderer<'_> {
         if more > 0 {
             lines.push(format!("DAMAGED: {more} more places"));
         }
+        lines.extend(t.different.iter().map(|d| format!("DIFFERENT: {d}")));
+        let more = t.differences.saturating_sub(t.different.len() as u64);
+        if more > 0 {
+            lines.push(format!("DIFFERENT: {} more; `hetrace check` lists them", plural(more, "file")));
+        }
         lines.extend(stepped(t));
         if t.unfinished_calls > 0 {
             let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {

@@ -61,6 +61,12 @@ pub struct Tally {
     pub damaged: u64,
     /// These places, in words; at most 16.
     pub damages: Vec<String>,
+    /// Files that are missing, or not as they were written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub differences: u64,
+    /// These, in words; at most 16 of a trace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub different: Vec<String>,
     /// Events whose time lies before that of the event before in their stream.
     pub steps_back: u64,
     /// The streams with such events; at most 16 of a trace.
@@ -126,6 +132,11 @@ pub struct Tally {
     pub telemetry: Vec<TelemetryRow>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 fn exit<S: serde::Serializer>(exit: &Option<Exit>, s: S) -> Result<S::Ok, S::Error> {

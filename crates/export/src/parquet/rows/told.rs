@@ -68,6 +68,7 @@ impl Rows<'_, '_> {
         let command = manifest.command.join(" ");
         let damages: Vec<String> = summary.damages.iter().map(ToString::to_string).collect();
         let (damages, left_out) = (damages.join("\n"), self.left_out.json(trace));
+        let different = summary.different.join("\n");
         let notes = manifest.notes.join("\n");
         let cells: [Cell<'_>; TRACE.columns.len()] = [
             SCHEMA.into(),
@@ -100,6 +101,8 @@ impl Rows<'_, '_> {
             summary.lost_packets.into(),
             summary.damaged.into(),
             Cell::text(&damages),
+            summary.differences.into(),
+            Cell::text(&different),
             time(summary.cut_at),
             Cell::text(&left_out),
             Cell::text(&notes),

@@ -181,6 +181,8 @@ pub static TRACE: Table = Table {
         always("lost_packets", Int64, "packets missing from the streams"),
         always("damaged", Int64, "places where a stream is cut or damaged"),
         unless("damages", Text, "none", "the first of these places, one on a line"),
+        always("differences", Int64, "files that are missing, or not as they were written"),
+        unless("different", Text, "none", "the first of these, one on a line"),
         unless("cut_ns", Int64, "no stream is cut", "up to when all cut streams are whole"),
         unless(
             "left_out",

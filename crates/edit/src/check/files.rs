@@ -1,0 +1,148 @@
+//! What is beside the streams: the manifest, models, stored contents.
+
+use std::collections::BTreeSet;
+
+use hetrace_ctf::account::Account;
+use hetrace_ctf::class::EnvValue;
+use hetrace_ctf::read::{Files, Trace};
+use serde_json::Value as Json;
+
+use super::{Checked, Finding};
+use crate::account::{self, BLOBS};
+use crate::parallel::in_parallel;
+use crate::{Error, Watch, tell};
+
+/// Where the manifest is in a trace.
+const MANIFEST: &str = "hetrace/manifest.json";
+/// Where models are.
+const MODELS: &str = "hetrace/model";
+/// What a name of a content is: its hash.
+const NAME: usize = 16;
+/// How the name of an event ends that begins a call.
+const ENTRY: &str = "_entry";
+
+/// What the manifest says that matters here.
+#[derive(Debug, Default)]
+pub(super) struct Manifest {
+    pub account: Option<Account>,
+    /// Whether the trace is of hetrace.
+    pub is_ours: bool,
+    /// Whether streams of hetrace are there from their first packet on.
+    pub is_whole: bool,
+}
+
+impl Manifest {
+    /// Reads it, and adds what is wrong with it.
+    pub fn read(files: &Files, trace: Option<&Trace>, done: &mut Checked) -> Self {
+        let ours = |trace: &Trace| {
+            let named = |(name, value): &(String, EnvValue)| {
+                name == "tracer_name" && matches!(value, EnvValue::Str(v) if v.split(',').any(|v| v == "hetrace"))
+            };
+            trace.class().env.iter().any(named)
+        };
+        let is_ours = trace.is_some_and(ours) || !files.list(MODELS).is_empty();
+        let mut find = |kind, text: String| {
+            done.findings.push(Finding::new(kind, MANIFEST, format!("{MANIFEST}: {text}")));
+            Self { is_ours, ..Self::default() }
+        };
+        let unknown = "so nobody knows what else is";
+        let manifest: Json = match files.read(MANIFEST).map(|bytes| bytes.map(|b| serde_json::from_slice(&b))) {
+            Ok(None) if !is_ours => {
+                done.notes.push("there is no account of what was written: only what the trace says of itself was verified".into());
+                return Self::default();
+            }
+            Ok(None) => return find("manifest-missing", format!("the manifest is missing, {unknown}")),
+            Err(error) => return find("manifest-damaged", format!("it cannot be read ({error}), {unknown}")),
+            Ok(Some(Err(error))) => return find("manifest-damaged", format!("{error}, {unknown}")),
+            Ok(Some(Ok(manifest))) => manifest,
+        };
+        let has_account = manifest.pointer("/written/account").is_some_and(|account| !account.is_null());
+        let account = account::of_manifest(&manifest);
+        if has_account && account.is_none() {
+            return find("manifest-damaged", format!("the account of what was written is damaged, {unknown} missing"));
+        }
+        let ended = !is_ours || manifest.get("exit").is_some_and(|exit| !exit.is_null());
+        if !ended {
+            let text = "the recording was not finished: hetrace was killed, or it still records";
+            find("unfinished", text.into());
+        } else if account.is_none() {
+            let why = "there is no account of what was written (an older hetrace made the trace)";
+            done.notes.push(format!("{MANIFEST}: {why}: whether anything is missing cannot be verified"));
+        }
+        losses(&manifest, done);
+        let is_whole = is_ours && manifest.get("trimmed").is_none();
+        Self { account, is_ours, is_whole }
+    }
+}
+
+/// What was lost while recording.
+fn losses(manifest: &Json, done: &mut Checked) {
+    let parts = [
+        ("records", "records dropped while recording"),
+        ("calls_without_ring", "calls of threads that could not record"),
+        ("device_commands", "device commands without a record"),
+        ("unwritten_bytes", "bytes that could not be written to disk"),
+        ("damaged_bytes", "bytes of ring buffers that made no sense"),
+    ];
+    for (member, what) in parts {
+        let n = manifest.pointer(&format!("/losses/{member}")).and_then(Json::as_u64).unwrap_or(0);
+        if n > 0 {
+            done.notes.push(format!("{n} {what}"));
+        }
+    }
+}
+
+/// Looks at the models: whether each can be understood, and none is missing.
+pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, done: &mut Checked) {
+    let mut there = BTreeSet::new();
+    for file in files.list(MODELS) {
+        let Some(api) = file.strip_suffix(".json") else { continue };
+        there.insert(api.to_owned());
+        let name = format!("{MODELS}/{file}");
+        let bytes = files.read(&name).map(Option::unwrap_or_default);
+        let model = bytes.map_err(|error| error.to_string()).and_then(|bytes| {
+            serde_json::from_slice::<hetrace_model::Model>(&bytes).map_err(|error| error.to_string())
+        });
+        if let Err(error) = model {
+            let text = format!("{name}: the model cannot be understood ({error}): no report reads the trace");
+            done.findings.push(Finding::new("model-damaged", &name, text));
+        }
+    }
+    // The account lists them. Without one, the names of events say which there were.
+    let Some(trace) = trace.filter(|_| manifest.is_ours && manifest.account.is_none()) else { return };
+    let events = trace.class().streams.iter().flat_map(|stream| &stream.events);
+    let apis = events.filter_map(|e| Some(e.name.strip_suffix(ENTRY)?.split_once(':')?.0.to_owned()));
+    for api in apis.collect::<BTreeSet<String>>().difference(&there) {
+        let name = format!("{MODELS}/{api}.json");
+        let text = format!("{name}: the model is missing: errors and arguments of {api} have no names");
+        done.findings.push(Finding::new("file-missing", &name, text));
+    }
+}
+
+/// Looks at stored contents: each is named by its hash.
+pub(super) fn blobs(files: &Files, watch: Watch<'_>, done: &mut Checked) -> Result<(), Error> {
+    let names = files.list(BLOBS.trim_end_matches('/'));
+    let look = |index: usize| -> Result<Option<Finding>, Error> {
+        let Some(name) = names.get(index) else { return Ok(None) };
+        let expected = u64::from_str_radix(name, 16).ok().filter(|_| name.len() == NAME);
+        let Some(expected) = expected else { return Ok(None) };
+        let path = format!("{BLOBS}{name}");
+        let plain = files.content(&path).map_err(Error::io(&files.path().join(&path)))?;
+        let found = match &plain {
+            Some(content) => Some(hash(content)),
+            None => files.read(&path).ok().flatten().map(|content| hash(&content)),
+        };
+        tell(watch, plain.map_or(0, |content| content.len() as u64))?;
+        let changed = found != Some(expected);
+        let text = "the content is not what its name says: it was changed, or stored incompletely";
+        Ok(changed.then(|| Finding::new("blob-changed", &path, format!("{path}: {text}"))))
+    };
+    done.findings.extend(in_parallel(names.len(), &look)?.into_iter().flatten());
+    Ok(())
+}
+
+/// 64-bit FNV-1a, by which programs name what they store.
+fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
