@@ -83,6 +83,16 @@ pub enum OnFull {
     Block,
 }
 
+/// Who may read a trace.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Its owner only: folders 0700, files 0600
+    #[default]
+    Owner,
+    /// The group, too: folders 0750, files 0640
+    Group,
+}
+
 /// How an API is reached.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Interpose {
@@ -204,6 +214,9 @@ pub struct Run {
     /// Folder of the trace; must not exist [default: hetrace-<program>-<n>]
     #[arg(short, long, env = "HETRACE_OUTPUT")]
     pub output: Option<PathBuf>,
+    /// Who may read the trace, whatever the umask: it has command lines and arguments in it
+    #[arg(long, value_enum, default_value_t, env = "HETRACE_SHARE")]
+    pub share: Share,
     /// APIs to trace, separated by commas, or `auto` for all
     #[arg(short, long, default_value = "auto", value_delimiter = ',', env = "HETRACE_TRACE")]
     pub trace: Vec<String>,

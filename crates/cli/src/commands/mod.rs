@@ -19,6 +19,7 @@ pub mod trim;
 pub mod watch;
 pub mod why;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -28,10 +29,16 @@ use crate::args::Command;
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
 
+/// Writes a line for people to stderr, if that is there and takes it: a closed pipe or a full disk
+/// behind it is no failure of ours, and changes no exit status.
+pub fn say(what: std::fmt::Arguments) {
+    let _ = writeln!(std::io::stderr(), "hetrace: {what}");
+}
+
 /// Does what was typed.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => Ok(run::run(args)),
         Command::Model(args) => model::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Man => man::run(),
@@ -64,19 +71,19 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
 /// Says what of a trace could not be read.
 fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
     for problem in trace.problems() {
-        eprintln!("hetrace: {problem}");
+        say(format_args!("{problem}"));
     }
 }
 
 /// Says that a filter let nothing through.
 fn tell_nothing() {
-    eprintln!("hetrace: nothing in the trace is what was asked for");
+    say(format_args!("nothing in the trace is what was asked for"));
 }
 
 /// Says what a report that has no room for it lacks.
 fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
     if !summary.is_complete() {
-        eprintln!("hetrace: {}", summary.what_is_missing());
+        say(format_args!("{}", summary.what_is_missing()));
     }
 }
 
