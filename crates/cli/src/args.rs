@@ -51,6 +51,8 @@ pub enum Command {
     Pack(super::commands::pack::Pack),
     /// Make a trace's folder of a packed one
     Unpack(super::commands::pack::Unpack),
+    /// Take what a killed hetrace left in shared memory into its trace
+    Recover(Recover),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it
@@ -330,6 +332,13 @@ pub enum FailOn {
 fn rule(text: &str) -> Result<String, String> {
     let known = hetrace_analyze::lint::rule_of(text);
     known.map(|r| r.id.to_owned()).ok_or_else(|| "no such rule; `hetrace lint --rules` lists them".to_owned())
+}
+
+/// Options of `recover`.
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// The trace [default: all unfinished ones of this user whose programs have ended]
+    pub trace: Option<PathBuf>,
 }
 
 /// Options of `model`.

@@ -27,6 +27,8 @@ use records::{put_error_text, put_fold, put_unknown, word};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
+/// How long before the last look at a ring its oldest record may be, in ticks.
+const MARGIN: u64 = 1 << 32;
 /// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
@@ -86,6 +88,8 @@ pub struct Drainer {
     damaged: u64,
     /// Version of a library that is not ours.
     foreign: Option<u32>,
+    /// Rings hold nothing much older than this, in ticks.
+    since: u64,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
     /// What timing commands took.
@@ -111,9 +115,17 @@ impl Drainer {
             threads: Vec::new(),
             damaged: 0,
             foreign: None,
+            since: 0,
             commands: (0, 0),
             timing: TimingSums::default(),
         }
+    }
+
+    /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
+    /// short, so one nearby must be known.
+    pub fn since(&mut self, ticks: u64) {
+        // Records that were just missed by that look are a little older.
+        self.since = ticks.saturating_sub(MARGIN);
     }
 
     /// Looks for new rings.
@@ -156,7 +168,7 @@ impl Drainer {
         let number = file_name.rsplit('-').next().unwrap_or_default().to_owned();
         let instance = u64::from(pid) << 32 | number.parse::<u64>().unwrap_or(0);
         let stream = Stream::new(&self.folder, format!("{name}-{pid}-{number}"), api_stream(api), instance);
-        let last = header.claimed_at.load(Ordering::Relaxed);
+        let last = header.claimed_at.load(Ordering::Relaxed).max(self.since);
         Ok(Source {
             ring,
             path: path.to_owned(),

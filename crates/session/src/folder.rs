@@ -75,10 +75,11 @@ impl Drop for Folder {
     }
 }
 
-/// Whether the launcher of the session with this folder lives.
-pub fn is_alive(session: &Path) -> bool {
-    let lock = open_lock(session);
-    lock.is_some_and(|lock| matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+/// Whether the launcher of the session with this folder lives; none if there is no session of
+/// this user's.
+pub fn is_alive(session: &Path) -> Option<bool> {
+    let lock = open_lock(session)?;
+    Some(matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Memory file systems, best first; then whatever holds temporary files.

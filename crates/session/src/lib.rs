@@ -26,6 +26,7 @@ mod ldcache;
 pub mod manifest;
 mod output;
 mod place;
+pub mod recover;
 pub mod resequence;
 mod run;
 mod schema;

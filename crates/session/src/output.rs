@@ -50,6 +50,11 @@ impl TraceFolder {
         self.uuid
     }
 
+    /// Whether packets are compressed.
+    pub fn compress(&self) -> bool {
+        self.compress
+    }
+
     /// Who may read its files.
     pub fn access(&self) -> Access {
         self.access

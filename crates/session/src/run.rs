@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
+use hetrace_ring::abi;
 use hetrace_ring::clock;
 
 use crate::access::Access;
@@ -23,9 +24,11 @@ use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
-use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written};
+use crate::manifest::{Exit, HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::output::TraceFolder;
 use crate::place::Place;
+use crate::recover;
+use crate::recover::ticket::{Looked, Ticket};
 use crate::schema;
 use crate::select::Selection;
 use crate::settings::{self, DeviceTimes};
@@ -75,6 +78,8 @@ pub struct Outcome {
     pub manifest: Manifest,
     /// What the user should know: the program could not be traced, say.
     pub remarks: Vec<String>,
+    /// What was recovered of others' sessions.
+    pub recovered: Vec<String>,
     /// Traced processes that live on.
     pub living: usize,
 }
@@ -126,8 +131,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let libraries = apis::load(present)?;
-    // Memory of launchers that were killed.
-    drop(Folder::abandoned());
+    // What launchers left that were killed: their records into their traces.
+    let recovered = recover::recover(None)
+        .into_iter()
+        .map(|done| match done {
+            Ok(done) => format!("{done}, which a killed hetrace had left in shared memory"),
+            Err((trace, error)) => format!("{}: not recovered: {error}", trace.display()),
+        })
+        .collect();
     let folder = Folder::make().map_err(RunError::Session)?;
     let libraries: Vec<&Library> = libraries.iter().collect();
     let apis: Vec<(String, Vec<u8>)> =
@@ -149,6 +160,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         job: job::own(),
         start_ns: started.monotonic_ns,
         start_realtime_ns: started.realtime_ns,
+        session: Some(folder.path().to_owned()),
         options: options.shown.clone(),
         cost: cost::measure(),
         ..Manifest::default()
@@ -169,6 +181,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
     // What a trace can't do without is there before the program starts: on a full disk it does not.
     write_metadata(&trace, started, &manifest, &libraries).map_err(output)?;
+    let looked = Ticket::try_leave(&trace, &names, started, folder.path());
     let child = start(&options.command, &injection.variables, &inherited)?;
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
@@ -178,13 +191,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let mut drainer = Drainer::new(folder.path(), trace.clone(), names);
     let mut host = HostClock::new(started, reference());
     let mut contents = Contents::new(folder.path(), trace.path(), options.access);
-    manifest.exit = drain_until_end(&child, &control, &mut drainer, &mut host, &mut contents);
+    manifest.exit = drain_until_end(&child, &control, &mut drainer, &mut host, &mut contents, &looked);
     let sampled = telemetry.map(Telemetry::finish);
     let living = drainer.living();
     drainer.discover();
     drainer.pass(&host);
     drainer.finish(&host);
 
+    manifest.session = None;
     complete(&mut manifest, &drainer, &control, &host);
     manifest.notes.extend(told);
     if let Some(sampled) = sampled {
@@ -192,14 +206,9 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     }
     contents.move_all(&drainer);
     manifest.notes.extend(contents.notes(&drainer));
-    manifest.notes.extend(
-        trace
-            .refused()
-            .iter()
-            .map(|r| format!("{} bytes of packets could not be written: {}", r.bytes, r.why)),
-    );
+    manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
-    Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, living })
+    Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
 }
 
 /// The trace's folder: made anew, and removed again if nothing comes to run.
@@ -250,7 +259,7 @@ fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> O
 }
 
 /// The three clocks at one moment: the best of a few readings.
-fn reference() -> ReferencePoint {
+pub(crate) fn reference() -> ReferencePoint {
     let read = || {
         let before = clock::ticks();
         let monotonic_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
@@ -283,6 +292,7 @@ fn drain_until_end(
     drainer: &mut Drainer,
     host: &mut HostClock,
     contents: &mut Contents,
+    looked: &Looked,
 ) -> Option<Exit> {
     let mut rings = 0;
     let mut ticked = Instant::now();
@@ -297,6 +307,7 @@ fn drain_until_end(
         if ticked.elapsed() >= TICK {
             ticked = Instant::now();
             let now = reference();
+            looked.note(now.tsc);
             host.add(now);
             // Long runs: nothing older than this is converted any more.
             host.forget_before(now.tsc.saturating_sub(MEMORY));
@@ -358,10 +369,18 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
             "a program has loaded an API library of another version (its memory layout is {version}): it is not recorded"
         ));
     }
-    let failed = page.rings_failed.load(Ordering::Relaxed);
-    if failed > 0 {
-        manifest.notes.push(format!("{failed} threads could get no ring (is the memory file system full?)"));
-    }
+    manifest.notes.extend(without_ring(page, &manifest.losses));
+}
+
+/// Calls whose threads got no memory to record into.
+fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
+    let (calls, failed) = (losses.calls_without_ring, page.rings_failed.load(Ordering::Relaxed));
+    (calls > 0 || failed > 0).then(|| {
+        format!(
+            "{calls} calls were dropped because their threads got no ring buffer ({failed} attempts failed): there is \
+             too little shared memory. Make room in /dev/shm (in a container: --shm-size), or use a smaller --buffer"
+        )
+    })
 }
 
 fn write_metadata(
@@ -414,7 +433,7 @@ fn reserve(file: &fs::File) -> io::Result<()> {
     }
 }
 
-fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
+pub(crate) fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
     let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)? + "\n";
     let path = trace.path().join("hetrace/manifest.json");
     let fresh = trace.path().join(FRESH_MANIFEST);

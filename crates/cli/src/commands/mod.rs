@@ -11,6 +11,7 @@ mod newest;
 mod output;
 pub mod pack;
 mod print;
+mod recover;
 mod run;
 mod tally;
 mod terminal;
@@ -23,6 +24,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hetrace_session::recover::{State, state as recover_state};
 
 use crate::args::Command;
 
@@ -44,6 +46,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Recover(args) => recover::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
@@ -70,9 +73,25 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
 
 /// Says what of a trace could not be read.
 fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
+    if let Some(unfinished) = unfinished(trace) {
+        say(format_args!("{unfinished}"));
+    }
     for problem in trace.problems() {
         say(format_args!("{problem}"));
     }
+}
+
+/// Why a trace has no end yet.
+fn unfinished(trace: &hetrace_analyze::trace::Trace) -> Option<&'static str> {
+    let manifest = trace.manifest();
+    let session = manifest.session.as_ref().filter(|_| !manifest.is_present())?;
+    Some(match recover_state(session) {
+        State::Alive => "this trace is still being recorded: only what was written so far is here",
+        State::Left => {
+            "hetrace was killed while it recorded this trace: `hetrace recover` adds what is left in shared memory"
+        }
+        State::Gone => "hetrace was killed while it recorded this trace: what it had not written is lost",
+    })
 }
 
 /// Says that a filter let nothing through.

@@ -155,9 +155,12 @@ fn status(exit: Option<Exit>) -> ExitCode {
 
 /// Writes the report. An error is that of where it is written to.
 fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: bool) -> std::io::Result<()> {
-    let Outcome { trace, manifest, remarks, living } = outcome;
+    let Outcome { trace, manifest, remarks, recovered, living } = outcome;
     for remark in remarks {
         writeln!(out, "hetrace: {remark}")?;
+    }
+    for recovered in recovered {
+        writeln!(out, "hetrace: {recovered}")?;
     }
     for note in &manifest.notes {
         writeln!(out, "hetrace: {note}")?;
@@ -168,7 +171,11 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     if !quiet && manifest.written.records > 0 {
         tables(out, trace)?;
     }
-    if manifest.written.records == 0 && remarks.is_empty() {
+    let losses = &manifest.losses;
+    let dropped = losses.calls_without_ring.saturating_add(losses.calls).saturating_add(losses.records);
+    if manifest.written.records == 0 && dropped > 0 {
+        writeln!(out, "hetrace: nothing was recorded: all calls that are traced were dropped")?;
+    } else if manifest.written.records == 0 && remarks.is_empty() {
         writeln!(out, "hetrace: the program made no call that is traced (see `hetrace doctor`)")?;
     }
     let name = trace.display();

@@ -25,7 +25,7 @@ fn fifo(path: &Path) {
 fn nothing_is_left() {
     let base = base();
     let folder = make_in(base.path()).unwrap();
-    assert!(folder.path().starts_with(usual(base.path())) && is_alive(folder.path()));
+    assert!(folder.path().starts_with(usual(base.path())) && is_alive(folder.path()) == Some(true));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(folder.path()), mode(folder.path().parent().unwrap())), (0o700, 0o700));
     drop(folder);
@@ -62,7 +62,7 @@ fn a_pipe_for_a_lock_hangs_nobody() {
         let session = usual(base.path()).join(name);
         make_own(&session).unwrap();
         plant(&session.join(LOCK));
-        assert!(!is_alive(&session));
+        assert_eq!(is_alive(&session), None);
     }
     assert!(abandoned_in(base.path()).is_empty());
     make_in(base.path()).unwrap();
@@ -81,10 +81,11 @@ fn sessions_of_the_dead_are_found_and_those_of_the_living_are_not() {
     let (dead, living) = (make_in(base.path()).unwrap(), make_in(base.path()).unwrap());
     let path = dead.path().to_owned();
     dead.leave();
+    assert_eq!(is_alive(&path), Some(false));
     let found = abandoned_in(base.path());
     assert_eq!(found.iter().map(Folder::path).collect::<Vec<_>>(), [&*path]);
     // Taken: for no other.
-    assert!(abandoned_in(base.path()).is_empty() && is_alive(&path));
+    assert!(abandoned_in(base.path()).is_empty() && is_alive(&path) == Some(true));
     drop(found);
     assert!(!path.exists() && living.path().exists());
 }

@@ -5,6 +5,7 @@
 //! and opened again for its next packet.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -27,6 +28,12 @@ pub struct Refused {
     pub why: String,
     /// How many bytes.
     pub bytes: u64,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of packets could not be written: {}", self.bytes, self.why)
+    }
 }
 
 /// Open files, and what could not be written.
