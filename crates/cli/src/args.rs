@@ -53,6 +53,8 @@ pub enum Command {
     Pack(super::commands::pack::Pack),
     /// Make a trace's folder of a packed one
     Unpack(super::commands::pack::Unpack),
+    /// Take what a killed hetrace left in shared memory into its trace
+    Recover(Recover),
     /// Show what is recorded of each function
     Model(Model),
     /// Tell what works on this machine, what not and why, and what mends it
@@ -83,6 +85,16 @@ pub enum OnFull {
     Drop,
     /// The program waits
     Block,
+}
+
+/// Who may read a trace.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Its owner only: folders 0700, files 0600
+    #[default]
+    Owner,
+    /// The group, too: folders 0750, files 0640
+    Group,
 }
 
 /// How an API is reached.
@@ -206,6 +218,9 @@ pub struct Run {
     /// Folder of the trace; must not exist [default: hetrace-<program>-<n>]
     #[arg(short, long, env = "HETRACE_OUTPUT")]
     pub output: Option<PathBuf>,
+    /// Who may read the trace, whatever the umask: it has command lines and arguments in it
+    #[arg(long, value_enum, default_value_t, env = "HETRACE_SHARE")]
+    pub share: Share,
     /// APIs to trace, separated by commas, or `auto` for all
     #[arg(short, long, default_value = "auto", value_delimiter = ',', env = "HETRACE_TRACE")]
     pub trace: Vec<String>,
@@ -319,6 +334,13 @@ pub enum FailOn {
 fn rule(text: &str) -> Result<String, String> {
     let known = hetrace_analyze::lint::rule_of(text);
     known.map(|r| r.id.to_owned()).ok_or_else(|| "no such rule; `hetrace lint --rules` lists them".to_owned())
+}
+
+/// Options of `recover`.
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// The trace [default: all unfinished ones of this user whose programs have ended]
+    pub trace: Option<PathBuf>,
 }
 
 /// Options of `model`.

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use commands::say;
+
 fn main() -> ExitCode {
     let cli = args::Cli::parse_from(args::with_implied_run(std::env::args_os()));
     match commands::dispatch(cli.command) {
@@ -19,7 +21,7 @@ fn main() -> ExitCode {
             if commands::is_stopped(&error) {
                 return commands::watch::interrupted();
             }
-            eprintln!("hetrace: {error:#}");
+            say(format_args!("{error:#}"));
             ExitCode::from(commands::OWN_FAILURE)
         }
     }

@@ -289,8 +289,23 @@ pub struct RingHeader {
     pub collecting_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
+    /// What the drainer knows of the records that come next.
+    pub reader: ReaderState,
     /// The consumer's position.
     pub tail: Tail,
+}
+
+/// What the drainer knows of the records at its position. It stands here so that another can
+/// go on if it is killed.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ReaderState {
+    /// The thread that recorded them.
+    pub tid: AtomicU32,
+    /// [`ThreadRecord::follows`] of that, until what came before is taken.
+    pub follows: AtomicU32,
+    /// Counter value of the last record that was taken.
+    pub time: AtomicU64,
 }
 
 /// A run of equal polls in progress. It stands here and not in the program's

@@ -29,6 +29,9 @@ use arenas::Opened;
 use image::Image;
 use source::{Sinks, Source};
 
+/// How long before the last look at a ring its oldest record may be, in ticks.
+const MARGIN: u64 = 1 << 32;
+
 /// What one pass over the rings did.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pass {
@@ -70,6 +73,8 @@ pub struct Drainer {
     unread: Option<String>,
     /// Version of a library that is not ours.
     foreign: Option<u32>,
+    /// Rings hold nothing much older than this, in ticks.
+    since: u64,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
     /// What timing commands took.
@@ -100,9 +105,17 @@ impl Drainer {
             damaged: 0,
             unread: None,
             foreign: None,
+            since: 0,
             commands: (0, 0),
             timing: TimingSums::default(),
         }
+    }
+
+    /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
+    /// short, so one nearby must be known.
+    pub fn since(&mut self, ticks: u64) {
+        // Records that were just missed by that look are a little older.
+        self.since = ticks.saturating_sub(MARGIN);
     }
 
     /// The session's folder.
@@ -170,7 +183,11 @@ impl Drainer {
             let file = format!("{name}-{pid}-{stream}");
             *stream += 1;
             let stream = Stream::new(&self.folder, file, api_stream(api), instance);
-            self.sources.push(Source::new(ring, number, image, api, stream));
+            let mut source = Source::new(ring, number, image, api, stream, self.since);
+            if let Some(image) = self.images.get_mut(image) {
+                source.resume(image);
+            }
+            self.sources.push(source);
         }
     }
 

@@ -1,14 +1,30 @@
 //! The session's folder: shared memory that only its owner can reach.
+//!
+//! ```text
+//!   /dev/shm/                 everybody's: any name in it may be somebody else's trap
+//!     hetrace-UID/            ours, 0700, found so by `lstat`; else hetrace-UID-RANDOM/
+//!       RANDOM/               a session
+//!         lock                locked while the session's launcher lives
+//! ```
+//! A session is its launcher's from when it has the lock *and* the lock's file is still in
+//! its folder: who clears away after launchers that were killed takes the lock first, so one of
+//! the two finds out.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// First part of every session folder's name.
+/// First part of the names of folders that hold sessions.
 const PREFIX: &str = "hetrace-";
 /// The file that its launcher keeps locked.
 const LOCK: &str = "lock";
+/// Tries to make a folder that others remove meanwhile, or have made before.
+const TRIES: u32 = 1000;
+/// Others may create entries in a folder, but remove only their own.
+const STICKY: u32 = 0o1000;
 
 /// A folder that is removed when it is dropped.
 #[derive(Debug)]
@@ -19,15 +35,13 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes a folder for this process, and clears away those of launchers
-    /// that were killed.
+    /// Makes a folder for this process.
     ///
     /// # Errors
     /// When no memory file system lets us make one.
     pub fn make() -> io::Result<Folder> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for base in bases() {
-            clear_stale(&base);
             match make_in(&base) {
                 Ok(folder) => return Ok(folder),
                 Err(error) => last = error,
@@ -36,16 +50,36 @@ impl Folder {
         Err(last)
     }
 
+    /// Sessions of this user whose launcher is gone, each locked: nobody else takes them.
+    pub fn abandoned() -> Vec<Folder> {
+        bases().iter().flat_map(|base| abandoned_in(base)).collect()
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves the folder where it is.
+    pub fn leave(mut self) {
+        self.path = PathBuf::new();
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        let Some(parent) = self.path.parent() else { return };
         let _ = fs::remove_dir_all(&self.path);
+        // With the last session of this user; whoever needs it meanwhile makes it again.
+        let _ = fs::remove_dir(parent);
     }
+}
+
+/// Whether the launcher of the session with this folder lives; none if there is no session of
+/// this user's.
+pub fn is_alive(session: &Path) -> Option<bool> {
+    let lock = open_lock(session)?;
+    Some(matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Memory file systems, best first; then whatever holds temporary files.
@@ -53,41 +87,119 @@ fn bases() -> Vec<PathBuf> {
     let mut bases = vec![PathBuf::from("/dev/shm")];
     bases.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
     bases.push(std::env::temp_dir());
+    bases.dedup();
     bases
 }
 
-fn make_in(base: &Path) -> io::Result<Folder> {
-    let (user, process) = (rustix::process::getuid().as_raw(), std::process::id());
-    for attempt in 0..1000u32 {
-        let path = base.join(format!("{PREFIX}{user}-{process}-{attempt}"));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => {
-                let lock =
-                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK))?;
-                lock.lock()?;
-                return Ok(Folder { path, _lock: lock });
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
-/// Removes our own folders whose launcher is gone: nobody will read them.
-fn clear_stale(base: &Path) {
-    let user = rustix::process::getuid().as_raw();
-    let Ok(entries) = fs::read_dir(base) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(&format!("{PREFIX}{user}-")) {
-            continue;
+/// Whether a path is a folder of this user, and no link to one.
+fn is_ours(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == user())
+}
+
+/// Makes a folder of our own, if the name is free.
+fn make_own(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    // The umask may take away even our own rights.
+    fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+fn random() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+/// This user's folder for sessions. If somebody else has its name, it gets one that
+/// nobody can foresee.
+fn parent_in(base: &Path) -> io::Result<PathBuf> {
+    let mode = fs::metadata(base)?.permissions().mode();
+    if mode & 0o022 != 0 && mode & STICKY == 0 {
+        // Anybody could exchange what we make there.
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{}: others may remove files of ours there (its sticky bit is missing)", base.display()),
+        ));
+    }
+    let usual = base.join(format!("{PREFIX}{}", user()));
+    match make_own(&usual) {
+        Ok(()) => return Ok(usual),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    if is_ours(&usual) {
+        if fs::symlink_metadata(&usual)?.permissions().mode() & 0o777 != 0o700 {
+            fs::set_permissions(&usual, Permissions::from_mode(0o700))?;
         }
-        let path = entry.path();
-        let ours = fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir() && m.uid() == user);
-        let Ok(lock) = File::open(path.join(LOCK)) else { continue };
-        if ours && lock.try_lock().is_ok() {
-            let _ = fs::remove_dir_all(&path);
+        return Ok(usual);
+    }
+    let other = base.join(format!("{PREFIX}{}-{}", user(), random()));
+    make_own(&other)?;
+    Ok(other)
+}
+
+fn make_in(base: &Path) -> io::Result<Folder> {
+    let again = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists);
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for _ in 0..TRIES {
+        match try_make(base) {
+            Ok(Some(folder)) => return Ok(folder),
+            Ok(None) => {}
+            // The base itself is missing, or one that clears away was quicker.
+            Err(error) if again(&error) && base.is_dir() => last = error,
+            Err(error) => return Err(error),
         }
     }
+    Err(last)
 }
+
+/// Makes one session. Returns none if another launcher that clears away took it for
+/// abandoned before it was locked.
+fn try_make(base: &Path) -> io::Result<Option<Folder>> {
+    let path = parent_in(base)?.join(random());
+    make_own(&path)?;
+    let file = path.join(LOCK);
+    let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+    lock.set_permissions(Permissions::from_mode(0o600))?;
+    let locked = lock.try_lock().is_ok() && lock.metadata()?.nlink() > 0;
+    Ok(locked.then_some(Folder { path, _lock: lock }))
+}
+
+/// The lock of a session, if it is one that we may use: a plain file of our own, and
+/// neither a link nor a pipe that never opens.
+fn open_lock(session: &Path) -> Option<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let lock = OpenOptions::new().read(true).custom_flags(flags).open(session.join(LOCK)).ok()?;
+    let found = lock.metadata().ok()?;
+    (found.is_file() && found.uid() == user()).then_some(lock)
+}
+
+fn abandoned_in(base: &Path) -> Vec<Folder> {
+    let ours = |name: &OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
+    let parents = fs::read_dir(base).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for parent in parents.filter(|e| ours(&e.file_name())).map(|e| e.path()).filter(|p| is_ours(p)) {
+        for session in fs::read_dir(&parent).into_iter().flatten().flatten() {
+            let path = session.path();
+            if !is_ours(&path) {
+                continue;
+            }
+            match open_lock(&path) {
+                Some(lock) => {
+                    if lock.try_lock().is_ok() {
+                        found.push(Folder { path, _lock: lock });
+                    }
+                }
+                // Without a lock, and anything else in it: just made, or its maker was killed
+                // right then. In the first case the maker sees that it is gone, and makes another.
+                None => drop(fs::remove_dir(&path)),
+            }
+        }
+        let _ = fs::remove_dir(&parent);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

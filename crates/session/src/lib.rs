@@ -11,8 +11,11 @@
 //! The launcher is another process than the program, so what was recorded
 //! survives whatever happens to the program.
 
+mod access;
 pub mod apis;
 mod budget;
+mod child;
+mod contents;
 mod control;
 pub mod cost;
 mod devices;
@@ -24,6 +27,8 @@ mod keeper;
 mod ldcache;
 pub mod manifest;
 mod output;
+mod place;
+pub mod recover;
 pub mod resequence;
 mod run;
 mod schema;
@@ -32,9 +37,12 @@ mod settings;
 pub mod telemetry;
 pub mod time;
 
+pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
+pub use child::{end_by, ended, guard};
 pub use inject::{Way, loader};
 pub use ldcache::find as find_library;
+pub use place::Place;
 pub use run::{Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};
 pub use settings::DeviceTimes;

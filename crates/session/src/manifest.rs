@@ -30,6 +30,9 @@ pub struct Manifest {
     pub start_realtime_ns: u64,
     /// How the program ended; nothing while it runs.
     pub exit: Option<Exit>,
+    /// The session's folder, as long as the trace is not finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<std::path::PathBuf>,
     /// Options as given.
     pub options: Vec<String>,
     /// How the API was intercepted, by API.

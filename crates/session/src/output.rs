@@ -1,11 +1,18 @@
 //! Stream files of a trace: packets of records, appended.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
+
+use crate::access::Access;
+
+mod files;
+
+pub use files::Refused;
+use files::{Files, StreamFile};
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 * 1024;
@@ -19,12 +26,44 @@ pub struct TraceFolder {
     path: PathBuf,
     uuid: [u8; 16],
     compress: bool,
+    access: Access,
+    files: Arc<Files>,
 }
 
 impl TraceFolder {
     /// Names a folder that is there already.
     pub fn new(path: PathBuf, uuid: [u8; 16], compress: bool) -> Self {
-        TraceFolder { path, uuid, compress }
+        TraceFolder { path, uuid, compress, access: Access::default(), files: Arc::default() }
+    }
+
+    /// Makes its files accessible to others than their owner.
+    pub fn accessible(self, access: Access) -> Self {
+        TraceFolder { access, ..self }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The trace's identity.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.uuid
+    }
+
+    /// Whether packets are compressed.
+    pub fn compress(&self) -> bool {
+        self.compress
+    }
+
+    /// Who may read its files.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// What the system refused to write so far, in all streams of all copies of this.
+    pub fn refused(&self) -> Vec<Refused> {
+        self.files.refused()
     }
 }
 
@@ -44,7 +83,7 @@ pub struct Identity {
 pub struct Stream {
     folder: TraceFolder,
     name: String,
-    file: Option<File>,
+    file: Option<StreamFile>,
     class: u32,
     instance: u64,
     identity: Identity,
@@ -130,7 +169,7 @@ impl Stream {
 
     /// What is in the file, for the manifest; none if there is no file.
     pub fn account(&self) -> Option<StreamAccount> {
-        self.counter.account(&self.name, self.written)
+        self.counter.account(self.file.as_ref().map_or(&*self.name, StreamFile::name), self.written)
     }
 
     /// Writes the packet, if it has records.
@@ -168,54 +207,34 @@ impl Stream {
                 self.written += bytes;
                 self.counter.packet(&self.packet, facts);
             }
-            Err(_) => self.lost += self.packet.len() as u64,
+            Err(error) => {
+                self.lost += self.packet.len() as u64;
+                self.folder.files.refuse(&error, self.packet.len() as u64);
+            }
         }
         self.records_before = self.records;
         self.packet.truncate(PREAMBLE_LEN);
     }
 
     fn write(&mut self) -> io::Result<u64> {
-        if self.file.is_none() {
-            let suffix = if self.folder.compress { ".zst" } else { "" };
-            // A process id that came again: its first streams have the plain name.
-            let named = |n: u32| match n {
-                0 => self.name.clone(),
-                n => format!("{}-again-{n}", self.name),
-            };
-            let open = |n: u32| {
-                let path = self.folder.path.join(format!("{}{suffix}", named(n)));
-                OpenOptions::new().append(true).create_new(true).open(path)
-            };
-            let (mut n, mut file) = (0, open(0));
-            while n < 1000 && matches!(&file, Err(e) if e.kind() == io::ErrorKind::AlreadyExists) {
-                n += 1;
-                file = open(n);
+        let (files, folder) = (&self.folder.files, &self.folder);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let suffix = if folder.compress { ".zst" } else { "" };
+                none.insert(files.create(&folder.path, &self.name, suffix, folder.access)?)
             }
-            let name = named(n);
-            self.file = Some(file?);
-            // Once there is a file, it is the stream's for good.
-            self.name = name;
-        }
-        let Some(file) = &mut self.file else { return Ok(0) };
-        if self.folder.compress {
+        };
+        if folder.compress {
             // One frame per packet: what was written before a crash is whole,
             // and `zstd -d` gives the plain stream.
             let frame = zstd::bulk::compress(&self.packet, 3)?;
-            append(file, &frame)
+            file.append(files, &frame)
         } else {
-            append(file, &self.packet)
+            file.append(files, &self.packet)
         }
     }
 }
 
-/// Appends all or nothing: half a packet would hide all that follow it.
-fn append(file: &mut File, bytes: &[u8]) -> io::Result<u64> {
-    let before = file.metadata()?.len();
-    match file.write_all(bytes) {
-        Ok(()) => Ok(bytes.len() as u64),
-        Err(error) => {
-            file.set_len(before)?;
-            Err(error)
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -4,27 +4,32 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::Account;
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write;
-use hetrace_ring::abi::{self, BLOB_PREFIX};
+use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
+use crate::access::Access;
 use crate::apis::{self, Found, Library, LibraryError};
+use crate::child::{self, Child, Event, Inherited, guard};
+use crate::contents::Contents;
 use crate::control::Control;
 use crate::cost;
 use crate::drain::Drainer;
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
-use crate::manifest::{Exit, HostClockReport, Interposition, Manifest, Written, account_of_files};
+use crate::manifest::{Exit, HostClockReport, Interposition, Losses, Manifest, Written, account_of_files};
 use crate::output::TraceFolder;
+use crate::place::Place;
+use crate::recover;
+use crate::recover::ticket::{Looked, Ticket};
 use crate::schema;
 use crate::select::Selection;
 use crate::settings::{self, DeviceTimes};
@@ -36,8 +41,10 @@ use crate::time::{HostClock, ReferencePoint};
 pub struct RunOptions {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Folder of the trace; must not exist.
-    pub output: PathBuf,
+    /// Folder of the trace.
+    pub output: Place,
+    /// Who may read it.
+    pub access: Access,
     /// What is recorded.
     pub selection: Selection,
     /// Where times of commands come from, if [`Selection::devices`].
@@ -66,10 +73,14 @@ pub struct RunOptions {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
+    /// Folder of the trace.
+    pub trace: PathBuf,
     /// What goes into the manifest.
     pub manifest: Manifest,
     /// What the user should know: the program could not be traced, say.
     pub remarks: Vec<String>,
+    /// What was recovered of others' sessions.
+    pub recovered: Vec<String>,
     /// Traced processes that live on.
     pub living: usize,
 }
@@ -100,9 +111,6 @@ pub enum RunError {
     /// An API's library can't be used.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// The program can't be waited for.
-    #[error("waiting for the program: {0}")]
-    Wait(io::Error),
 }
 
 /// How often the clocks are compared, and packets written.
@@ -118,6 +126,7 @@ const NAP: Duration = Duration::from_millis(25);
 /// When the program could not be started or nothing could be written. An end
 /// of the program by a signal or with a status is no error.
 pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunError> {
+    let inherited = Inherited::take();
     let started = reference();
     // A program may cut short what it shares with us.
     survive::install();
@@ -125,7 +134,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let libraries = apis::load(present)?;
-    let output = |error| RunError::Output { path: options.output.clone(), error };
+    // What launchers left that were killed: their records into their traces.
+    let recovered = recover::recover(None)
+        .into_iter()
+        .map(|done| match done {
+            Ok(done) => format!("{done}, which a killed hetrace had left in shared memory"),
+            Err((trace, error)) => format!("{}: not recovered: {error}", trace.display()),
+        })
+        .collect();
     let folder = Folder::make().map_err(RunError::Session)?;
     let libraries: Vec<&Library> = libraries.iter().collect();
     let apis: Vec<(String, Vec<u8>)> =
@@ -135,9 +151,10 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
     settings::choose_buffers(control.page(), options);
 
-    fs::create_dir(&options.output).map_err(output)?;
+    let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
+    let fresh = Fresh::make(&options.output, options.access).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
-    let trace = TraceFolder::new(options.output.clone(), uuid, options.compress);
+    let trace = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
     let mut manifest = Manifest {
         schema: 2,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -146,6 +163,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         job: job::own(),
         start_ns: started.monotonic_ns,
         start_realtime_ns: started.realtime_ns,
+        session: Some(folder.path().to_owned()),
         options: options.shown.clone(),
         cost: cost::measure(),
         ..Manifest::default()
@@ -164,47 +182,92 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     // Counters of devices are read before the program can change them.
     let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
     manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-    let mut child = start(&options.command, injection).inspect_err(|_| {
-        // Nothing ran, so nothing is left behind.
-        let _ = fs::remove_dir_all(&options.output);
-    })?;
+    // What a trace can't do without is there before the program starts: on a full disk it does not.
+    write_metadata(&trace, started, &manifest, &libraries).map_err(output)?;
+    let looked = Ticket::try_leave(&trace, &names, started, folder.path());
+    let child = start(&options.command, &injection.variables, &inherited)?;
+    guard::while_it_runs(child.pid(), &control.page().drainer_alive);
+    fresh.keep();
     telemetry.iter_mut().for_each(Telemetry::start);
-    // While the program loads: what its records will mean.
-    write_metadata(&options.output, uuid, started, &manifest, &libraries).map_err(output)?;
 
-    let mut drainer = Drainer::new(folder.path(), trace, names);
+    // From here on the program runs, and nothing but its end ends this.
+    let mut drainer = Drainer::new(folder.path(), trace.clone(), names);
     let mut host = HostClock::new(started, reference());
-    let move_some = |drainer: &Drainer| move_contents(folder.path(), &options.output, drainer, PORTION);
-    let status = drain_until_end(&mut child, &control, &mut drainer, &mut host, &move_some)?;
+    let mut contents = Contents::new(folder.path(), trace.path(), options.access);
+    manifest.exit = drain_until_end(&child, &control, &mut drainer, &mut host, &mut contents, &looked);
     let sampled = telemetry.map(Telemetry::finish);
     let living = drainer.living();
     drainer.discover();
     drainer.pass(&host);
     drainer.finish(&host);
 
-    manifest.exit = Some(match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(0),
-    });
+    manifest.session = None;
     complete(&mut manifest, &drainer, &control, &host);
     manifest.notes.extend(told);
     if let Some(sampled) = sampled {
         sampled.complete(&mut manifest);
     }
-    move_contents(folder.path(), &options.output, &drainer, u64::MAX).map_err(output)?;
-    manifest.notes.extend(missing_contents(&options.output, &drainer));
-    match account_of_files(&options.output) {
+    contents.move_all(&drainer);
+    manifest.notes.extend(contents.notes(&drainer));
+    manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
+    match account_of_files(trace.path()) {
         Ok(files) => manifest.written.account.iter_mut().for_each(|account| account.files.clone_from(&files)),
         // An account that lacks something would make it seem not to belong there.
         Err(_) => manifest.written.account = None,
     }
-    write_manifest(&options.output, &manifest).map_err(output)?;
-    Ok(Outcome { manifest, remarks, living })
+    remarks.extend(finish_manifest(&trace, &fresh, &manifest));
+    Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
+}
+
+/// The trace's folder: made anew, and removed again if nothing comes to run.
+#[derive(Debug)]
+struct Fresh {
+    path: PathBuf,
+    /// Open, so that no other folder gets its inode.
+    folder: fs::File,
+    kept: std::cell::Cell<bool>,
+}
+
+impl Fresh {
+    fn make(place: &Place, access: Access) -> io::Result<Self> {
+        let path = place.make(access)?;
+        let folder = fs::File::open(&path)?;
+        Ok(Fresh { path, folder, kept: false.into() })
+    }
+
+    fn keep(&self) {
+        self.kept.set(true);
+    }
+
+    /// Whether the folder is still the one that was made.
+    fn is_there(&self) -> bool {
+        let inode = |m: io::Result<fs::Metadata>| m.ok().map(|m| (m.dev(), m.ino()));
+        inode(fs::symlink_metadata(&self.path)) == inode(self.folder.metadata())
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.kept.get() && self.is_there() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Writes the last manifest. Returns what the user must know if that fails.
+fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> Option<String> {
+    let path = trace.path().display();
+    if !fresh.is_there() {
+        return Some(format!("{path} was removed while it was being recorded: nothing of the trace is left"));
+    }
+    let error = write_manifest(trace, manifest).err()?;
+    Some(format!(
+        "{path}/hetrace/manifest.json can't be written ({error}): the trace does not show what it lacks"
+    ))
 }
 
 /// The three clocks at one moment: the best of a few readings.
-fn reference() -> ReferencePoint {
+pub(crate) fn reference() -> ReferencePoint {
     let read = || {
         let before = clock::ticks();
         let monotonic_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
@@ -221,57 +284,24 @@ fn reference() -> ReferencePoint {
         .fold(first, |best, p| if p.uncertainty_ns < best.uncertainty_ns { p } else { best })
 }
 
-fn start(command: &[OsString], injection: inject::Injection) -> Result<Child, RunError> {
-    let (program, arguments) = command.split_first().ok_or_else(|| RunError::Start {
-        program: String::new(),
-        error: io::ErrorKind::InvalidInput.into(),
-    })?;
-    let mut command = Command::new(program);
-    command.args(arguments).envs(injection.variables);
-    // Caught signals are the default's again in the program, ignored ones stay ignored.
-    forward_signals();
-    let start_error = |error| RunError::Start { program: program.to_string_lossy().into_owned(), error };
-    let child = command.spawn().map_err(start_error)?;
-    CHILD.store(child.id() as i32, Ordering::Relaxed);
-    // The drainer works little but must not be late. Only root may ask for
-    // this; without it a busy machine loses records a little sooner.
-    let _ = rustix::process::setpriority_process(None, -10);
-    Ok(child)
+fn start(
+    command: &[OsString],
+    variables: &[(OsString, OsString)],
+    inherited: &Inherited,
+) -> Result<Child, RunError> {
+    let name = || command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+    Child::start(command, variables, inherited).map_err(|error| RunError::Start { program: name(), error })
 }
 
-/// Signals that are the program's business. A terminal sends its own to the
-/// whole group, so these two are merely survived.
-const FORWARDED: &[libc::c_int] =
-    &[libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGINT, libc::SIGQUIT];
-static CHILD: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn forward(signal: libc::c_int) {
-    let child = CHILD.load(Ordering::Relaxed);
-    if child > 0 && signal != libc::SIGINT && signal != libc::SIGQUIT {
-        // SAFETY: async-signal-safe; the child is ours and not yet buried.
-        unsafe { libc::kill(child, signal) };
-    }
-}
-
-fn forward_signals() {
-    for signal in FORWARDED {
-        // SAFETY: a handler that only does what a handler may.
-        unsafe {
-            if libc::signal(*signal, forward as *const () as libc::sighandler_t) == libc::SIG_IGN {
-                // Ignored for us (nohup): it stays ignored for the program.
-                libc::signal(*signal, libc::SIG_IGN);
-            }
-        }
-    }
-}
-
+/// Drains until the program ends. Returns how it ended, if that can be known.
 fn drain_until_end(
-    child: &mut Child,
+    child: &Child,
     control: &Control,
     drainer: &mut Drainer,
     host: &mut HostClock,
-    move_some: &dyn Fn(&Drainer) -> io::Result<()>,
-) -> Result<std::process::ExitStatus, RunError> {
+    contents: &mut Contents,
+    looked: &Looked,
+) -> Option<Exit> {
     let mut rings = 0;
     let mut ticked = Instant::now();
     let mut nap = Duration::from_millis(1);
@@ -285,18 +315,32 @@ fn drain_until_end(
         if ticked.elapsed() >= TICK {
             ticked = Instant::now();
             let now = reference();
+            looked.note(now.tsc);
             host.add(now);
             // Long runs: nothing older than this is converted any more.
             host.forget_before(now.tsc.saturating_sub(MEMORY));
             drainer.flush(now.monotonic_ns, host);
             drainer.discover();
             control.renew_budget(drainer.session(), drainer.memory());
-            // What can't be moved now is tried again, and told at the end.
-            let _ = move_some(drainer);
+            contents.move_some(drainer);
         }
-        if let Some(status) = child.try_wait().map_err(RunError::Wait)? {
-            host.add(reference());
-            return Ok(status);
+        match child.look() {
+            Ok(Event::None) => {}
+            Ok(Event::Stopped(signal)) => {
+                // Nothing may happen for long: what there is, is written before.
+                drainer.pass(host);
+                drainer.flush(reference().monotonic_ns, host);
+                child.stop_with_it(signal);
+            }
+            Ok(Event::Ended(exit)) => {
+                guard::end(exit);
+                host.add(reference());
+                return Some(exit);
+            }
+            Err(_) => {
+                child.outlast();
+                return None;
+            }
         }
         // Full rings wake us; otherwise look rarely, to leave the program alone.
         nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
@@ -337,10 +381,18 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         ));
     }
     manifest.notes.extend(unreadable(drainer, page));
-    let failed = page.rings_failed.load(Ordering::Relaxed);
-    if failed > 0 {
-        manifest.notes.push(format!("{failed} threads could get no ring (is the memory file system full?)"));
-    }
+    manifest.notes.extend(without_ring(page, &manifest.losses));
+}
+
+/// Calls whose threads got no memory to record into.
+fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
+    let (calls, failed) = (losses.calls_without_ring, page.rings_failed.load(Ordering::Relaxed));
+    (calls > 0 || failed > 0).then(|| {
+        format!(
+            "{calls} calls were dropped because their threads got no ring buffer ({failed} attempts failed): there is \
+             too little shared memory. Make room in /dev/shm (in a container: --shm-size), or use a smaller --buffer"
+        )
+    })
 }
 
 /// Shared memory of programs that could not be read.
@@ -364,8 +416,7 @@ fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
 }
 
 fn write_metadata(
-    folder: &Path,
-    uuid: [u8; 16],
+    trace: &TraceFolder,
     started: ReferencePoint,
     manifest: &Manifest,
     libraries: &[&Library],
@@ -385,71 +436,47 @@ fn write_metadata(
         ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
     ];
     let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
-    let mut class = schema::trace(uuid, clock, env, &models);
+    let mut class = schema::trace(trace.uuid(), clock, env, &models);
     class.streams.extend(manifest.telemetry.is_some().then(telemetry::schema::stream));
-    fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class))?;
+    let (folder, access) = (trace.path(), trace.access());
+    access.write(&folder.join("metadata"), hetrace_ctf::tsdl::print(&class).as_bytes())?;
     let own = folder.join("hetrace");
-    fs::create_dir_all(own.join("model"))?;
+    access.make_folder(&own)?;
+    access.make_folder(&own.join("model"))?;
     for library in libraries {
         let path = own.join("model").join(format!("{}.json", library.model.api));
-        fs::write(path, &library.model_json)?;
+        access.write(&path, &library.model_json)?;
     }
-    // A first manifest, in case this launcher is killed.
-    write_manifest(folder, manifest)
+    // A first manifest, in case this launcher is killed, and room for the last.
+    write_manifest(trace, manifest)?;
+    reserve(&trace.access().make_file(&folder.join(FRESH_MANIFEST))?)
 }
 
-fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)?;
-    let path = folder.join("hetrace/manifest.json");
-    let fresh = folder.join("hetrace/manifest.json.new");
-    fs::write(&fresh, text + "\n")?;
-    fs::rename(fresh, path)
-}
+/// The next manifest, until it is whole.
+const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
+/// Room kept for the last manifest, so that it can be written to a disk that got full meanwhile.
+const RESERVED: u64 = 64 << 10;
 
-/// Bytes of stored contents that are moved at a time.
-const PORTION: u64 = 256 << 20;
-
-/// Moves what programs stored from the session's folder, which is memory, into
-/// the trace: a content is complete when it is as long as the program says.
-fn move_contents(session: &Path, trace: &Path, drainer: &Drainer, most: u64) -> io::Result<()> {
-    let blobs = trace.join("hetrace/blobs");
-    let mut moved = 0;
-    for entry in fs::read_dir(session)?.flatten() {
-        let file = entry.file_name();
-        let Some(name) = file.to_str().and_then(|n| n.strip_prefix(BLOB_PREFIX)) else { continue };
-        let said = u64::from_str_radix(name, 16)
-            .ok()
-            .and_then(|hash| drainer.devices().find_map(|d| d.contents().get(&hash).copied()));
-        let size = entry.metadata()?.len();
-        // At the end, what a killed program has stored and not told is kept too.
-        if said.is_some_and(|said| said == size) || most == u64::MAX {
-            fs::create_dir_all(&blobs)?;
-            // The same content may have come before, and this one be cut short.
-            if fs::metadata(blobs.join(name)).map_or(0, |m| m.len()) < size || size == 0 {
-                let part = blobs.join(format!("{name}.part"));
-                fs::copy(entry.path(), &part)?;
-                fs::rename(part, blobs.join(name))?;
-            }
-            fs::remove_file(entry.path())?;
-            moved += size;
-            if moved >= most {
-                break;
-            }
-        }
+fn reserve(file: &fs::File) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    match fallocate(file, FallocateFlags::empty(), 0, RESERVED) {
+        Err(error) if error != rustix::io::Errno::OPNOTSUPP => Err(error.into()),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// What programs could not store: their memory file system was full, say.
-fn missing_contents(trace: &Path, drainer: &Drainer) -> Option<String> {
-    let blobs = trace.join("hetrace/blobs");
-    let there = |hash: &u64, size: u64| {
-        fs::metadata(blobs.join(format!("{hash:016x}"))).is_ok_and(|m| m.len() == size)
+pub(crate) fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)? + "\n";
+    let path = trace.path().join("hetrace/manifest.json");
+    let fresh = trace.path().join(FRESH_MANIFEST);
+    // Into the room that is kept for it, if it is there.
+    let file = match fs::OpenOptions::new().write(true).open(&fresh) {
+        Ok(file) => file,
+        Err(_) => trace.access().make_file(&fresh)?,
     };
-    let missing = drainer.devices().flat_map(|d| d.contents()).filter(|(h, s)| !there(h, **s)).count();
-    (missing > 0).then(|| {
-        format!("{missing} stored contents are missing or incomplete (was the memory file system full?)")
-    })
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)?;
+    fs::rename(fresh, path)
 }
 
 fn version_part(index: usize) -> i64 {
@@ -468,10 +495,6 @@ fn boot_id() -> Option<[u8; 16]> {
 
 /// The program's file, as a shell would find it.
 fn find_program(command: &[OsString]) -> Option<PathBuf> {
-    let name = Path::new(command.first()?);
-    if name.components().count() > 1 {
-        return name.canonicalize().ok();
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|f| f.join(name)).find(|p| p.is_file())
+    let file = child::find(command.first()?)?;
+    file.canonicalize().ok()
 }

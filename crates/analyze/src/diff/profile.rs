@@ -103,7 +103,7 @@ pub struct Missing {
     pub untimed_commands: u64,
     /// Commands under way when the program ended: in no row.
     pub commands_under_way: u64,
-    /// hetrace itself was ended before its program: what was lost is not known.
+    /// hetrace has not finished the trace: it records still, or was killed.
     pub manifest_missing: bool,
 }
 

@@ -27,6 +27,8 @@ pub struct Manifest {
     pub end_ns: Option<u64>,
     /// How the program ended; none if the launcher did not see it.
     pub exit: Option<Exit>,
+    /// The folder of the session that records it, as long as it is not finished.
+    pub session: Option<std::path::PathBuf>,
     /// Processes that recorded.
     pub processes: Vec<Process>,
     /// What was lost.

@@ -160,8 +160,7 @@ impl Renderer<'_> {
         }
         if m.manifest_missing {
             lines.push(
-                "INCOMPLETE: hetrace itself was ended before its program; what was lost is not known"
-                    .to_owned(),
+                "INCOMPLETE: hetrace has not finished this trace; what is missing is not known".to_owned(),
             );
         }
         for line in &lines {

@@ -13,6 +13,7 @@ mod output;
 mod outside;
 pub mod pack;
 mod print;
+mod recover;
 mod run;
 mod tally;
 mod terminal;
@@ -21,24 +22,33 @@ pub mod trim;
 pub mod watch;
 pub mod why;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hetrace_session::recover::{State, state as recover_state};
 
 use crate::args::Command;
 
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
 
+/// Writes a line for people to stderr, if that is there and takes it: a closed pipe or a full disk
+/// behind it is no failure of ours, and changes no exit status.
+pub fn say(what: std::fmt::Arguments) {
+    let _ = writeln!(std::io::stderr(), "hetrace: {what}");
+}
+
 /// Does what was typed.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => Ok(run::run(args)),
         Command::Model(args) => model::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Recover(args) => recover::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
         Command::Why(args) => why::run(&args),
@@ -69,28 +79,44 @@ const DIFFERENCES: usize = 16;
 
 /// Says what of a trace could not be read, and what is not as it was written.
 fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
+    if let Some(unfinished) = unfinished(trace) {
+        say(format_args!("{unfinished}"));
+    }
     for problem in trace.problems() {
-        eprintln!("hetrace: {problem}");
+        say(format_args!("{problem}"));
     }
     let differences = trace.differences();
     for difference in differences.iter().take(DIFFERENCES) {
-        eprintln!("hetrace: {difference}");
+        say(format_args!("{difference}"));
     }
     if differences.len() > DIFFERENCES {
         let more = differences.len() - DIFFERENCES;
-        eprintln!("hetrace: {more} more files differ; `hetrace check` lists them");
+        say(format_args!("{more} more files differ; `hetrace check` lists them"));
     }
+}
+
+/// Why a trace has no end yet.
+fn unfinished(trace: &hetrace_analyze::trace::Trace) -> Option<&'static str> {
+    let manifest = trace.manifest();
+    let session = manifest.session.as_ref().filter(|_| !manifest.is_present())?;
+    Some(match recover_state(session) {
+        State::Alive => "this trace is still being recorded: only what was written so far is here",
+        State::Left => {
+            "hetrace was killed while it recorded this trace: `hetrace recover` adds what is left in shared memory"
+        }
+        State::Gone => "hetrace was killed while it recorded this trace: what it had not written is lost",
+    })
 }
 
 /// Says that a filter let nothing through.
 fn tell_nothing() {
-    eprintln!("hetrace: nothing in the trace is what was asked for");
+    say(format_args!("nothing in the trace is what was asked for"));
 }
 
 /// Says what a report that has no room for it lacks.
 fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
     if !summary.is_complete() {
-        eprintln!("hetrace: {}", summary.what_is_missing());
+        say(format_args!("{}", summary.what_is_missing()));
     }
 }
 

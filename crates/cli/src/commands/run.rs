@@ -5,13 +5,16 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use hetrace_analyze::tally::{Options, TextOptions, tally};
-use hetrace_session::manifest::{Exit, Manifest};
-use hetrace_session::{Found, RunError, RunOptions, Selection, Way, apis, run as session_run, telemetry};
+use hetrace_session::manifest::Exit;
+use hetrace_session::{
+    Access, Found, Outcome, Place, RunError, RunOptions, Selection, Way, apis, end_by, ended,
+    run as session_run, telemetry,
+};
 
-use super::terminal;
-use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run};
+use super::{OWN_FAILURE, say, terminal};
+use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run, Share};
 
 /// What is stored besides, as bits of `hetrace_ring::abi::option`.
 fn captures(args: &Run) -> u32 {
@@ -24,16 +27,47 @@ fn captures(args: &Run) -> u32 {
 /// Choices of launches that a session has room for.
 const CHOICES: usize = 8;
 
-/// Runs a program under trace.
-pub fn run(args: Run) -> Result<ExitCode> {
+/// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
+/// if the program was not started.
+pub fn run(args: Run) -> ExitCode {
+    let outcome = match record(&args) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            say(format_args!("{error:#}"));
+            return ExitCode::from(not_started(&error));
+        }
+    };
+    if let Some(exit) = outcome.manifest.exit {
+        ended(exit);
+    }
+    let mut stderr = std::io::stderr().lock();
+    // Nobody may read it, or there is no room for it.
+    let _ = report(&mut stderr, &outcome, args.quiet);
+    drop(stderr);
+    status(outcome.manifest.exit)
+}
+
+/// The status for a program that did not start, as a shell has it: 127 not found, 126 not to be
+/// run; 125 if that was our failure.
+fn not_started(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref() {
+        Some(RunError::Start { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => 127,
+        Some(RunError::Start { .. }) => 126,
+        _ => OWN_FAILURE,
+    }
+}
+
+fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > CHOICES {
         bail!("--capture-buffers takes at most {CHOICES} choices");
     }
     let libraries = chosen(&args.trace)?;
     let output = match &args.output {
-        Some(path) if path.exists() => bail!("{} exists already; choose another with -o", path.display()),
-        Some(path) => path.clone(),
-        None => free_name(&args.command[0].to_string_lossy())?,
+        Some(path) if path.symlink_metadata().is_ok() => {
+            bail!("{} exists already; choose another with -o", path.display())
+        }
+        Some(path) => Place::Named(path.clone()),
+        None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
     };
     let off = args.no_device || args.device_times == DeviceTimes::Off;
     let options = RunOptions {
@@ -43,7 +77,11 @@ pub fn run(args: Run) -> Result<ExitCode> {
             DeviceTimes::Auto | DeviceTimes::Off => hetrace_session::DeviceTimes::Auto,
         },
         command: args.command.clone(),
-        output: output.clone(),
+        output,
+        access: match args.share {
+            Share::Owner => Access::Owner,
+            Share::Group => Access::Group,
+        },
         selection: Selection {
             mode: match args.mode {
                 Mode::Minimal => hetrace_session::Mode::Minimal,
@@ -66,21 +104,9 @@ pub fn run(args: Run) -> Result<ExitCode> {
         buffer_cap: args.capture_size,
         compress: args.compress,
         sample: args.sample.map(|period| telemetry::Options { period, nvml: args.nvml.clone() }),
-        shown: std::env::args().skip(1).collect(),
+        shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
-    let outcome = match session_run(&options, libraries) {
-        Ok(outcome) => outcome,
-        Err(RunError::Start { program, error }) => {
-            eprintln!("hetrace: {program}: {error}");
-            // As a shell has it: 127 not found, 126 not to be run.
-            let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-            return Ok(ExitCode::from(code));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let mut stderr = std::io::stderr().lock();
-    report(&mut stderr, &output, &outcome.manifest, &outcome.remarks, outcome.living, args.quiet)?;
-    Ok(status(outcome.manifest.exit))
+    Ok(session_run(&options, libraries)?)
 }
 
 fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
@@ -103,55 +129,53 @@ fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
     Ok(all.into_iter().filter(|l| wanted.contains(&l.api)).collect())
 }
 
-/// `hetrace-<program>-<n>` with the first free number.
-fn free_name(program: &str) -> Result<PathBuf> {
+/// `hetrace-<program>`, to which a number is added.
+fn stem(program: &str) -> PathBuf {
     let base = Path::new(program).file_name().map_or("trace".into(), |n| n.to_string_lossy().into_owned());
     let safe: String =
         base.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
-    (1..100_000u32)
-        .map(|n| PathBuf::from(format!("hetrace-{safe}-{n}")))
-        .find(|p| !p.exists())
-        .context("no free name for the trace here; choose one with -o")
+    PathBuf::from(format!("hetrace-{safe}"))
 }
 
+/// Ends as the program ended. One that a signal ended can't be told from a launcher that it
+/// ended; where that is not possible the status is a shell's.
 fn status(exit: Option<Exit>) -> ExitCode {
     match exit {
         Some(Exit::Code(code)) => ExitCode::from(code as u8),
-        // As a shell has it.
-        Some(Exit::Signal(signal)) => ExitCode::from(128u8.wrapping_add(signal as u8)),
-        None => ExitCode::SUCCESS,
+        Some(Exit::Signal(signal)) => {
+            end_by(signal);
+            ExitCode::from(128u8.wrapping_add(signal as u8))
+        }
+        None => {
+            say(format_args!("the program's exit status is not known: another process has taken it"));
+            ExitCode::from(OWN_FAILURE)
+        }
     }
 }
 
-fn report(
-    out: &mut (impl Write + IsTerminal + AsFd),
-    trace: &Path,
-    manifest: &Manifest,
-    remarks: &[String],
-    living: usize,
-    quiet: bool,
-) -> Result<()> {
+/// Writes the report. An error is that of where it is written to.
+fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: bool) -> std::io::Result<()> {
+    let Outcome { trace, manifest, remarks, recovered, living } = outcome;
     for remark in remarks {
         writeln!(out, "hetrace: {remark}")?;
+    }
+    for recovered in recovered {
+        writeln!(out, "hetrace: {recovered}")?;
     }
     for note in &manifest.notes {
         writeln!(out, "hetrace: {note}")?;
     }
-    if living > 0 {
+    if *living > 0 {
         writeln!(out, "hetrace: {living} traced processes still run; the trace ends here")?;
     }
     if !quiet && manifest.written.records > 0 {
-        let opened = hetrace_analyze::trace::Trace::open(trace)?;
-        let tables = tally(&opened, &Options { extended: false });
-        let options = TextOptions {
-            colour: terminal::colour(out),
-            extended: false,
-            width: terminal::columns(out),
-            ..TextOptions::default()
-        };
-        write!(out, "{}", tables.render(&options))?;
+        tables(out, trace)?;
     }
-    if manifest.written.records == 0 && remarks.is_empty() {
+    let losses = &manifest.losses;
+    let dropped = losses.calls_without_ring.saturating_add(losses.calls).saturating_add(losses.records);
+    if manifest.written.records == 0 && dropped > 0 {
+        writeln!(out, "hetrace: nothing was recorded: all calls that are traced were dropped")?;
+    } else if manifest.written.records == 0 && remarks.is_empty() {
         writeln!(out, "hetrace: the program made no call that is traced (see `hetrace doctor`)")?;
     }
     let name = trace.display();
@@ -168,4 +192,19 @@ fn report(
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
     }
     Ok(())
+}
+
+fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<()> {
+    let opened = match hetrace_analyze::trace::Trace::open(trace) {
+        Ok(opened) => opened,
+        Err(error) => return writeln!(out, "hetrace: no tables: {error:#}"),
+    };
+    let tables = tally(&opened, &Options { extended: false });
+    let options = TextOptions {
+        colour: terminal::colour(out),
+        extended: false,
+        width: terminal::columns(out),
+        ..TextOptions::default()
+    };
+    write!(out, "{}", tables.render(&options))
 }

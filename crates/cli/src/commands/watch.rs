@@ -92,7 +92,7 @@ impl Watch {
 
 /// Says that work was stopped by Ctrl-C; the status to exit with.
 pub fn interrupted() -> ExitCode {
-    eprintln!("hetrace: stopped");
+    super::say(format_args!("stopped"));
     ExitCode::from(INTERRUPTED)
 }
 

@@ -43,7 +43,7 @@ pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
             // The other was never seen: nothing can come from there.
             _ => {
                 let Some(source) = sources.get_mut(i) else { break };
-                source.awaits = None;
+                source.awaits_no_more();
                 source.stream.identify(source.identity);
                 freed.any = true;
             }
@@ -63,7 +63,7 @@ impl Source {
 
 /// Gives the stream of `before` to `source`, and frees the ring of `before`.
 fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
-    source.awaits = None;
+    source.awaits_no_more();
     // What each stream has lost so far must not jump when its ring is another one.
     // The new ring may have lost records already; those are of this thread.
     let (gone, had) = (before.discarded(), source.lost_before.0.wrapping_add(source.lost_elsewhere));

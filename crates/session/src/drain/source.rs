@@ -68,7 +68,8 @@ enum Taken {
 }
 
 impl Source {
-    pub fn new(ring: Ring, arena: u32, image: usize, api: usize, stream: Stream) -> Self {
+    /// A ring in which no record is much older than `since`, in ticks.
+    pub fn new(ring: Ring, arena: u32, image: usize, api: usize, stream: Stream, since: u64) -> Self {
         Source {
             ring: Arc::new(ring),
             arena,
@@ -78,7 +79,7 @@ impl Source {
             identity: Identity::default(),
             tid: 0,
             active: false,
-            last: 0,
+            last: since,
             looked: clock::ticks(),
             awaits: None,
             lost_elsewhere: 0,
@@ -86,6 +87,30 @@ impl Source {
             threads: Vec::new(),
             damaged: 0,
         }
+    }
+
+    /// Goes on where another drainer left off, which was killed.
+    pub fn resume(&mut self, image: &mut Image) {
+        let reader = &self.ring.header().reader;
+        let tid = reader.tid.load(Ordering::Relaxed);
+        if tid == 0 {
+            return;
+        }
+        self.tid = tid;
+        self.last = self.last.max(reader.time.load(Ordering::Relaxed).min(clock::ticks()));
+        self.awaits = reader.follows.load(Ordering::Relaxed).checked_sub(1);
+        self.lost_before = self.lost();
+        image.recorded = true;
+        self.identity = image.thread(tid);
+        if self.awaits.is_none() {
+            self.stream.identify(self.identity);
+        }
+    }
+
+    /// The ring that came before this one is taken: its records go on here.
+    pub fn awaits_no_more(&mut self) {
+        self.awaits = None;
+        self.ring.header().reader.follows.store(0, Ordering::Relaxed);
     }
 
     /// Takes one portion. Returns how many bytes it had.
@@ -116,6 +141,7 @@ impl Source {
             }
             Taken::UpTo(bytes) => bytes,
         };
+        ring.header().reader.time.store(self.last, Ordering::Relaxed);
         ring.release(taken);
         taken as u64
     }
@@ -192,6 +218,9 @@ impl Source {
         self.note_losses((thread.lost, thread.lost_calls), sinks.apis);
         self.awaits = thread.follows.checked_sub(1);
         self.tid = thread.tid;
+        let reader = &self.ring.header().reader;
+        reader.tid.store(thread.tid, Ordering::Relaxed);
+        reader.follows.store(thread.follows, Ordering::Relaxed);
         if let Some(image) = sinks.images.get_mut(self.image) {
             image.recorded = true;
             self.identity = image.thread(thread.tid);

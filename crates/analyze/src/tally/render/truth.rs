@@ -50,7 +50,7 @@ impl Renderer<'_> {
             lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
         }
         if t.unwritten_bytes > 0 {
-            lines.push(format!("LOST: {} that could not be written to disk", bytes(t.unwritten_bytes)));
+            lines.push(format!("LOST: {} that could not be written", bytes(t.unwritten_bytes)));
         }
         if t.damaged_bytes > 0 {
             lines.push(format!("LOST: {} of damaged records", bytes(t.damaged_bytes)));
@@ -113,8 +113,7 @@ impl Renderer<'_> {
         }
         if t.manifest_missing {
             lines.push(
-                "INCOMPLETE: hetrace itself was ended before its program; what else was lost is \
-                 not known"
+                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
                     .to_owned(),
             );
         }

@@ -1,0 +1,185 @@
+//! The files of a trace's streams, of which only so many are open at a time.
+//!
+//! There is a stream for each thread that records, and a program may have more threads than
+//! this process may have open files. So a file that was not written to for longest is closed,
+//! and opened again for its next packet.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::access::Access;
+
+/// Most files open at a time.
+const MOST: usize = 128;
+/// Share of the files that this process may open.
+const SHARE: u64 = 4;
+/// Files of one name: process ids come again.
+const NAMESAKES: u32 = 10_000;
+
+/// What the system refused to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Why, in the system's words.
+    pub why: String,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of packets could not be written: {}", self.bytes, self.why)
+    }
+}
+
+/// Open files, and what could not be written.
+#[derive(Debug, Default)]
+pub struct Files(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The one written to last stands at the end.
+    open: Vec<(u64, Arc<File>)>,
+    made: u64,
+    most: Option<usize>,
+    /// By the system's number of the error; 0 for others.
+    refused: BTreeMap<i32, Refused>,
+}
+
+impl State {
+    fn keep(&mut self, number: u64, file: Arc<File>) {
+        let most = *self.most.get_or_insert_with(most);
+        if self.open.len() >= most {
+            self.open.remove(0);
+        }
+        self.open.push((number, file));
+    }
+}
+
+/// How many files may be open.
+fn most() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = limit.map_or(u64::MAX, |limit| limit / SHARE);
+    usize::try_from(share).unwrap_or(MOST).clamp(1, MOST)
+}
+
+impl Files {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books that a packet was not written.
+    pub fn refuse(&self, error: &io::Error, bytes: u64) {
+        let mut state = self.state();
+        let known = state.refused.entry(error.raw_os_error().unwrap_or(0));
+        known.or_insert_with(|| Refused { why: error.to_string(), bytes: 0 }).bytes += bytes;
+    }
+
+    /// What was not written so far, by reason.
+    pub fn refused(&self) -> Vec<Refused> {
+        self.state().refused.values().cloned().collect()
+    }
+
+    /// Makes the file of a stream, under the first name that is free.
+    pub fn create(&self, folder: &Path, name: &str, suffix: &str, access: Access) -> io::Result<StreamFile> {
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for n in 0..NAMESAKES {
+            // A process id that came again: its first streams have the plain name.
+            let again = if n == 0 { String::new() } else { format!("-again-{n}") };
+            let name = format!("{name}{again}");
+            let path = folder.join(format!("{name}{suffix}"));
+            match self.retried(|| access.make_file(&path)) {
+                Ok(file) => {
+                    let inode = file.metadata()?.ino();
+                    let mut state = self.state();
+                    state.made += 1;
+                    let number = state.made;
+                    state.keep(number, Arc::new(file));
+                    return Ok(StreamFile { path, name, number, inode, length: 0 });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(last)
+    }
+
+    /// Does something that opens a file. If that is refused for the number of open files, it
+    /// is tried once more with none of ours.
+    fn retried(&self, open: impl Fn() -> io::Result<File>) -> io::Result<File> {
+        match open() {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                let mut state = self.state();
+                let half = state.open.len().div_ceil(2);
+                state.most = Some(half.max(1));
+                state.open.clear();
+                drop(state);
+                open()
+            }
+            result => result,
+        }
+    }
+
+    fn open(&self, stream: &StreamFile) -> io::Result<Arc<File>> {
+        let mut state = self.state();
+        if let Some(at) = state.open.iter().position(|(number, _)| *number == stream.number) {
+            let found = state.open.remove(at);
+            let file = Arc::clone(&found.1);
+            state.open.push(found);
+            return Ok(file);
+        }
+        drop(state);
+        let open = || {
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            OpenOptions::new().write(true).custom_flags(flags).open(&stream.path)
+        };
+        let file = Arc::new(self.retried(open)?);
+        self.state().keep(stream.number, Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// One stream's file.
+#[derive(Debug)]
+pub struct StreamFile {
+    path: PathBuf,
+    name: String,
+    number: u64,
+    inode: u64,
+    /// Bytes of whole packets.
+    length: u64,
+}
+
+impl StreamFile {
+    /// The file's name, without what is added for compression.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Appends all or nothing: half a packet would hide all that follow it.
+    pub fn append(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+        let file = files.open(self)?;
+        let found = file.metadata()?;
+        if found.nlink() == 0 || found.ino() != self.inode {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the stream's file was removed"));
+        }
+        if found.len() > self.length {
+            // What could not be taken back when a packet did not fit.
+            file.set_len(self.length)?;
+        }
+        match file.write_all_at(bytes, self.length) {
+            Ok(()) => {
+                self.length += bytes.len() as u64;
+                Ok(bytes.len() as u64)
+            }
+            Err(error) => {
+                file.set_len(self.length)?;
+                Err(error)
+            }
+        }
+    }
+}

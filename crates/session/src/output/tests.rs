@@ -1,0 +1,68 @@
+//! Streams on disks that are full and with few descriptors.
+
+use std::fs;
+
+use super::*;
+
+fn stream(folder: &TraceFolder, number: u64) -> Stream {
+    Stream::new(folder, format!("s-{number}"), 0, number)
+}
+
+fn open_files() -> usize {
+    fs::read_dir("/proc/self/fd").expect("/proc").count()
+}
+
+#[test]
+fn many_streams_hold_few_descriptors() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = TraceFolder::new(scratch.path().to_owned(), [1; 16], false);
+    let mut streams: Vec<Stream> = (0..1000).map(|n| stream(&folder, n)).collect();
+    for round in 0..3u64 {
+        for stream in &mut streams {
+            stream.record(1, 10 + round).extend_from_slice(&[7; 8]);
+            stream.flush();
+        }
+    }
+    // Other tests of this process have files open, too; a descriptor for each stream shows.
+    assert!(open_files() < 600, "{} descriptors", open_files());
+    for stream in &streams {
+        let (written, records, lost) = stream.counts();
+        assert_eq!((written, records, lost), (3 * (PREAMBLE_LEN as u64 + 14), 3, 0));
+        let path = scratch.path().join(&stream.name);
+        assert_eq!(fs::metadata(path).unwrap().len(), written);
+    }
+    assert!(folder.refused().is_empty());
+}
+
+#[test]
+fn what_is_removed_meanwhile_is_not_counted_as_written() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = TraceFolder::new(scratch.path().to_owned(), [1; 16], false);
+    let mut stream = stream(&folder, 0);
+    stream.record(1, 10).extend_from_slice(&[7; 8]);
+    stream.flush();
+    fs::remove_file(scratch.path().join("s-0")).unwrap();
+    stream.record(1, 11).extend_from_slice(&[7; 8]);
+    stream.flush();
+    let packet = PREAMBLE_LEN as u64 + 14;
+    assert_eq!(stream.counts(), (packet, 2, packet));
+    let refused = folder.refused();
+    assert_eq!(refused.len(), 1);
+    assert_eq!((refused[0].bytes, &*refused[0].why), (packet, "the stream's file was removed"));
+}
+
+#[test]
+fn files_are_their_owners_alone_unless_shared() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = tempfile::tempdir().unwrap();
+    for (access, folder_mode, file_mode) in [(Access::Owner, 0o700, 0o600), (Access::Group, 0o750, 0o640)] {
+        let path = scratch.path().join(format!("{access:?}"));
+        access.make_folder(&path).unwrap();
+        let folder = TraceFolder::new(path.clone(), [1; 16], true).accessible(access);
+        let mut stream = stream(&folder, 0);
+        stream.record(1, 10);
+        stream.flush();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(path.clone()), mode(path.join("s-0.zst"))), (folder_mode, file_mode));
+    }
+}

@@ -1,0 +1,149 @@
+//! Finishing traces whose launcher was killed: what it had not taken from the rings is in
+//! shared memory still.
+//!
+//! The session's folder says which trace it belongs to ([`ticket`]), the trace's manifest
+//! which session. The drainer does the rest, as it would have done then: streams go on in files
+//! of their own. What was lost before, and how the program ended, nobody knows.
+
+pub mod ticket;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hetrace_ring::clock;
+
+use crate::contents::Contents;
+use crate::drain::Drainer;
+use crate::folder::{self, Folder};
+use crate::job;
+use crate::manifest::Manifest;
+use crate::output::TraceFolder;
+use crate::run::{reference, write_manifest};
+use crate::time::HostClock;
+use ticket::Ticket;
+
+/// What was recovered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The trace it was added to.
+    pub trace: PathBuf,
+    /// Records.
+    pub records: u64,
+    /// Their bytes in the trace.
+    pub bytes: u64,
+    /// Processes that run still: what they do from now on is in no trace.
+    pub living: usize,
+}
+
+impl std::fmt::Display for Recovered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Recovered { trace, records, bytes, living } = self;
+        write!(f, "{}: recovered {records} records, {bytes} bytes", trace.display())?;
+        match living {
+            0 => Ok(()),
+            n => write!(f, "; {n} traced processes still run, and are not recorded any more"),
+        }
+    }
+}
+
+/// What became of a session whose trace is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Its launcher records.
+    Alive,
+    /// Its launcher was killed, and [`recover`] can add what is left.
+    Left,
+    /// It is gone, or not this user's or this machine's.
+    Gone,
+}
+
+/// Looks at the session's folder that a trace's manifest names.
+pub fn state(session: &Path) -> State {
+    match folder::is_alive(session) {
+        Some(true) => State::Alive,
+        Some(false) => State::Left,
+        None => State::Gone,
+    }
+}
+
+/// Recovers what launchers left behind that were killed: of one trace, or of all of this user's
+/// whose programs have ended as well. What belongs to no trace any more is removed.
+///
+/// # Errors
+/// Those of writing a trace; its session stays then.
+pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error)>> {
+    let mut done = Vec::new();
+    for session in Folder::abandoned() {
+        let ticket = Ticket::of(session.path()).and_then(|t| Some((belonging(&t, session.path())?, t)));
+        match (ticket, only) {
+            (Some((manifest, ticket)), Some(only)) if is_same(&ticket.trace, only) => {
+                done.extend(one(session, ticket, manifest, true));
+            }
+            (_, Some(_)) => session.leave(),
+            (Some((manifest, ticket)), None) => done.extend(one(session, ticket, manifest, false)),
+            (None, None) => drop(session),
+        }
+    }
+    done
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    let whole = |p: &Path| p.canonicalize().ok();
+    whole(a).is_some() && whole(a) == whole(b)
+}
+
+/// The manifest of a ticket's trace, if that is unfinished and of this session.
+fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
+    let text = fs::read(ticket.trace.join("hetrace/manifest.json")).ok()?;
+    let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+    let unfinished = manifest.exit.is_none() && manifest.session.as_deref() == Some(session);
+    unfinished.then_some(manifest)
+}
+
+/// Recovers one session. Unless `living` ones are wanted, too, one whose programs still run is
+/// left where it is: it takes no memory that they would not take without it.
+fn one(
+    session: Folder,
+    ticket: Ticket,
+    mut manifest: Manifest,
+    living: bool,
+) -> Option<Result<Recovered, (PathBuf, io::Error)>> {
+    let trace = ticket.folder();
+    let mut drainer = Drainer::new(session.path(), trace.clone(), ticket.apis.clone());
+    drainer.since(ticket.looked(session.path()));
+    drainer.discover();
+    if drainer.living() > 0 && !living {
+        session.leave();
+        return None;
+    }
+    let host = HostClock::new(ticket.started(), reference());
+    drainer.pass(&host);
+    let alive = drainer.living();
+    drainer.finish(&host);
+    let mut contents = Contents::new(session.path(), trace.path(), trace.access());
+    contents.move_all(&drainer);
+    let (records, bytes) = drainer.written();
+    manifest.notes.extend(contents.notes(&drainer));
+    complete(&mut manifest, &drainer, &trace, records);
+    if let Err(error) = write_manifest(&trace, &manifest) {
+        // The rings are read and stay; a second time their records come again, in other files.
+        session.leave();
+        return Some(Err((ticket.trace, error)));
+    }
+    Some(Ok(Recovered { trace: ticket.trace, records, bytes, living: alive }))
+}
+
+fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, records: u64) {
+    manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    manifest.processes = drainer.processes().to_vec();
+    let _ = job::inherit(&mut manifest.processes, &manifest.job);
+    manifest.losses = drainer.losses();
+    manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
+    manifest.session = None;
+    manifest.notes.push(format!(
+        "hetrace was killed while it recorded; {records} records that were left in shared memory were recovered \
+         afterwards. What was dropped before, and how the program ended, is not known"
+    ));
+    manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
+}

@@ -1,0 +1,125 @@
+//! What another process needs to finish a trace: kept in the session's folder.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::Access;
+use crate::output::TraceFolder;
+use crate::time::ReferencePoint;
+
+/// The file's name.
+const FILE: &str = "trace";
+/// The file with the time of the last look at the rings, in ticks.
+const LOOKED: &str = "looked";
+/// Longest ticket; a path may have 4 KiB, escaped six times that.
+const LONGEST: u64 = 64 << 10;
+
+/// Which trace a session's rings belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The trace's folder, from the root.
+    pub trace: PathBuf,
+    uuid: [u8; 16],
+    compress: bool,
+    group: bool,
+    /// Names of the APIs, in the session's order.
+    pub apis: Vec<String>,
+    /// The three clocks when the session began, and how far off they may be together.
+    started: (u64, u64, u64, u32),
+    /// This start of the machine: its counter began with it.
+    boot: String,
+}
+
+/// The session's file in which the last look at the rings is noted.
+#[derive(Debug)]
+pub struct Looked(Option<File>);
+
+impl Looked {
+    /// Notes when the rings were emptied last. Times in rings are cut short: who reads them later
+    /// needs one nearby.
+    pub fn note(&self, ticks: u64) {
+        if let Looked(Some(file)) = self {
+            // A session that can't be recovered is no reason to do anything else.
+            let _ = file.write_all_at(&ticks.to_le_bytes(), 0);
+        }
+    }
+}
+
+impl Ticket {
+    /// A ticket for a trace.
+    pub fn new(trace: &TraceFolder, apis: &[String], started: ReferencePoint) -> io::Result<Self> {
+        let clocks = (started.tsc, started.monotonic_ns, started.realtime_ns, started.uncertainty_ns);
+        Ok(Ticket {
+            trace: std::path::absolute(trace.path())?,
+            uuid: trace.uuid(),
+            compress: trace.compress(),
+            group: trace.access() == Access::Group,
+            apis: apis.to_vec(),
+            started: clocks,
+            boot: boot(),
+        })
+    }
+
+    /// Leaves it in the session's folder.
+    ///
+    /// # Errors
+    /// When that is full.
+    pub fn leave(&self, session: &Path) -> io::Result<Looked> {
+        let text = serde_json::to_vec(self).map_err(io::Error::other)?;
+        Access::Owner.write(&session.join(FILE), &text)?;
+        let looked = Access::Owner.make_file(&session.join(LOOKED))?;
+        looked.write_all_at(&self.started.0.to_le_bytes(), 0)?;
+        Ok(Looked(Some(looked)))
+    }
+
+    /// Leaves it, or goes without: the session can't be recovered then.
+    pub fn try_leave(
+        trace: &TraceFolder,
+        apis: &[String],
+        started: ReferencePoint,
+        session: &Path,
+    ) -> Looked {
+        Self::new(trace, apis, started).and_then(|ticket| ticket.leave(session)).unwrap_or(Looked(None))
+    }
+
+    /// Reads that of a session of this start of the machine.
+    pub fn of(session: &Path) -> Option<Self> {
+        let ticket: Ticket = serde_json::from_slice(&read(&session.join(FILE))?).ok()?;
+        (ticket.boot == boot()).then_some(ticket)
+    }
+
+    /// When the session's rings were looked at last, in ticks.
+    pub fn looked(&self, session: &Path) -> u64 {
+        let bytes = read(&session.join(LOOKED)).unwrap_or_default();
+        bytes.try_into().map_or(self.started.0, u64::from_le_bytes)
+    }
+
+    /// The clocks when the session began.
+    pub fn started(&self) -> ReferencePoint {
+        let (tsc, monotonic_ns, realtime_ns, uncertainty_ns) = self.started;
+        ReferencePoint { tsc, monotonic_ns, realtime_ns, uncertainty_ns }
+    }
+
+    /// The trace's folder, to write more streams to.
+    pub fn folder(&self) -> TraceFolder {
+        let access = if self.group { Access::Group } else { Access::Owner };
+        TraceFolder::new(self.trace.clone(), self.uuid, self.compress).accessible(access)
+    }
+}
+
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// A short plain file of a session.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let mut bytes = Vec::new();
+    let plain = file.metadata().is_ok_and(|m| m.is_file());
+    (plain && file.take(LONGEST).read_to_end(&mut bytes).is_ok()).then_some(bytes)
+}
