@@ -21,7 +21,9 @@ use crate::process::{PATH, Session};
 use crate::text::Text;
 
 /// Size of an arena's file, which is sparse, and of its mapping.
-const ARENA: u64 = 512 << 20;
+const ARENA: u64 = 256 << 20;
+/// Of a program's addresses, where they are limited, an arena takes one part in this many.
+const OF_ADDRESSES: u64 = 64;
 /// The least that is any good.
 const LEAST: u64 = FIRST_RING + ring_bytes(PAGE as u64);
 /// Data bytes of the ring that is there before the first call: its thread needs no memory.
@@ -111,11 +113,11 @@ impl<'s> Maker<'s> {
         let base = self.map().ok_or("no addresses are left for shared memory")?;
         process.arena.store(base, Ordering::Relaxed);
         process.limit.store(self.size, Ordering::Relaxed);
-        let first = FIRST_RING + ring_bytes(SEED);
+        // The header, the directory's first page, and the first ring.
+        let first = 2 * PAGE as u64 + ring_bytes(SEED);
         if !budget(self.session).take(first) {
             return Err("the memory file system has too little room");
         }
-        // The header, the directory's first page, and the first ring.
         let header = populate(base, 0, 2 * PAGE as u64);
         if header == Populated::Unknown {
             self.back(process)?;
@@ -201,7 +203,7 @@ fn size() -> Option<u64> {
         if known { limit.rlim_cur } else { libc::RLIM_INFINITY }
     };
     // Of addresses most are the program's.
-    let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / 8);
+    let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
 }
@@ -261,9 +263,11 @@ impl Budget<'_> {
     }
 }
 
-/// What all programs may still take.
-pub(crate) fn left(session: &Session) -> u64 {
-    session.control().budget.load(Ordering::Relaxed).max(0) as u64
+/// What rings may still take: of the memory for all programs, and of this arena.
+pub(crate) fn left(session: &Session, process: &Process) -> u64 {
+    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
+    let used = arena(process.arena.load(Ordering::Relaxed)).used.load(Ordering::Relaxed);
+    budget.min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
 }
 
 #[derive(PartialEq, Eq)]

@@ -108,7 +108,7 @@ fn first_ring(session: &Session, process: &Process) -> Option<*mut u8> {
     let control = session.control();
     let mut data = first_bytes(control);
     let least = data.min(SMALL);
-    let room = arena::left(session) / SHARE;
+    let room = arena::left(session, process) / SHARE;
     while data > least && data > room {
         data /= 2;
     }

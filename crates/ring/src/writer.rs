@@ -176,7 +176,7 @@ impl Writer {
     #[inline(always)]
     pub unsafe fn record(&mut self, id: u16, length: usize, body: impl FnOnce(*mut u8)) -> Option<u64> {
         // SAFETY: promised by the caller.
-        unsafe { self.write(id, length, clock::ticks, body) }
+        unsafe { self.write(id, length, false, clock::ticks, body) }
     }
 
     /// As [`Writer::record`], at a time read earlier.
@@ -191,9 +191,11 @@ impl Writer {
         body: impl FnOnce(*mut u8),
     ) -> Option<u64> {
         // SAFETY: promised by the caller.
-        unsafe { self.write(id, length, || time, body) }
+        unsafe { self.write(id, length, false, || time, body) }
     }
 
+    /// `inner` is for a record that this writer makes itself, within another.
+    ///
     /// # Safety
     /// As [`Writer::record`].
     #[inline(always)]
@@ -201,12 +203,13 @@ impl Writer {
         &mut self,
         id: u16,
         length: usize,
+        inner: bool,
         time: impl FnOnce() -> u64,
         body: impl FnOnce(*mut u8),
     ) -> Option<u64> {
         // A handler that comes before the store is done before it; one that comes later
         // writes behind us, and leaves the publishing to us.
-        let nested = self.busy != 0 && self.enter_nested();
+        let nested = self.busy != 0 && self.enter_nested(inner);
         if !nested {
             self.busy = stack_pointer();
         }
@@ -372,7 +375,7 @@ impl Writer {
         self.free_until = self.end.wrapping_add(FOLD_RECORD as u64 + record::MAX_RECORD as u64);
         // It belongs where its last poll ended, before whatever ends the run.
         // SAFETY: `body` writes four words.
-        let written = unsafe { self.write(id, FOLD_RECORD, || words[2], body) };
+        let written = unsafe { self.write(id, FOLD_RECORD, true, || words[2], body) };
         if let Some(header) = self.header() {
             if written.is_none() {
                 add(&header.lost_calls, words[0]);

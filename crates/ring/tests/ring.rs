@@ -226,6 +226,14 @@ fn a_writer_wiped_by_fork_writes_nothing() {
     assert!(s.read().is_empty());
 }
 
+/// Calls it further down the stack, where handlers run.
+#[inline(never)]
+fn deep(call: impl FnOnce()) {
+    let frame = std::hint::black_box([0u8; 4096]);
+    call();
+    std::hint::black_box(frame);
+}
+
 /// Leaves a record unfinished, as a signal handler does that interrupts it and jumps away;
 /// before, the handler records `handlers` times.
 #[inline(never)]
@@ -239,7 +247,7 @@ fn interrupted_for_ever(s: &mut Setup, handlers: u8) {
                     unsafe { at.write(i) }
                 };
                 // SAFETY: as above; a handler reaches the writer in the same way.
-                assert!(unsafe { (*writer).record(30, record::HEAD + 1, put) }.is_some());
+                deep(|| assert!(unsafe { (*writer).record(30, record::HEAD + 1, put) }.is_some()));
             }
             std::panic::resume_unwind(Box::new(()));
         };

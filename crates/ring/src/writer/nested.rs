@@ -8,8 +8,8 @@
 //!           head         hole           │         end
 //! ```
 //! A handler may never return (`siglongjmp`): then the interrupted record stays a hole. That
-//! is found when a record begins at the same place of the stack, or above: whoever wrote the
-//! interrupted one has left. The hole becomes an ABANDONED record, which is counted as lost,
+//! is found when a record begins on the same stack, and not so far below the interrupted one
+//! as a handler's would: whoever wrote that one has left. The hole becomes an ABANDONED record, which is counted as lost,
 //! and all that waited behind it is published.
 
 use std::sync::atomic::Ordering;
@@ -42,11 +42,11 @@ impl Nested {
 
 impl Writer {
     /// A record begins, and another is being written. Returns whether that goes on afterwards;
-    /// if not, the new record is no handler's.
+    /// if not, the new record is no handler's. An `inner` one is the writer's own.
     #[cold]
     #[inline(never)]
-    pub(super) fn enter_nested(&mut self) -> bool {
-        if stack_pointer() >= self.busy && !on_another_stack(self.busy) {
+    pub(super) fn enter_nested(&mut self, inner: bool) -> bool {
+        if !inner && !is_below(self.busy) && !on_another_stack(self.busy) {
             self.give_up_interrupted();
             return false;
         }
@@ -138,6 +138,16 @@ impl Writer {
         }
         left
     }
+}
+
+/// A handler runs this far below what it interrupted, at the least: the kernel leaves the red
+/// zone and stores the processor's state between them, which is more than that. (Frames of
+/// calls that begin a record differ by less.)
+const FRAME: u64 = 1024;
+
+/// Whether a handler that interrupted whoever was at `stack` may run here.
+fn is_below(stack: u64) -> bool {
+    stack_pointer() < stack.saturating_sub(FRAME)
 }
 
 /// Whether the thread runs on its alternate signal stack, and `other` is not there.
