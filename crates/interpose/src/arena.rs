@@ -61,7 +61,7 @@ pub(crate) fn start(session: &Session, process: &Process) {
     }
     process.starter.store(own::this_thread(), Ordering::Relaxed);
     let _errno = ErrnoGuard::new();
-    let made = match Maker::new(session).and_then(|maker| maker.make(process)) {
+    let made = match make(session, process) {
         Ok(()) => phase::READY,
         Err(what) => {
             session.control().arenas_failed.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,19 @@ pub(crate) fn start(session: &Session, process: &Process) {
     process.phase.store(made, Ordering::Release);
 }
 
-/// An arena being made.
+fn make(session: &Session, process: &Process) -> Result<(), &'static str> {
+    let size = size().ok_or("its limits leave no room for shared memory")?;
+    let mut path = [0; PATH + 64];
+    let (path, fd) = create(session, &mut path).ok_or("no file can be made in the session's folder")?;
+    let made = Maker { session, fd, size }.make(process);
+    if made.is_err() {
+        // SAFETY: a NUL-terminated path, of the file just made.
+        unsafe { libc::unlink(path.as_ptr()) };
+    }
+    made
+}
+
+/// An arena being made, in a file of its own.
 struct Maker<'s> {
     session: &'s Session,
     fd: RawFd,
@@ -87,19 +99,12 @@ struct Maker<'s> {
 
 impl Drop for Maker<'_> {
     fn drop(&mut self) {
-        // SAFETY: opened by `new`, and nobody else knows it. The mapping keeps the file.
+        // SAFETY: opened by `create`, and nobody else knows it. The mapping keeps the file.
         unsafe { libc::close(self.fd) };
     }
 }
 
-impl<'s> Maker<'s> {
-    /// A file of its own in the session's folder.
-    fn new(session: &'s Session) -> Result<Self, &'static str> {
-        let size = size().ok_or("its limits leave no room for shared memory")?;
-        let fd = create(session).ok_or("no file can be made in the session's folder")?;
-        Ok(Maker { session, fd, size })
-    }
-
+impl Maker<'_> {
     fn make(mut self, process: &Process) -> Result<(), &'static str> {
         // SAFETY: an open descriptor. The mode is what it should be under any umask.
         let sized = unsafe {
@@ -208,8 +213,8 @@ fn size() -> Option<u64> {
     (size >= LEAST).then_some(size)
 }
 
-/// A new file in the session's folder.
-fn create(session: &Session) -> Option<RawFd> {
+/// A new file in the session's folder, and its path.
+fn create<'b>(session: &Session, buffer: &'b mut [u8; PATH + 64]) -> Option<(&'b CStr, RawFd)> {
     for number in 0..10_000 {
         let mut name = Text::<64>::new();
         name.push(ARENA_PREFIX.as_bytes());
@@ -218,13 +223,12 @@ fn create(session: &Session) -> Option<RawFd> {
         name.number(u64::from(own::pid()));
         name.push(b"-");
         name.number(number);
-        let mut buffer = [0; PATH + 64];
-        let path = session.path(&mut buffer, name.bytes())?;
+        let path = session.path(buffer, name.bytes())?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         // SAFETY: a NUL-terminated path.
         let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
         if fd >= 0 {
-            return Some(fd);
+            return Some((session.path(buffer, name.bytes())?, fd));
         }
         // SAFETY: the C library's own place for this thread's errno.
         if unsafe { *libc::__errno_location() } != libc::EEXIST {
