@@ -86,12 +86,20 @@ pub fn recognise(path: &Path) -> Program {
         let length = file.read_at(&mut line, 0).unwrap_or(0);
         let Some(next) = interpreter(&line[..length]) else {
             inspect(&file, &mut program);
+            // It may have no name of its own inside, where it is the C library itself.
+            if program.obstacle == Some(Obstacle::Static) && is_named(&at, "ld-musl") {
+                program.obstacle = Some(Obstacle::Loader(at.display().to_string()));
+            }
             return program;
         };
         program.interpreter = Some(next.clone());
         at = next;
     }
     program
+}
+
+fn is_named(path: &Path, begin: &str) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(begin.as_bytes()))
 }
 
 /// Opens a regular file, and nothing that may block or act when opened.
