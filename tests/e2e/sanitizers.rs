@@ -121,8 +121,11 @@ fn calls_of_constructors_are_recorded_under_sanitizers() {
 #[test]
 fn children_of_a_shell_are_as_without_us() {
     let runs = Runs::new();
-    let all: Vec<String> =
-        built("hello").iter().map(|p| format!("{}; echo $?", p.display())).filter(stable).collect();
+    let all: Vec<String> = built("hello")
+        .iter()
+        .map(|p| format!("{}; echo $?", p.display()))
+        .filter(|line| stable(line))
+        .collect();
     let line = ["sh", "-c", &all.join("; ")];
     let bare = runs.bare(&line);
     let (done, _) = runs.traced("preload", &line);
@@ -131,7 +134,7 @@ fn children_of_a_shell_are_as_without_us() {
 }
 
 /// gcc's static leak checker ends by itself on some machines, without us.
-fn stable(line: &String) -> bool {
+fn stable(line: &str) -> bool {
     !line.contains("gcc-leak-static")
 }
 
