@@ -91,6 +91,10 @@ fn untouched(runs: &Runs, line: &[&str], said: &str) {
 fn a_program_of_musl_runs_untouched() {
     let Some(path) = foreign("musl") else { return };
     untouched(&Runs::new(), &[&path, "x"], "its dynamic loader is /lib/ld-musl");
+    let loader = "/lib/ld-musl-x86_64.so.1";
+    if Path::new(loader).exists() {
+        untouched(&Runs::new(), &[loader, &path, "x"], "its dynamic loader is ");
+    }
 }
 
 #[test]
@@ -142,17 +146,20 @@ fn a_32_bit_child_runs_and_its_siblings_are_traced() {
 
 /// Only headers are read: the file may be larger than memory.
 #[test]
-fn a_program_of_many_gigabytes_is_recognised() {
+fn programs_of_a_terabyte_are_recognised() {
     let runs = Runs::new();
-    let path = runs.path("large");
-    std::fs::copy(program("linked"), &path).expect("a scratch file");
-    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a scratch file");
-    if let Err(error) = file.set_len(1 << 40) {
-        return eprintln!("no file of a terabyte with a hole here: {error}");
-    }
-    drop(file);
-    let done = runs.traced(&[&path.display().to_string(), "2"]);
-    runs.complete(&done);
+    let large = |name: &str| {
+        let path = runs.path(name);
+        std::fs::copy(program(name), &path).expect("a scratch file");
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a scratch file");
+        let done = file.set_len(1 << 40);
+        done.map(|()| path.display().to_string())
+    };
+    let (Ok(fixed), Ok(linked)) = (large("static"), large("linked")) else {
+        return eprintln!("no files of a terabyte with a hole here");
+    };
+    untouched(&runs, &[&fixed], "it is statically linked");
+    runs.complete(&runs.traced(&[&linked, "2"]));
 }
 
 /// Opening it would wait for a writer, for ever.

@@ -218,3 +218,17 @@ assert a[999] == 1998 * 512
         assert_eq!(seen.get("clEnqueueNDRangeKernel"), Some(&10), "{seen:?}");
     }
 }
+
+/// Interceptors that are not ready yet, or do not mean us, get no calls of ours.
+#[test]
+fn nothing_of_ours_goes_through_other_interposers() {
+    let other = program("interceptors.so");
+    for way in ["layer", "preload"] {
+        for line in [["linked", "5"], ["forks", "nested"], ["dlopened", "local"]] {
+            let line = [path(line[0]), line[1].to_owned()];
+            let line = line.each_ref().map(String::as_str);
+            let options = ["--interpose", way, "--buffer", "8192"];
+            Run::new(Platform::Pocl, &[("LD_PRELOAD", &other)], &options, &line).complete();
+        }
+    }
+}

@@ -4,12 +4,15 @@
 //! a compiler or runtime that this machine lacks there is an empty file, and the test says
 //! so and passes over it.
 
+#[path = "cuda/run.rs"]
+mod cuda;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hetrace_tests::bed::{Done, run};
 use hetrace_tests::counts::complete;
-use hetrace_tests::{Platform, Seen, hetrace, programs};
+use hetrace_tests::{Platform, Seen, fake, hetrace, programs};
 use tempfile::TempDir;
 
 /// Programs whose name begins like this, if they could be built.
@@ -118,8 +121,11 @@ fn calls_of_constructors_are_recorded_under_sanitizers() {
 #[test]
 fn children_of_a_shell_are_as_without_us() {
     let runs = Runs::new();
-    let all: Vec<String> =
-        built("hello").iter().map(|p| format!("{}; echo $?", p.display())).filter(stable).collect();
+    let all: Vec<String> = built("hello")
+        .iter()
+        .map(|p| format!("{}; echo $?", p.display()))
+        .filter(|line| stable(line))
+        .collect();
     let line = ["sh", "-c", &all.join("; ")];
     let bare = runs.bare(&line);
     let (done, _) = runs.traced("preload", &line);
@@ -128,7 +134,7 @@ fn children_of_a_shell_are_as_without_us() {
 }
 
 /// gcc's static leak checker ends by itself on some machines, without us.
-fn stable(line: &String) -> bool {
+fn stable(line: &str) -> bool {
     !line.contains("gcc-leak-static")
 }
 
@@ -152,4 +158,30 @@ fn users_options_have_the_last_word() {
     let strict = format!("ASAN_OPTIONS=verify_asan_link_order=1 {path}");
     let (done, _) = runs.traced("preload", &["sh", "-c", &strict]);
     assert!(done.status != 3 && done.err.contains("come first"), "{done:?}");
+}
+
+/// CUDA's driver, preloaded, with a thread of ours under CUPTI.
+#[test]
+fn cuda_is_recorded_under_sanitizers() {
+    // The fake driver has some of its own.
+    let leaks = [("ASAN_OPTIONS", "detect_leaks=0")];
+    for sanitizer in ["address", "thread", "undefined"] {
+        let path = fake::sanitized("work", sanitizer).display().to_string();
+        for (source, mode) in [("auto", "threads"), ("events", "streams"), ("off", "modules")] {
+            let bare = run(Command::new(&path)
+                .arg(mode)
+                .env("LD_LIBRARY_PATH", fake::driver())
+                .env("FAKE_CUDA_DEVICES", "2")
+                .envs(leaks));
+            let run = cuda::run(source, &[&path, mode], &leaks);
+            assert_eq!(shown(&run.done), shown(&bare), "{sanitizer} {source} {mode}");
+            let seen = run.seen();
+            assert!(seen.total().contains_key("cuLaunchKernel"), "{sanitizer} {source} {mode}");
+            match source {
+                "auto" => cuda::check_all_told(&run.ops(), &seen, 1000),
+                "events" => cuda::check_all_told(&run.ops(), &seen, run.doubt()),
+                _ => {}
+            }
+        }
+    }
 }

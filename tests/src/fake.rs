@@ -46,6 +46,24 @@ pub fn program(name: &str) -> PathBuf {
     driver().join(name)
 }
 
+/// The same, built by gcc with a sanitizer.
+pub fn sanitized(name: &str, sanitizer: &str) -> PathBuf {
+    let path = driver().join(format!("{name}-{sanitizer}"));
+    let source = root().join(format!("tests/programs/cuda/{name}.c"));
+    let done = Command::new("gcc")
+        .args(["-std=gnu11", "-O1", "-g", "-pthread", &format!("-fsanitize={sanitizer}")])
+        .arg(format!("-I{}", driver().display()))
+        .arg(format!("-I{}", root().join("tests/programs/cuda").display()))
+        .arg("-o")
+        .args([&path, &source])
+        .arg(format!("-L{}", driver().display()))
+        .arg("-l:libcuda.so.1")
+        .output()
+        .expect("gcc: run scripts/install-deps.sh");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    path
+}
+
 fn build(out: &Path) {
     std::fs::create_dir_all(out).expect("a folder");
     let text = std::fs::read_to_string(root().join("apis/cuda/api.json")).expect("the model");

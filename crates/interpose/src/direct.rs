@@ -79,9 +79,9 @@ pub(crate) extern "C" fn bind() {
 fn bind_now() {
     let mut own = None;
     let mut library = None;
-    // SAFETY: the list changes behind its beginning only, where what the program
-    // was started with stands, us or at least the C library among it; nobody
-    // removes that.
+    // SAFETY: the list is read where nobody changes it: by a constructor, which the
+    // dynamic loader runs while it lets nobody else load, or before that, by the one
+    // thread that the program has when its libraries are started.
     let mut at = unsafe { _r_debug.first };
     // SAFETY: NULL or an entry of the list.
     while let Some(entry) = unsafe { at.as_ref() } {

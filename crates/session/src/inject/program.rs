@@ -86,12 +86,21 @@ pub fn recognise(path: &Path) -> Program {
         let length = file.read_at(&mut line, 0).unwrap_or(0);
         let Some(next) = interpreter(&line[..length]) else {
             inspect(&file, &mut program);
+            // musl's loader and C library are one file, which may have no name inside.
+            if program.obstacle == Some(Obstacle::Static) && is_musl(&at) {
+                program.obstacle = Some(Obstacle::Loader(at.display().to_string()));
+            }
             return program;
         };
         program.interpreter = Some(next.clone());
         at = next;
     }
     program
+}
+
+fn is_musl(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    name == b"libc.so" || name.starts_with(b"ld-musl")
 }
 
 /// Opens a regular file, and nothing that may block or act when opened.
@@ -132,8 +141,8 @@ fn wanted_of_env(argument: &[u8]) -> Option<OsString> {
     let Some(rest) = rest else {
         return (!argument.is_empty()).then(|| OsString::from_vec(argument.to_vec()));
     };
-    let words = rest.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
-    let word = words.filter(|w| !w.starts_with(b"-") && !w.contains(&b'=')).next()?;
+    let mut words = rest.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
+    let word = words.find(|w| !w.starts_with(b"-") && !w.contains(&b'='))?;
     Some(OsString::from_vec(word.to_vec()))
 }
 
