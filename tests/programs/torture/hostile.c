@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RECORDERS = 3, PATHS = 4096, PATH = 512, ROUND_US = 1000, PATIENCE_S = 30 };
+enum { RECORDERS = 3, PATHS = 4096, PATH = 512, ROUND_US = 2000, PATIENCE_S = 30 };
 
 static unsigned long state = 88172645463325252ul;
 
