@@ -10,7 +10,7 @@ pub const CASES: &[Case] = &[
         subject: "hostile",
         promise: "the launcher survives any damage to its session: the program's status, a readable trace",
         tried: "files truncated, grown, overwritten, deleted, replaced by FIFOs, links, folders and devices, at random while three processes record",
-        command: "hostile attacks=150 seed=SEED @workers threads=3 calls=2000 pause=1000",
+        command: "hostile attacks=400 seed=SEED @workers threads=3 calls=2000 pause=1000",
         accounting: Accounting::None,
         short: 2,
         long: 12,
