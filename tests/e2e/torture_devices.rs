@@ -11,3 +11,8 @@ fn short_process() {
 fn short_processes() {
     check("short-processes");
 }
+
+#[test]
+fn short_processes_end_quickly() {
+    check("short-processes-end-quickly");
+}

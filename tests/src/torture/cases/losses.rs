@@ -181,6 +181,15 @@ pub const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "short-processes-end-quickly",
+        subject: "devices",
+        promise: "a queue has one identity and its commands are recorded or counted",
+        tried: "32 processes at once, each ends by _exit when 8 threads have made their first commands",
+        command: "brief buffers=8 threads=8 processes=32 end=quick",
+        short: 2,
+        ..PLAIN
+    },
+    Case {
         name: "shared-thread-storage",
         subject: "family",
         promise: "children that share thread-local storage are recorded or counted",
