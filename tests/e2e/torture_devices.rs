@@ -16,3 +16,8 @@ fn short_processes() {
 fn short_processes_end_quickly() {
     check("short-processes-end-quickly");
 }
+
+#[test]
+fn last_rings_of_short_processes() {
+    check("last-rings-of-short-processes");
+}

@@ -4,13 +4,20 @@
  *   threads=T       then as many by each of T threads that have just begun, whose rings appear
  *                   as the process ends
  *   end=quick       no clFinish, and _exit as soon as these threads have been joined
- *   processes=P     P children at once do that, by exec
+ *   stop=1          the launcher sleeps from when these threads begin to when the process has
+ *                   ended: stopped in the middle of draining, it finds rings of a dead process
+ *   processes=P     P children do that, by exec, four at a time
+ *   busy=B          while B threads of the parent call so much that draining takes its time: then
+ *                   much can happen between one look for new rings and the next
  *
  * FIGURE queues and commands say what all of them made.
  */
 #include "torture.h"
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
+
+enum { AT_ONCE = 4, BURST = 20000 };
 
 static cl_context context;
 static cl_command_queue queue;
@@ -31,11 +38,27 @@ static void write_buffers(long n)
     }
 }
 
+static int stop;
+/* Of the launcher, if it is to be stopped. */
+static long launcher;
+
+static void *busy(void *unused)
+{
+    for (unsigned i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+        api_call(i);
+        if (i % 4096 == 4095)
+            usleep(2000);
+    }
+    return unused;
+}
+
 static void *late(void *unused)
 {
     thread_count();
     pthread_barrier_wait(&all_here);
     write_buffers(late_buffers);
+    /* Who waits collects: the records of these commands come into this thread's ring. */
+    CALL(clFinish(queue));
     return unused;
 }
 
@@ -55,11 +78,38 @@ static void short_buffers(long n, long threads, int quick)
     write_buffers(n);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_create(&t[i], NULL, late, NULL) == 0);
+    if (launcher) {
+        for (unsigned i = 0; i < BURST; i++)
+            api_call(i);
+        CHECK(kill(launcher, SIGSTOP) == 0);
+    }
     pthread_barrier_wait(&all_here);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_join(t[i], NULL) == 0);
     if (!quick)
         CALL(clFinish(queue));
+}
+
+static void await(void)
+{
+    int status;
+    CHECK(wait(&status) > 0);
+    if (launcher)
+        kill(launcher, SIGCONT);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void start(char *name, char *buffers, char *threads, int quick)
+{
+    char launched_by[32];
+    snprintf(launched_by, sizeof launched_by, "launcher=%ld", launcher);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        execl("/proc/self/exe", name, buffers, threads, quick ? "end=quick" : "end=slow", launched_by,
+              (char *)NULL);
+        _exit(97);
+    }
 }
 
 int main(int argc, char **argv)
@@ -70,16 +120,11 @@ int main(int argc, char **argv)
     char own[32], own_threads[32];
     board_make();
     thread_count();
+    launcher = number(argc, argv, "launcher", 0);
+    if (number(argc, argv, "stop", 0) && getenv("HETRACE_SESSION"))
+        launcher = getppid();
     snprintf(own, sizeof own, "buffers=%ld", n);
     snprintf(own_threads, sizeof own_threads, "threads=%ld", threads);
-    for (long i = 0; i < processes; i++) {
-        pid_t pid = fork();
-        CHECK(pid >= 0);
-        if (pid == 0) {
-            execl("/proc/self/exe", argv[0], own, own_threads, quick ? "end=quick" : "end=slow", (char *)NULL);
-            _exit(97);
-        }
-    }
     if (processes == 0) {
         short_buffers(n, threads, quick);
         figure("queues", 1);
@@ -89,10 +134,23 @@ int main(int argc, char **argv)
             _exit(7);
         return 7;
     }
-    for (long i = 0; i < processes; i++) {
-        int status;
-        CHECK(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    pthread_t others[16];
+    long busy_threads = number(argc, argv, "busy", 0);
+    CHECK(busy_threads <= 16);
+    if (busy_threads)
+        api_open();
+    for (long i = 0; i < busy_threads; i++)
+        CHECK(pthread_create(&others[i], NULL, busy, NULL) == 0);
+    long at_once = launcher ? 1 : AT_ONCE;
+    for (long i = 0; i < processes + at_once; i++) {
+        if (i >= at_once)
+            await();
+        if (i < processes)
+            start(argv[0], own, own_threads, quick);
     }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (long i = 0; i < busy_threads; i++)
+        CHECK(pthread_join(others[i], NULL) == 0);
     put("done\n", 5);
     board_print();
     return 7;

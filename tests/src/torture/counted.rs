@@ -45,7 +45,8 @@ pub struct Counted {
 #[derive(Default)]
 struct Definitions {
     devices: BTreeMap<u64, String>,
-    queues: BTreeMap<u64, u64>,
+    /// One for each definition: of one queue there must be one.
+    queues: Vec<u64>,
 }
 
 impl Counted {
@@ -81,7 +82,7 @@ impl Counted {
                             definitions.devices.insert(number("device"), text.to_owned());
                         }
                         "queue" => {
-                            definitions.queues.insert(number("queue"), number("device"));
+                            definitions.queues.push(number("device"));
                         }
                         "function" | "property" | "launches" => {}
                         _ => counted.commands += 1,
@@ -102,7 +103,7 @@ impl Counted {
         }
         counted.queues = definitions.queues.len() as u64;
         let nameless = |device: &u64| definitions.devices.get(device).is_none_or(String::is_empty);
-        counted.nameless_queues = definitions.queues.values().filter(|d| nameless(d)).count() as u64;
+        counted.nameless_queues = definitions.queues.iter().filter(|d| nameless(d)).count() as u64;
         counted.manifest(folder)?;
         Ok(counted)
     }

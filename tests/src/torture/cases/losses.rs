@@ -184,9 +184,18 @@ pub const CASES: &[Case] = &[
         name: "short-processes-end-quickly",
         subject: "devices",
         promise: "a queue has one identity and its commands are recorded or counted",
-        tried: "32 processes at once, each ends by _exit when 8 threads have made their first commands",
-        command: "brief buffers=8 threads=8 processes=32 end=quick",
-        short: 2,
+        tried: "32 processes end by _exit when 8 threads have made their first commands, while 2 threads keep the launcher busy",
+        command: "brief buffers=8 threads=8 processes=32 end=quick busy=2",
+        options: "-m full",
+        ..PLAIN
+    },
+    Case {
+        name: "last-rings-of-short-processes",
+        subject: "devices",
+        promise: "a queue has one identity and its commands are recorded or counted",
+        tried: "24 processes end by _exit while the launcher is stopped in the middle of draining, when 4 threads have just begun",
+        command: "brief buffers=40 threads=4 processes=24 end=quick stop=1",
+        options: "-m full",
         ..PLAIN
     },
     Case {
