@@ -11,3 +11,13 @@ fn short_process() {
 fn short_processes() {
     check("short-processes");
 }
+
+#[test]
+fn short_processes_end_quickly() {
+    check("short-processes-end-quickly");
+}
+
+#[test]
+fn last_rings_of_short_processes() {
+    check("last-rings-of-short-processes");
+}

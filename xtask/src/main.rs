@@ -13,6 +13,7 @@ mod model;
 mod repo;
 mod test;
 mod tidy;
+mod torture;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use crate::repo;
+use crate::{repo, torture};
 
 /// Arguments of `test`.
 #[derive(Parser)]
@@ -14,10 +14,23 @@ pub struct Args {
     /// Slow checks, too: loom, and foreign programs that `install-deps.sh --full` brings
     #[arg(long)]
     full: bool,
+    /// Only the torture cases, in every way and as every user, for about ten minutes; writes
+    /// target/torture/reliability.md
+    #[arg(long, conflicts_with = "full")]
+    torture: bool,
+    /// Torture cases whose names contain this
+    #[arg(long, requires = "torture", default_value = "")]
+    only: String,
+    /// Where the choices of the torture cases begin: what is printed of a run that failed
+    #[arg(long, requires = "torture")]
+    seed: Option<u64>,
 }
 
 /// Runs the steps in the order of how quickly they fail.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.torture {
+        return torture::run(&args.only, args.seed);
+    }
     let started = Instant::now();
     let steps: &[(&str, &[&str])] = &[
         ("formatting", &["fmt", "--all", "--check"]),
@@ -50,7 +63,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn step(what: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+/// Runs one `cargo` command, or fails with its name.
+pub fn step(what: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     println!("==> {what}: cargo {}", arguments.join(" "));
     let status = Command::new("cargo")
         .args(arguments)

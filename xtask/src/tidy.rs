@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("hetrace-tests", &["hetrace-ctf"]),
-    ("xtask", &["hetrace-model", "hetrace-codegen"]),
+    ("xtask", &["hetrace-model", "hetrace-codegen", "hetrace-tests"]),
 ];
 
 /// What may live inside a traced program, besides this project's own crates.

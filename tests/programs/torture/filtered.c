@@ -57,6 +57,8 @@ static void *work(void *index)
 
 static void *waits(void *index)
 {
+    /* Once before the filter, when the C library has started the thread; once after it. */
+    pthread_barrier_wait(&filtered);
     pthread_barrier_wait(&filtered);
     return work(index);
 }
@@ -71,6 +73,7 @@ static void run(long threads, void *(*body)(void *), int install_between, int th
     for (long i = 0; i < threads; i++)
         CHECK(pthread_create(&t[i], NULL, body, (void *)i) == 0);
     if (install_between) {
+        pthread_barrier_wait(&filtered);
         install(threads_too);
         pthread_barrier_wait(&filtered);
     }

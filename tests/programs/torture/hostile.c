@@ -5,7 +5,8 @@
  * Three processes run the recorder, again and again, while a fourth damages files of the
  * session's folder at random: truncated, grown, overwritten with noise, deleted, made
  * unreadable, replaced by FIFOs, links, folders, sockets and devices. Recorders may die of that
- * (they map what is truncated); whoever collects the records may not.
+ * (they map what is truncated); whoever collects the records may not. Files that were there
+ * before the first recorder are spared in the first half: without them nobody records.
  *
  * It is linked statically: nothing of the tracer's is in this process, so its status, 7, is its own.
  */
@@ -21,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RECORDERS = 3, PATHS = 4096, PATH = 512, ROUND_US = 1000, PATIENCE_S = 30 };
+enum { RECORDERS = 3, PATHS = 4096, PATH = 512, ROUND_US = 2000, PATIENCE_S = 30 };
 
 static unsigned long state = 88172645463325252ul;
 
@@ -34,7 +35,8 @@ static unsigned long chance(unsigned long below)
 }
 
 static char paths[PATHS][PATH];
-static int found;
+static char first_paths[PATHS][PATH];
+static int found, first_found;
 
 static void find(const char *folder)
 {
@@ -131,13 +133,25 @@ static pid_t record(char **line)
     return pid;
 }
 
+static int was_there_first(const char *path)
+{
+    for (int i = 0; i < first_found; i++)
+        if (strcmp(first_paths[i], path) == 0)
+            return 1;
+    return 0;
+}
+
 static void attacks(const char *session, long n)
 {
-    for (long i = 0; i < n; i++) {
+    /* Some rounds find nothing to attack; not for ever. */
+    for (long i = 0, rounds = 0; i < n && rounds < 20 * n; rounds++) {
         found = 0;
         find(session);
-        if (found)
-            attack(paths[chance(found)]);
+        const char *path = found ? paths[chance(found)] : "";
+        if (i >= n / 2 || !was_there_first(path)) {
+            attack(path);
+            i++;
+        }
         usleep(chance(ROUND_US));
     }
     _exit(0);
@@ -150,6 +164,10 @@ int main(int argc, char **argv)
     state ^= argc > 2 ? strtoul(argv[2] + strlen("seed="), NULL, 10) * 0x9e3779b97f4a7c15ul : 0;
     if (argc < 4)
         return 2;
+    if (session)
+        find(session);
+    first_found = found;
+    memcpy(first_paths, paths, sizeof paths);
     pid_t attacker = session ? fork() : -1, recorders[RECORDERS];
     if (attacker == 0)
         attacks(session, n);

@@ -43,8 +43,8 @@ pub enum Need {
 pub struct Case {
     /// Its name.
     pub name: &'static str,
-    /// The class of attack: a line of the table.
-    pub line: &'static str,
+    /// What it is about.
+    pub subject: &'static str,
     /// What is promised.
     pub promise: &'static str,
     /// How that is tried, in words.
@@ -80,7 +80,7 @@ pub struct Case {
 /// What a case is where it says nothing else.
 pub const PLAIN: Case = Case {
     name: "",
-    line: "",
+    subject: "",
     promise: "",
     tried: "",
     command: "",

@@ -25,7 +25,7 @@ mod tests {
         let names: BTreeSet<&str> = cases().iter().map(|c| c.name).collect();
         assert_eq!(names.len(), cases().len());
         for case in cases() {
-            let texts = [case.line, case.promise, case.tried, case.command];
+            let texts = [case.subject, case.promise, case.tried, case.command];
             assert!(texts.iter().all(|text| !text.is_empty()), "{}", case.name);
             assert!(!texts.iter().any(|text| text.contains('|')), "{}: breaks the table", case.name);
             assert!(case.long > 0, "{}", case.name);

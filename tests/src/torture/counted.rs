@@ -25,8 +25,8 @@ pub struct Counted {
     pub calls: BTreeMap<u32, Calls>,
     /// Calls that the manifest reports as lost without a process.
     pub lost_elsewhere: u64,
-    /// Processes in the manifest.
-    pub processes: u64,
+    /// What each process in the manifest runs.
+    pub programs: Vec<String>,
     /// Commands of devices.
     pub commands: u64,
     /// Commands that the manifest reports as lost or without times.
@@ -45,7 +45,8 @@ pub struct Counted {
 #[derive(Default)]
 struct Definitions {
     devices: BTreeMap<u64, String>,
-    queues: BTreeMap<u64, u64>,
+    /// One for each definition: of one queue there must be one.
+    queues: Vec<u64>,
 }
 
 impl Counted {
@@ -81,7 +82,7 @@ impl Counted {
                             definitions.devices.insert(number("device"), text.to_owned());
                         }
                         "queue" => {
-                            definitions.queues.insert(number("queue"), number("device"));
+                            definitions.queues.push(number("device"));
                         }
                         "function" | "property" | "launches" => {}
                         _ => counted.commands += 1,
@@ -102,7 +103,7 @@ impl Counted {
         }
         counted.queues = definitions.queues.len() as u64;
         let nameless = |device: &u64| definitions.devices.get(device).is_none_or(String::is_empty);
-        counted.nameless_queues = definitions.queues.values().filter(|d| nameless(d)).count() as u64;
+        counted.nameless_queues = definitions.queues.iter().filter(|d| nameless(d)).count() as u64;
         counted.manifest(folder)?;
         Ok(counted)
     }
@@ -135,7 +136,9 @@ impl Counted {
         let reported: u64 = all.iter().map(|name| count(&losses[*name])).sum();
         self.lost_elsewhere = reported.saturating_sub(by_thread);
         self.commands_lost = count(&losses["device_commands"]) + count(&losses["commands_under_way"]);
-        self.processes = manifest["processes"].as_array().map_or(0, |p| p.len() as u64);
+        for process in manifest["processes"].as_array().into_iter().flatten() {
+            self.programs.push(process["command"][0].as_str().unwrap_or_default().to_owned());
+        }
         for what in ["damaged_bytes", "unwritten_bytes"] {
             if count(&losses[what]) > 0 {
                 self.damage.push(format!("{what} {}", losses[what]));

@@ -15,7 +15,9 @@ use super::place::Place;
 use super::stdout::Stdout;
 
 /// No case takes this long; one that does hangs.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(60);
+/// With this status each program ends.
+const DONE: i32 = 7;
 
 /// How hetrace gets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,11 @@ fn judge(case: &Case, place: &Place, way: Way, seed: u64, outcome: &mut Outcome)
     let trace = scratch.path().join("trace");
     let program = inside(case, place, seed);
     let bare = execute(case, place, scratch.path(), &program, false);
+    if bare.status != Some(DONE) {
+        let how = last_lines(&bare.err);
+        outcome.faults.push(format!("the bare program fails: status {:?}, {how}", bare.status));
+        return;
+    }
     let mut line: Vec<OsString> = vec![place.hetrace.clone().into(), "run".into(), "-q".into()];
     line.extend(["--interpose", way.name()].map(OsString::from));
     line.extend(case.options.split_whitespace().map(OsString::from));
@@ -86,8 +93,10 @@ fn judge(case: &Case, place: &Place, way: Way, seed: u64, outcome: &mut Outcome)
         return;
     }
     if traced.status != bare.status {
+        // Without its report there is nothing to compare a trace with.
         let (with, without) = (traced.status, bare.status);
         outcome.faults.push(format!("status {with:?}, bare {without:?}: {}", last_lines(&traced.err)));
+        return;
     }
     match Counted::read(&trace) {
         Ok(seen) => outcome.compare(case, &said, &seen),

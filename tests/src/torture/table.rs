@@ -8,6 +8,8 @@ use super::outcome::{Figures, Outcome};
 /// A line of the table: all runs of all cases that try one promise.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
+    /// What it is about.
+    pub subject: String,
     /// The test.
     pub test: String,
     /// What is promised.
@@ -26,6 +28,7 @@ impl Row {
     /// The row of a case, without a run.
     pub fn of(case: &Case) -> Row {
         Row {
+            subject: case.subject.to_owned(),
             test: case.name.to_owned(),
             promise: case.promise.to_owned(),
             tried: case.tried.to_owned(),
@@ -57,6 +60,7 @@ impl Row {
 /// Rows as Markdown.
 pub fn markdown(rows: &[Row]) -> String {
     let heads = [
+        "subject",
         "test",
         "promise",
         "how it was tried",
@@ -91,7 +95,8 @@ pub fn markdown(rows: &[Row]) -> String {
         .join(" | ");
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {numbers} | {} |",
+            "| {} | {} | {} | {} | {numbers} | {} |",
+            row.subject,
             row.test,
             row.promise,
             row.tried,
@@ -120,14 +125,20 @@ mod tests {
 
     #[test]
     fn a_row_shows_what_was_broken() {
-        let mut row = Row { test: "t".into(), promise: "p".into(), tried: "h".into(), ..Row::default() };
+        let mut row = Row {
+            subject: "s".into(),
+            test: "t".into(),
+            promise: "p".into(),
+            tried: "h".into(),
+            ..Row::default()
+        };
         let figures = Figures { runs: 1, made: 1_234_567, unaccounted: 3, ..Figures::default() };
         row.add(&Outcome { figures, faults: vec!["x".into()], ..Outcome::default() });
         row.add(&Outcome { skipped: Some("no namespaces".into()), ..Outcome::default() });
         let text = markdown(&[row]);
         assert!(
             text.ends_with(
-                "| t | p | h | 1 | 0 | 0 | 0 | 0 | 0 | 1,234,567 | 0 | 0 | 3 \
+                "| s | t | p | h | 1 | 0 | 0 | 0 | 0 | 0 | 1,234,567 | 0 | 0 | 3 \
                  | **broken in 1 of 1**; skipped: no namespaces |\n"
             ),
             "{text}"

@@ -24,7 +24,7 @@ const GROUP: &str = "p=/sys/fs/cgroup/memory; g=$p/torture-$$; \
 pub const CASES: &[Case] = &[
     Case {
         name: "memory-256k",
-        line: "memory",
+        subject: "memory",
         promise: MEMORY,
         tried: "/dev/shm has 256 KiB, 16 threads",
         command: "workers threads=16 calls=2000",
@@ -34,7 +34,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory-1m",
-        line: "memory",
+        subject: "memory",
         promise: MEMORY,
         tried: "/dev/shm has 1 MiB, 64 threads",
         command: "workers threads=64 calls=2000",
@@ -44,7 +44,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory-64m",
-        line: "memory",
+        subject: "memory",
         promise: MEMORY,
         tried: "/dev/shm has 64 MiB, 400 threads",
         command: "workers threads=400 calls=1000",
@@ -54,7 +54,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory-of-the-program",
-        line: "memory",
+        subject: "memory",
         promise: "the program gets the shared memory that it needs",
         tried: "/dev/shm has 64 MiB; 200 threads record, then the program touches 24 MiB of its own",
         command: "shared mode=own threads=200 calls=2000 bytes=25165824",
@@ -65,7 +65,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory-fills-up",
-        line: "memory",
+        subject: "memory",
         promise: MEMORY,
         tried: "/dev/shm has 8 MiB, and the program fills it before 32 threads begin",
         command: "shared mode=fill threads=32 calls=1000",
@@ -75,7 +75,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory-group",
-        line: "memory",
+        subject: "memory",
         promise: "a memory limit of a control group is kept",
         tried: "400 threads in a group of 200 MB",
         command: "workers threads=400 calls=3000",
@@ -86,7 +86,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "file-size-0",
-        line: "limits",
+        subject: "limits",
         promise: SIZES,
         tried: "RLIMIT_FSIZE 0 from the shell",
         command: "workers threads=8 calls=500",
@@ -95,7 +95,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "file-size-1-page",
-        line: "limits",
+        subject: "limits",
         promise: SIZES,
         tried: "RLIMIT_FSIZE 4096 from the shell",
         command: "workers threads=8 calls=500",
@@ -104,7 +104,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "file-size-100k",
-        line: "limits",
+        subject: "limits",
         promise: SIZES,
         tried: "RLIMIT_FSIZE 102400 from the shell, rings that must grow",
         command: "workers threads=4 calls=50000",
@@ -114,7 +114,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "file-size-0-later",
-        line: "limits",
+        subject: "limits",
         promise: SIZES,
         tried: "RLIMIT_FSIZE 0 set after the first calls; 8 more threads",
         command: "workers threads=8 calls=200 limit=fsize:0",
@@ -123,7 +123,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "file-size-100k-later",
-        line: "limits",
+        subject: "limits",
         promise: SIZES,
         tried: "RLIMIT_FSIZE 102400 set after the first calls; rings that must grow",
         command: "workers threads=4 calls=50000 limit=fsize:102400",
@@ -132,7 +132,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "filter-first-call",
-        line: "filters",
+        subject: "filters",
         promise: FILTER,
         tried: "seccomp kills; threads that exist make their first calls",
         command: "filtered phase=first threads=4 calls=100",
@@ -141,7 +141,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "filter-new-threads",
-        line: "filters",
+        subject: "filters",
         promise: FILTER,
         tried: "seccomp kills; 16 threads are created and call",
         command: "filtered phase=ring threads=16 calls=100",
@@ -150,7 +150,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "filter-growth",
-        line: "filters",
+        subject: "filters",
         promise: FILTER,
         tried: "seccomp kills; one thread makes 300,000 calls at once",
         command: "filtered phase=grow calls=300000",
@@ -159,7 +159,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "descriptors",
-        line: "limits",
+        subject: "limits",
         promise: "recording holds no descriptor of the program's",
         tried: "24 open files allowed; the program takes them all, 20 times in each of 20 rounds of 8 new threads",
         command: "workers threads=8 calls=200 files=20 limit=nofile:24",
@@ -168,7 +168,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "addresses-of-the-program",
-        line: "limits",
+        subject: "limits",
         promise: "a program with little address space runs as without a tracer",
         tried: "RLIMIT_AS 480,000 KiB, some 90 MiB above what the program needs; 8 threads",
         command: "workers threads=8 calls=500",
@@ -177,22 +177,23 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "threads-in-sequence",
-        line: "reuse",
+        subject: "reuse",
         promise: "memory of ended threads is used again: at most 64 MiB resident and 1.5 GiB of addresses more",
         tried: "50,000 threads one after the other",
         command: "workers threads=50000 calls=2 order=sequence report=memory",
         memory: true,
-        long: 2,
+        long: 1,
         ..PLAIN
     },
     Case {
         name: "images-in-sequence",
-        line: "reuse",
+        subject: "reuse",
         promise: "memory of images before is given back: at most 16 MiB in the session",
         tried: "one process executes itself 150 times",
         command: "again times=150",
         accounting: Accounting::Whole,
         session_bytes: Some(16 << 20),
+        long: 1,
         ..PLAIN
     },
 ];

@@ -8,11 +8,15 @@ const JUMPS: &str = "a handler that leaves a call by siglongjmp ends that call o
 const FAMILY: &str = "each child is recorded as itself, and what it loses is counted";
 const TWO_NAMESPACES: &str = "unshare -rpf --mount-proc \"$@\" & unshare -rpf --mount-proc \"$@\" & \
                               wait $! ; s=$?; wait; exit $s";
+/// The id is the next one after the last that the namespace gave out.
+const OTHER_ID: &str = "p=30000; while [ -e /proc/$p ]; do p=$((p - 1)); done; export p; \
+                        exec unshare -rpf --mount-proc sh -c \
+                        'echo $((p - 1)) > /proc/sys/kernel/ns_last_pid && \"$@\"; exit $?' sh \"$@\"";
 
 pub const CASES: &[Case] = &[
     Case {
         name: "main-thread-ends",
-        line: "life",
+        subject: "life",
         promise: LIFE,
         tried: "main ends by pthread_exit, 4 threads call for another 1.2 s",
         command: "workers threads=4 calls=3000 pause=10000 main=exit",
@@ -21,7 +25,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "main-thread-ends-blocking",
-        line: "life",
+        subject: "life",
         promise: LIFE,
         tried: "the same with rings of 4 KiB and --on-full block: all recorded, no hang",
         command: "workers threads=4 calls=12000 pause=2000 main=exit",
@@ -31,7 +35,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "threads-beyond-descriptors",
-        line: "life",
+        subject: "life",
         promise: "threads beyond the limit of open files are recorded",
         tried: "1,030 threads at once, 1,024 open files allowed to launcher and program",
         command: "workers threads=1030 calls=50",
@@ -41,18 +45,18 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "pid-namespace",
-        line: "life",
+        subject: "life",
         promise: LIFE,
-        tried: "the program is pid 1 of its own PID namespace",
+        tried: "the program has an id in a PID namespace of its own that nobody has outside",
         command: "workers threads=4 calls=1500 pause=10000",
-        inside: Some("exec unshare -rpf --mount-proc \"$@\""),
+        inside: Some(OTHER_ID),
         accounting: Accounting::Sum(1),
         needs: &[Need::Namespaces],
         ..PLAIN
     },
     Case {
         name: "two-pid-namespaces",
-        line: "life",
+        subject: "life",
         promise: "processes with one id in different PID namespaces are two",
         tried: "two programs at once, each pid 1 of its own namespace",
         command: "workers threads=4 calls=1500 pause=10000",
@@ -63,7 +67,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "umask-0777",
-        line: "modes",
+        subject: "modes",
         promise: MODES,
         tried: "started with umask 0777, as an ordinary user",
         command: "workers threads=8 calls=200",
@@ -74,7 +78,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "umask-0400",
-        line: "modes",
+        subject: "modes",
         promise: MODES,
         tried: "started with umask 0400, as an ordinary user",
         command: "workers threads=8 calls=200",
@@ -85,7 +89,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "umask-set-later",
-        line: "modes",
+        subject: "modes",
         promise: MODES,
         tried: "the program sets umask 0777 after its first calls, as an ordinary user",
         command: "workers threads=8 calls=200 limit=umask:0777",
@@ -95,7 +99,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "launcher-short-of-addresses",
-        line: "modes",
+        subject: "modes",
         promise: "what the launcher can't map is counted",
         tried: "400 threads, the launcher may have 512 MiB of addresses",
         command: "workers threads=400 calls=500",
@@ -105,7 +109,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "jumps",
-        line: "jumps",
+        subject: "jumps",
         promise: JUMPS,
         tried: "200 signals 50 µs apart to each of 2 threads; handlers jump",
         command: "jumps mode=jump threads=2 signals=200",
@@ -115,7 +119,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "jumps-other-stack",
-        line: "jumps",
+        subject: "jumps",
         promise: JUMPS,
         tried: "the same on sigaltstack",
         command: "jumps mode=jump stack=alt threads=2 signals=200",
@@ -125,7 +129,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "handlers-call",
-        line: "jumps",
+        subject: "jumps",
         promise: "a handler's own calls are recorded or counted",
         tried: "200 signals 50 µs apart to each of 2 threads; handlers call and return",
         command: "jumps mode=call threads=2 signals=200",
@@ -133,7 +137,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "handlers-call-blocking",
-        line: "jumps",
+        subject: "jumps",
         promise: "a handler's own calls are recorded or counted",
         tried: "the same with rings of 16 KiB and --on-full block: no hang",
         command: "jumps mode=call threads=2 signals=200",
@@ -142,7 +146,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "handlers-call-and-jump",
-        line: "jumps",
+        subject: "jumps",
         promise: JUMPS,
         tried: "handlers call, then jump, on sigaltstack and with rings of 4 KiB",
         command: "jumps mode=both stack=alt threads=2 signals=200",
@@ -151,7 +155,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "jumps-cuda",
-        line: "jumps",
+        subject: "jumps",
         promise: JUMPS,
         tried: "handlers call, then jump, on 3 CUDA devices (a fake driver)",
         command: "jumps mode=both threads=2 signals=200",
@@ -160,7 +164,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "short-process",
-        line: "devices",
+        subject: "devices",
         promise: "a queue has one identity and its commands are recorded or counted",
         tried: "one process, 500 buffers written, ended at once",
         command: "brief buffers=500",
@@ -170,15 +174,33 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "short-processes",
-        line: "devices",
+        subject: "devices",
         promise: "a queue has one identity and its commands are recorded or counted",
-        tried: "16 such processes at the same time",
-        command: "brief buffers=50 processes=16",
+        tried: "16 such processes at the same time, each with 8 threads that begin last",
+        command: "brief buffers=64 threads=8 processes=16",
+        ..PLAIN
+    },
+    Case {
+        name: "short-processes-end-quickly",
+        subject: "devices",
+        promise: "a queue has one identity and its commands are recorded or counted",
+        tried: "32 processes end by _exit when 8 threads have made their first commands, while 2 threads keep the launcher busy",
+        command: "brief buffers=8 threads=8 processes=32 end=quick busy=2",
+        options: "-m full",
+        ..PLAIN
+    },
+    Case {
+        name: "last-rings-of-short-processes",
+        subject: "devices",
+        promise: "a queue has one identity and its commands are recorded or counted",
+        tried: "24 processes end by _exit while the launcher is stopped in the middle of draining, when 4 threads have just begun",
+        command: "brief buffers=40 threads=4 processes=24 end=quick stop=1",
+        options: "-m full",
         ..PLAIN
     },
     Case {
         name: "shared-thread-storage",
-        line: "family",
+        subject: "family",
         promise: "children that share thread-local storage are recorded or counted",
         tried: "32 children by clone(CLONE_VM), eight and their parent calling at once",
         command: "family mode=clone children=32 calls=5000",
@@ -188,7 +210,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "vfork-children",
-        line: "family",
+        subject: "family",
         promise: FAMILY,
         tried: "64 children by vfork that call, then _exit",
         command: "family mode=vfork children=64 calls=100",
@@ -197,7 +219,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "fork-storm",
-        line: "family",
+        subject: "family",
         promise: FAMILY,
         tried: "64 children with 3 threads each while the parent goes on",
         command: "family mode=fork children=64 threads=2 calls=200",
@@ -205,7 +227,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "fork-storm-cuda",
-        line: "family",
+        subject: "family",
         promise: FAMILY,
         tried: "the same on 3 CUDA devices (a fake driver)",
         command: "family mode=fork children=64 threads=2 calls=200",
@@ -214,7 +236,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "main-thread-ends-cuda",
-        line: "life",
+        subject: "life",
         promise: LIFE,
         tried: "main ends by pthread_exit, on 3 CUDA devices (a fake driver)",
         command: "workers threads=4 calls=3000 pause=10000 main=exit",
