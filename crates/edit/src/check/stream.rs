@@ -59,6 +59,11 @@ impl Seen {
     }
 }
 
+/// So many packets, as text.
+fn packets(n: u64) -> String {
+    if n == 1 { "1 packet is".to_owned() } else { format!("{n} packets are") }
+}
+
 /// What happened so often, and where first.
 #[derive(Debug, Default)]
 struct Often {
@@ -213,11 +218,11 @@ impl Looker {
             && first > expected
         {
             let missing = first - expected;
-            self.find("packets-missing", format!("{missing} packets are missing at its beginning"));
+            self.find("packets-missing", format!("{} missing at its beginning", packets(missing)));
         }
         if let Some((first, last)) = self.gap {
             let which = if first == last { format!("number {first}") } else { format!("{first} to {last}") };
-            let text = format!("{} packets are missing in between, first {which}", self.missing);
+            let text = format!("{} missing in between, first {which}", packets(self.missing));
             // What never came to disk is no damage: the manifest counts it.
             match as_written {
                 true => notes.push(format!("{}: {text}: they were not written", self.name)),
@@ -230,7 +235,7 @@ impl Looker {
             && let gone = self.missing.saturating_add(self.first.unwrap_or(0).saturating_sub(written.first))
             && missing > gone
         {
-            let text = format!("{} packets are missing at its end, after number {last}", missing - gone);
+            let text = format!("{} missing at its end, after number {last}", packets(missing - gone));
             self.find("packets-missing", text);
         }
         self.often();
