@@ -55,7 +55,10 @@ impl Seen {
         if self.is_as_written || !self.findings.is_empty() {
             return None;
         }
-        finding("stream-changed", "its bytes are not those that were written: what it shows may be wrong".into())
+        finding(
+            "stream-changed",
+            "its bytes are not those that were written: what it shows may be wrong".into(),
+        )
     }
 }
 
@@ -130,7 +133,8 @@ pub(super) fn look(stream: StreamReader<'_>, known: Known<'_>, watch: Watch<'_>)
     }
     let plain = name.strip_suffix(PACKED).unwrap_or(name);
     let account = counter.account(plain, 0);
-    let account = account.unwrap_or_else(|| StreamAccount { name: plain.to_owned(), ..StreamAccount::default() });
+    let account =
+        account.unwrap_or_else(|| StreamAccount { name: plain.to_owned(), ..StreamAccount::default() });
     Ok(looker.finish(account, known, reader.losses().events))
 }
 
@@ -249,10 +253,26 @@ impl Looker {
             self.find("packet-damaged", format!("{more} more places are damaged"));
         }
         let all = [
-            ("packet-repeated", "packets come again or out of order, first number", std::mem::take(&mut self.repeated)),
-            ("time-order", "packets begin before the end of the one before, or end before they begin, first at byte", std::mem::take(&mut self.overlapping)),
-            ("time-order", "events lie outside of the time of their packet or before the one before, first at byte", std::mem::take(&mut self.outside)),
-            ("counter", "times the counter of dropped events went back, first at byte", std::mem::take(&mut self.falling)),
+            (
+                "packet-repeated",
+                "packets come again or out of order, first number",
+                std::mem::take(&mut self.repeated),
+            ),
+            (
+                "time-order",
+                "packets begin before the end of the one before, or end before they begin, first at byte",
+                std::mem::take(&mut self.overlapping),
+            ),
+            (
+                "time-order",
+                "events lie outside of the time of their packet or before the one before, first at byte",
+                std::mem::take(&mut self.outside),
+            ),
+            (
+                "counter",
+                "times the counter of dropped events went back, first at byte",
+                std::mem::take(&mut self.falling),
+            ),
         ];
         for (kind, what, often) in all {
             if often.times > 0 {
