@@ -250,7 +250,9 @@ fn shortcomings(scratch: &Path, trace: &str, damage: &Damage) -> Vec<String> {
     if text.status != 1 || !text.out.contains(" finding") {
         wrong.push(format!("{}: check: {}", damage.name, text.out));
     }
-    for command in [&["tally"][..], &["tally", "--csv"], &["print"], &["why"], &["lint"], &["timeline", "-o", "-"]] {
+    for command in
+        [&["tally"][..], &["tally", "--csv"], &["print"], &["why"], &["lint"], &["timeline", "-o", "-"]]
+    {
         let done = hetrace_in(scratch, &[command, &[trace]].concat());
         if done.err.contains("hetrace: ") != damage.reported {
             wrong.push(format!("{}: {command:?} ({}): {}", damage.name, done.status, done.err));

@@ -32,9 +32,8 @@ pub(crate) fn file(name: &str, content: &[u8]) -> FileAccount {
 
 /// Counts the events of a stream by those of the stream that it is a copy of.
 pub(crate) fn count_events(stream: &mut StreamAccount, original: Option<&StreamAccount>) {
-    let same = |original: &&StreamAccount| {
-        (original.packets, original.bytes) == (stream.packets, stream.bytes)
-    };
+    let same =
+        |original: &&StreamAccount| (original.packets, original.bytes) == (stream.packets, stream.bytes);
     stream.events = stream.events.or(original.filter(same).and_then(|original| original.events));
 }
 

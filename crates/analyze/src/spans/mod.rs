@@ -20,6 +20,7 @@
 pub(crate) mod brief;
 mod calls;
 mod commands;
+mod deep;
 mod error_text;
 mod inside;
 mod stack;

@@ -1,6 +1,7 @@
 //! The calls that are open on one thread.
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
+use super::deep::Deep;
 use super::inside::Inside;
 use crate::trace::{CallCost, FunctionId, ThreadId};
 
@@ -26,6 +27,7 @@ struct Frame {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack {
     frames: Vec<Frame>,
+    deep: Deep,
     /// For a run of equal calls: the last call that ended.
     last: Option<(FunctionId, Option<i64>)>,
     /// Calls that were in none, since it was taken last.
@@ -54,6 +56,7 @@ impl Stack {
     ) -> Open {
         let (depth, inside) = (self.depth(), Inside::default());
         self.frames.push(Frame { function, start, depth, stream, cost, inside, doubtful, counted: false });
+        self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
         Open { function, thread, start, depth }
     }
 
@@ -84,10 +87,17 @@ impl Stack {
     /// Takes out a call that is given up. Its time is not known to be inside the one around it, but
     /// what recording it and those inside has cost is.
     fn remove(&mut self, at: usize) -> Frame {
-        let frame = self.frames.remove(at);
+        let frame = self.take(at);
         if !frame.counted {
             self.inside_of(at).add_given_up(frame.cost, &frame.inside);
         }
+        frame
+    }
+
+    fn take(&mut self, at: usize) -> Frame {
+        let frame = self.frames.remove(at);
+        let above = self.frames.iter().skip(at).map(|f| f.stream);
+        self.deep.removed(self.frames.len(), frame.stream, above);
         frame
     }
 
@@ -110,6 +120,10 @@ impl Stack {
         if self.frames.last().is_some_and(|top| top.function == function && top.stream == stream) {
             return false;
         }
+        if let Some(own) = self.deep.of(self.frames.len(), stream) {
+            let Some((top, below)) = own.split_last() else { return false };
+            return *top != function && below.contains(&function);
+        }
         let own = |f: &&Frame| f.stream == stream;
         let mut own = self.frames.iter().rev().filter(own);
         let top = own.next();
@@ -127,6 +141,7 @@ impl Stack {
         {
             let top = *top;
             self.frames.pop();
+            self.deep.removed(self.frames.len(), top.stream, std::iter::empty());
             let duration = end.saturating_sub(top.start);
             match self.frames.last_mut() {
                 Some(outer) => outer.inside.add_call(duration, top.cost, &top.inside),
@@ -143,7 +158,7 @@ impl Stack {
         let Some(at) = self.frames.iter().rposition(|f| f.function == function) else {
             return Ended::Orphan(Orphan { function, thread, end, error });
         };
-        let mut frame = self.frames.remove(at);
+        let mut frame = self.take(at);
         // A call of another API inside may be recorded as ending later, by a tick.
         if let Some(inner) = self.frames.get_mut(at)
             && !inner.counted
@@ -198,7 +213,10 @@ impl Stack {
         self.enclose(&outside);
         let depth = self.depth();
         later.frames.iter_mut().for_each(|frame| frame.depth = frame.depth.saturating_add(depth));
-        self.frames.append(&mut later.frames);
+        for frame in later.frames {
+            self.frames.push(frame);
+            self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
+        }
         self.last = later.last.or(self.last);
     }
 

@@ -21,8 +21,10 @@ const SCHEMA: u32 = 1;
 
 /// Options of `check`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 if all is there and sound, 1 if something is missing, changed or damaged, \
-                        2 if it is no trace that can be read, 125 if hetrace itself failed.")]
+#[command(
+    after_help = "Exit status: 0 if all is there and sound, 1 if something is missing, changed or damaged, \
+                        2 if it is no trace that can be read, 125 if hetrace itself failed."
+)]
 pub struct Check {
     /// The trace [default: the newest here]
     pub trace: Option<PathBuf>,

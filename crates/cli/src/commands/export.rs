@@ -18,8 +18,8 @@ use hetrace_export::{Error, Watch as Ask, chrome, otf2, parquet, stacks};
 
 use self::place::Place;
 use super::newest;
-use super::outside::outside;
 use super::output::Output;
+use super::outside::outside;
 use super::watch::Watch;
 
 /// Options of `export`.

@@ -13,8 +13,8 @@ use hetrace_analyze::timeline::{
 use hetrace_analyze::trace::Trace;
 
 use super::newest;
-use super::outside::outside;
 use super::output::Output;
+use super::outside::outside;
 use super::watch::Watch;
 use crate::args::time;
 

@@ -86,7 +86,8 @@ fn size(trace: &Trace, index: usize, name: &str, account: &StreamAccount) -> Opt
     if found == Some(account.bytes) {
         return None;
     }
-    let gaps = if !compressed || stored <= MOST_COUNTED { gaps(trace, index, account) } else { Gaps::default() };
+    let gaps =
+        if !compressed || stored <= MOST_COUNTED { gaps(trace, index, account) } else { Gaps::default() };
     let (found, written) = match found {
         Some(found) => (found, account.bytes),
         // Frames that do not say their sizes, or are cut.

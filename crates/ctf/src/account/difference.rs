@@ -95,11 +95,15 @@ impl fmt::Display for Gaps {
         let missing = [(self.first, "first"), (self.middle, "middle"), (self.last(), "last")];
         let mut before = ": ";
         for (n, what) in missing.into_iter().filter(|(n, _)| *n > 0) {
-            write!(f, "{before}{n} missing {}", match what {
-                "first" => "at the beginning",
-                "middle" => "in between",
-                _ => "at the end",
-            })?;
+            write!(
+                f,
+                "{before}{n} missing {}",
+                match what {
+                    "first" => "at the beginning",
+                    "middle" => "in between",
+                    _ => "at the end",
+                }
+            )?;
             before = ", ";
         }
         Ok(())
@@ -163,7 +167,10 @@ impl fmt::Display for Difference {
                 if gaps.written > 0 { write!(f, " ({gaps})") } else { Ok(()) }
             }
             Self::Unlisted { name, like: Some(like) } => {
-                write!(f, "{name}: not a stream of this trace; it has the size of {like}: if it is a copy, its events count twice")
+                write!(
+                    f,
+                    "{name}: not a stream of this trace; it has the size of {like}: if it is a copy, its events count twice"
+                )
             }
             Self::Unlisted { name, like: None } => {
                 write!(f, "{name}: not a stream of this trace, but its events count")

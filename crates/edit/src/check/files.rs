@@ -36,7 +36,8 @@ impl Manifest {
     pub fn read(files: &Files, trace: Option<&Trace>, done: &mut Checked) -> Self {
         let ours = |trace: &Trace| {
             let named = |(name, value): &(String, EnvValue)| {
-                name == "tracer_name" && matches!(value, EnvValue::Str(v) if v.split(',').any(|v| v == "hetrace"))
+                name == "tracer_name"
+                    && matches!(value, EnvValue::Str(v) if v.split(',').any(|v| v == "hetrace"))
             };
             trace.class().env.iter().any(named)
         };
@@ -45,8 +46,9 @@ impl Manifest {
             done.findings.push(Finding::new(kind, MANIFEST, format!("{MANIFEST}: {text}")));
             Self { is_ours, ..Self::default() }
         };
-        let unknown = "so nobody knows what else is";
-        let manifest: Json = match files.read(MANIFEST).map(|bytes| bytes.map(|b| serde_json::from_slice(&b))) {
+        let unknown = "so it is not known what else is missing";
+        let manifest: Json = match files.read(MANIFEST).map(|bytes| bytes.map(|b| serde_json::from_slice(&b)))
+        {
             Ok(None) if !is_ours => {
                 done.notes.push("there is no account of what was written: only what the trace says of itself was verified".into());
                 return Self::default();
@@ -59,7 +61,10 @@ impl Manifest {
         let has_account = manifest.pointer("/written/account").is_some_and(|account| !account.is_null());
         let account = account::of_manifest(&manifest);
         if has_account && account.is_none() {
-            return find("manifest-damaged", format!("the account of what was written is damaged, {unknown} missing"));
+            return find(
+                "manifest-damaged",
+                format!("the account of what was written is damaged, {unknown}"),
+            );
         }
         let ended = !is_ours || manifest.get("exit").is_some_and(|exit| !exit.is_null());
         if !ended {

@@ -55,8 +55,16 @@ impl Seen {
         if self.is_as_written || !self.findings.is_empty() {
             return None;
         }
-        finding("stream-changed", "its bytes are not those that were written: what it shows may be wrong".into())
+        finding(
+            "stream-changed",
+            "its bytes are not those that were written: what it shows may be wrong".into(),
+        )
     }
+}
+
+/// So many packets, as text.
+fn packets(n: u64) -> String {
+    if n == 1 { "1 packet is".to_owned() } else { format!("{n} packets are") }
 }
 
 /// What happened so often, and where first.
@@ -125,7 +133,8 @@ pub(super) fn look(stream: StreamReader<'_>, known: Known<'_>, watch: Watch<'_>)
     }
     let plain = name.strip_suffix(PACKED).unwrap_or(name);
     let account = counter.account(plain, 0);
-    let account = account.unwrap_or_else(|| StreamAccount { name: plain.to_owned(), ..StreamAccount::default() });
+    let account =
+        account.unwrap_or_else(|| StreamAccount { name: plain.to_owned(), ..StreamAccount::default() });
     Ok(looker.finish(account, known, reader.losses().events))
 }
 
@@ -213,11 +222,11 @@ impl Looker {
             && first > expected
         {
             let missing = first - expected;
-            self.find("packets-missing", format!("{missing} packets are missing at its beginning"));
+            self.find("packets-missing", format!("{} missing at its beginning", packets(missing)));
         }
         if let Some((first, last)) = self.gap {
             let which = if first == last { format!("number {first}") } else { format!("{first} to {last}") };
-            let text = format!("{} packets are missing in between, first {which}", self.missing);
+            let text = format!("{} missing in between, first {which}", packets(self.missing));
             // What never came to disk is no damage: the manifest counts it.
             match as_written {
                 true => notes.push(format!("{}: {text}: they were not written", self.name)),
@@ -230,7 +239,7 @@ impl Looker {
             && let gone = self.missing.saturating_add(self.first.unwrap_or(0).saturating_sub(written.first))
             && missing > gone
         {
-            let text = format!("{} packets are missing at its end, after number {last}", missing - gone);
+            let text = format!("{} missing at its end, after number {last}", packets(missing - gone));
             self.find("packets-missing", text);
         }
         self.often();
@@ -244,10 +253,26 @@ impl Looker {
             self.find("packet-damaged", format!("{more} more places are damaged"));
         }
         let all = [
-            ("packet-repeated", "packets come again or out of order, first number", std::mem::take(&mut self.repeated)),
-            ("time-order", "packets begin before the end of the one before, or end before they begin, first at byte", std::mem::take(&mut self.overlapping)),
-            ("time-order", "events lie outside of the time of their packet or before the one before, first at byte", std::mem::take(&mut self.outside)),
-            ("counter", "times the counter of dropped events went back, first at byte", std::mem::take(&mut self.falling)),
+            (
+                "packet-repeated",
+                "packets come again or out of order, first number",
+                std::mem::take(&mut self.repeated),
+            ),
+            (
+                "time-order",
+                "packets begin before the end of the one before, or end before they begin, first at byte",
+                std::mem::take(&mut self.overlapping),
+            ),
+            (
+                "time-order",
+                "events lie outside of the time of their packet or before the one before, first at byte",
+                std::mem::take(&mut self.outside),
+            ),
+            (
+                "counter",
+                "times the counter of dropped events went back, first at byte",
+                std::mem::take(&mut self.falling),
+            ),
         ];
         for (kind, what, often) in all {
             if often.times > 0 {

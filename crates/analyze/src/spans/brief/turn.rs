@@ -1,5 +1,8 @@
 //! The digests of one thread, through its stack of open calls.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::super::calls::{Fold, Unfinished, Why};
 use super::super::inside::Inside;
 use super::super::stack::{Ended, Stack};
@@ -89,6 +92,32 @@ impl Track {
     }
 }
 
+/// The stretches of one stream that are of a thread, on their way through.
+struct Lane<'s> {
+    rest: &'s [Stretch],
+    /// The next digest of the first of them.
+    place: usize,
+}
+
+impl<'s> Lane<'s> {
+    fn new(rest: &'s [Stretch]) -> Self {
+        Self { rest, place: rest.first().map_or(0, |first| first.start) }
+    }
+
+    /// The time of its next digest, if that is before `safe`.
+    fn next(&mut self, feeds: &[Feed<'_>], safe: Option<u64>) -> Option<u64> {
+        loop {
+            let stretch = self.rest.first()?;
+            if self.place < stretch.end {
+                let time = feeds.get(stretch.feed as usize)?.digests.get(self.place)?.time;
+                return Some(time).filter(|time| safe.is_none_or(|safe| *time < safe));
+            }
+            self.rest = self.rest.get(1..)?;
+            self.place = self.rest.first().map_or(0, |next| next.start);
+        }
+    }
+}
+
 /// A thread whose digests go through its stack.
 pub(super) struct Turn<'r, B> {
     pub thread: ThreadId,
@@ -128,49 +157,38 @@ impl<B: Brief> Turn<'_, B> {
 
     /// Stretches of several streams, in the order of time.
     pub fn merged(&mut self, feeds: &mut [Feed<'_>], stretches: &[Stretch], safe: Option<u64>) {
-        let mut streams: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.feed == b.feed).collect();
-        let mut places: Vec<usize> = streams.iter().filter_map(|s| s.first()).map(|s| s.start).collect();
+        let mut lanes: Vec<Lane<'_>> = stretches.chunk_by(|a, b| a.feed == b.feed).map(Lane::new).collect();
+        // The earliest first; of one time, in the order of the streams.
+        let mut heads = BinaryHeap::with_capacity(lanes.len());
+        for (index, lane) in lanes.iter_mut().enumerate() {
+            heads.extend(lane.next(feeds, safe).map(|time| Reverse((time, index))));
+        }
+        while let Some(Reverse((_, index))) = heads.pop() {
+            // When the next of the others is.
+            let other = heads.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
+            let Some(lane) = lanes.get_mut(index) else { return };
+            self.stretch(feeds, lane, safe.map_or(other, |safe| other.min(safe)));
+            heads.extend(lane.next(feeds, safe).map(|time| Reverse((time, index))));
+        }
+    }
+
+    /// Goes on in a stretch of a stream as long as it is surely its turn.
+    fn stretch(&mut self, feeds: &mut [Feed<'_>], lane: &mut Lane<'_>, limit: u64) {
+        let Some(stretch) = lane.rest.first().copied() else { return };
         loop {
-            // The earliest, and when the next of the others is.
-            let (mut first, mut other) = (None, u64::MAX);
-            for (index, (stream, place)) in streams.iter_mut().zip(&mut places).enumerate() {
-                let time = loop {
-                    let Some(stretch) = stream.first() else { break None };
-                    if *place < stretch.end {
-                        break Some(feeds[stretch.feed as usize].digests[*place].time);
-                    }
-                    *stream = &stream[1..];
-                    *place = stream.first().map_or(0, |next| next.start);
-                };
-                let time = time.filter(|time| safe.is_none_or(|safe| *time < safe));
-                match (time, first) {
-                    (None, _) => {}
-                    (Some(time), Some((_, before))) if time >= before => other = other.min(time),
-                    (Some(time), _) => {
-                        other = first.map_or(other, |(_, before): (usize, u64)| other.min(before));
-                        first = Some((index, time));
-                    }
-                }
+            let feed = &mut feeds[stretch.feed as usize];
+            let digest = feed.digests[lane.place];
+            if digest.kind() == Kind::Leaf && digest.end() >= limit {
+                let (entry, exit) = digest.split();
+                feed.digests[lane.place] = exit;
+                self.digest(entry, stretch.feed, feed);
+            } else {
+                self.digest(digest, stretch.feed, feed);
+                lane.place += 1;
             }
-            let Some((index, _)) = first else { return };
-            let Some(stretch) = streams[index].first().copied() else { return };
-            // It goes on in this stream as long as it is surely its turn.
-            loop {
-                let feed = &mut feeds[stretch.feed as usize];
-                let digest = feed.digests[places[index]];
-                let limit = safe.map_or(other, |safe| other.min(safe));
-                if digest.kind() == Kind::Leaf && digest.end() >= limit {
-                    let (entry, exit) = digest.split();
-                    feed.digests[places[index]] = exit;
-                    self.digest(entry, stretch.feed, feed);
-                } else {
-                    self.digest(digest, stretch.feed, feed);
-                    places[index] += 1;
-                }
-                let next = feed.digests.get(places[index]).filter(|_| places[index] < stretch.end);
-                if next.is_none_or(|next| next.time >= limit) {
-                    break;
-                }
+            let next = feed.digests.get(lane.place).filter(|_| lane.place < stretch.end);
+            if next.is_none_or(|next| next.time >= limit) {
+                break;
             }
         }
     }

@@ -198,8 +198,9 @@ impl Scout<'_, '_> {
         let lossy: HashSet<i64> =
             losses.threads.iter().filter(|t| t.records + t.calls > 0).map(|t| t.pid).collect();
         // What no process is told of may be anybody's.
-        let unknown = summary.lost_packets + summary.damaged + summary.differences + losses.calls_without_ring > 0
-            || summary.lost_events > 0 && lossy.is_empty();
+        let unknown =
+            summary.lost_packets + summary.damaged + summary.differences + losses.calls_without_ring > 0
+                || summary.lost_events > 0 && lossy.is_empty();
         move |pid| !unknown && !lossy.contains(&pid)
     }
 
