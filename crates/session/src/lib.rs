@@ -13,6 +13,7 @@
 
 mod access;
 pub mod apis;
+mod beside;
 mod child;
 mod contents;
 mod control;
