@@ -71,7 +71,8 @@ fn a_trace_without_memory_is_removed_with_its_session() {
 fn a_trace_that_is_being_recorded_is_called_that() {
     let scratch = tempfile::tempdir().expect("scratch");
     let script = "\"$HETRACE\" run -q -o t -- sh -c \
-        '\"$HETRACE\" tally t >during 2>said; \"$HETRACE\" recover t 2>>said; echo $?; \"$HETRACE\" recover'";
+        'until test -s t/metadata; do sleep 0.01; done; \
+         \"$HETRACE\" tally t >during 2>said; \"$HETRACE\" recover t 2>>said; echo $?; \"$HETRACE\" recover'";
     let done = with_own_memory(scratch.path(), "64m", script);
     assert_eq!(done.out, "125\n", "{}", done.err);
     let said = std::fs::read_to_string(scratch.path().join("said")).expect("what was said");

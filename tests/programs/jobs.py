@@ -17,6 +17,7 @@ def start(command, terminal=False):
         pid, master = pty.fork()
         if pid == 0:
             os.execvp(command[0], command)
+        limit(pid)
         return pid, os.fdopen(master, "rb", buffering=0), master
     reading, writing = os.pipe()
     pid = os.fork()
@@ -25,7 +26,17 @@ def start(command, terminal=False):
         os.dup2(writing, 1)
         os.execvp(command[0], command)
     os.close(writing)
+    limit(pid)
     return pid, os.fdopen(reading, "rb", buffering=0), None
+
+
+def limit(pid):
+    """A job that does not end is ended, all of it."""
+    def late(*_):
+        os.killpg(pid, signal.SIGKILL)
+        sys.exit("the job did not end")
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(100)
 
 
 def lines(stream):

@@ -13,6 +13,7 @@
 
 mod access;
 pub mod apis;
+mod beside;
 mod budget;
 mod child;
 mod contents;

@@ -4,19 +4,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::Account;
-use hetrace_ctf::class::EnvValue;
-use hetrace_ctf::write;
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
 use crate::access::Access;
 use crate::apis::{self, Found, Library, LibraryError};
+use crate::beside::{host_name, prepare, write_manifest};
 use crate::child::{self, Child, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::Control;
@@ -28,9 +27,8 @@ use crate::job;
 use crate::manifest::{Exit, HostClockReport, Interposition, Losses, Manifest, Written, account_of_files};
 use crate::output::TraceFolder;
 use crate::place::Place;
-use crate::recover;
 use crate::recover::ticket::{Looked, Ticket};
-use crate::schema;
+use crate::recover::{self, Recovered};
 use crate::select::Selection;
 use crate::settings::{self, DeviceTimes};
 use crate::telemetry::{self, Telemetry};
@@ -134,14 +132,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let libraries = apis::load(present)?;
-    // What launchers left that were killed: their records into their traces.
-    let recovered = recover::recover(None)
-        .into_iter()
-        .map(|done| match done {
-            Ok(done) => format!("{done}, which a killed hetrace had left in shared memory"),
-            Err((trace, error)) => format!("{}: not recovered: {error}", trace.display()),
-        })
-        .collect();
+    let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
     let libraries: Vec<&Library> = libraries.iter().collect();
     let apis: Vec<(String, Vec<u8>)> =
@@ -155,35 +146,18 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let fresh = Fresh::make(&options.output, options.access).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
     let trace = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
-    let mut manifest = Manifest {
-        schema: 2,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        host: host_name(),
-        job: job::own(),
-        start_ns: started.monotonic_ns,
-        start_realtime_ns: started.realtime_ns,
-        session: Some(folder.path().to_owned()),
-        options: options.shown.clone(),
-        cost: cost::measure(),
-        ..Manifest::default()
-    };
+    let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&libraries, folder.path(), options.way, program.as_deref());
     manifest.interposition = injection.ways.clone();
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let told = injection.notes.clone();
-    let mut remarks = Vec::new();
-    if let Some(what) = program.as_deref().and_then(inject::obstacle) {
-        let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-        remarks.push(format!("{name} runs untraced: {what}"));
-    }
+    let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     // Counters of devices are read before the program can change them.
     let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
     manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-    // What a trace can't do without is there before the program starts: on a full disk it does not.
-    write_metadata(&trace, started, &manifest, &libraries).map_err(output)?;
+    prepare(&trace, started, &manifest, &libraries).map_err(output)?;
     let looked = Ticket::try_leave(&trace, &names, started, folder.path());
     let child = start(&options.command, &injection.variables, &inherited)?;
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
@@ -201,7 +175,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     drainer.pass(&host);
     drainer.finish(&host);
 
-    manifest.session = None;
     complete(&mut manifest, &drainer, &control, &host);
     manifest.notes.extend(told);
     if let Some(sampled) = sampled {
@@ -217,6 +190,39 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     }
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
+}
+
+/// What launchers left that were killed goes into their traces.
+fn recover_others() -> Vec<String> {
+    let say = |done: Result<Recovered, (PathBuf, io::Error)>| match done {
+        Ok(done) => format!("{done}, which a killed hetrace had left in shared memory"),
+        Err((trace, error)) => format!("{}: not recovered: {error}", trace.display()),
+    };
+    recover::recover(None).into_iter().map(say).collect()
+}
+
+/// What is known before the program starts.
+fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
+    Manifest {
+        schema: 2,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        host: host_name(),
+        job: job::own(),
+        start_ns: started.monotonic_ns,
+        start_realtime_ns: started.realtime_ns,
+        session: Some(session.to_owned()),
+        options: options.shown.clone(),
+        cost: cost::measure(),
+        ..Manifest::default()
+    }
+}
+
+/// Why the program runs untraced, if it does.
+fn untraceable(options: &RunOptions, program: Option<&Path>) -> Option<String> {
+    let what = program.and_then(inject::obstacle)?;
+    let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+    Some(format!("{name} runs untraced: {what}"))
 }
 
 /// The trace's folder: made anew, and removed again if nothing comes to run.
@@ -350,6 +356,7 @@ fn drain_until_end(
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
     let page = control.page();
+    manifest.session = None;
     manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
     manifest.processes = drainer.processes();
     let unread = job::inherit(&mut manifest.processes, &manifest.job);
@@ -413,84 +420,6 @@ fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
         ));
     }
     notes
-}
-
-fn write_metadata(
-    trace: &TraceFolder,
-    started: ReferencePoint,
-    manifest: &Manifest,
-    libraries: &[&Library],
-) -> io::Result<()> {
-    let offset =
-        i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
-    let clock = write::form::clock_class(boot_id().unwrap_or([0; 16]), offset);
-    let text = |v: &str| EnvValue::Str(v.to_owned());
-    // The fields by which tools know an LTTng user-space trace; the tracer is
-    // named as what it is.
-    let env = vec![
-        ("domain".to_owned(), text("ust")),
-        ("tracer_name".to_owned(), text("hetrace")),
-        ("tracer_major".to_owned(), EnvValue::Int(version_part(0))),
-        ("tracer_minor".to_owned(), EnvValue::Int(version_part(1))),
-        ("hostname".to_owned(), text(&manifest.host)),
-        ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
-    ];
-    let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
-    let mut class = schema::trace(trace.uuid(), clock, env, &models);
-    class.streams.extend(manifest.telemetry.is_some().then(telemetry::schema::stream));
-    let (folder, access) = (trace.path(), trace.access());
-    access.write(&folder.join("metadata"), hetrace_ctf::tsdl::print(&class).as_bytes())?;
-    let own = folder.join("hetrace");
-    access.make_folder(&own)?;
-    access.make_folder(&own.join("model"))?;
-    for library in libraries {
-        let path = own.join("model").join(format!("{}.json", library.model.api));
-        access.write(&path, &library.model_json)?;
-    }
-    // A first manifest, in case this launcher is killed, and room for the last.
-    write_manifest(trace, manifest)?;
-    reserve(&trace.access().make_file(&folder.join(FRESH_MANIFEST))?)
-}
-
-/// The next manifest, until it is whole.
-const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
-/// Room kept for the last manifest, so that it can be written to a disk that got full meanwhile.
-const RESERVED: u64 = 64 << 10;
-
-fn reserve(file: &fs::File) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    match fallocate(file, FallocateFlags::empty(), 0, RESERVED) {
-        Err(error) if error != rustix::io::Errno::OPNOTSUPP => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)? + "\n";
-    let path = trace.path().join("hetrace/manifest.json");
-    let fresh = trace.path().join(FRESH_MANIFEST);
-    // Into the room that is kept for it, if it is there.
-    let file = match fs::OpenOptions::new().write(true).open(&fresh) {
-        Ok(file) => file,
-        Err(_) => trace.access().make_file(&fresh)?,
-    };
-    file.write_all_at(text.as_bytes(), 0)?;
-    file.set_len(text.len() as u64)?;
-    fs::rename(fresh, path)
-}
-
-fn version_part(index: usize) -> i64 {
-    env!("CARGO_PKG_VERSION").split('.').nth(index).and_then(|p| p.parse().ok()).unwrap_or(0)
-}
-
-fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The kernel's identity of this boot: LTTng names its clock by it, too.
-fn boot_id() -> Option<[u8; 16]> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(*uuid::Uuid::parse_str(text.trim()).ok()?.as_bytes())
 }
 
 /// The program's file, as a shell would find it.

@@ -99,7 +99,7 @@ fn record(args: &Run) -> Result<Outcome> {
         },
         block: args.on_full == OnFull::Block,
         ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
-        capture: captures(&args),
+        capture: captures(args),
         buffers: args.capture_buffers.iter().map(|l| (l.kernel.clone(), l.numbers.clone())).collect(),
         buffer_cap: args.capture_size,
         compress: args.compress,

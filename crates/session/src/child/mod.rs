@@ -128,3 +128,6 @@ fn event(status: libc::c_int) -> Event {
         Event::Ended(Exit::Code(libc::WEXITSTATUS(status)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ pub fn release(before: Before) {
 pub fn install(signal: libc::c_int) {
     // SAFETY: all bit patterns of the structure are valid; the handler does only what a
     // handler may.
-    let (mut action, handler) = unsafe {
+    let (action, handler) = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = pass_on as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
@@ -91,7 +91,7 @@ pub fn install(signal: libc::c_int) {
         (action, pass_on as *const () as usize)
     };
     // SAFETY: as above.
-    if unsafe { libc::sigaction(signal, &mut action, std::ptr::null_mut()) } == 0 {
+    if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } == 0 {
         return;
     }
     // The C library keeps 32 and 33 to itself. The kernel has them like all others, with

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use hetrace_ring::clock;
 
+use crate::beside::write_manifest;
 use crate::contents::Contents;
 use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::job;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
-use crate::run::{reference, write_manifest};
+use crate::run::reference;
 use crate::time::HostClock;
 use ticket::Ticket;
 

@@ -1,0 +1,127 @@
+//! What a trace has beside its streams: metadata, models, manifest.
+//!
+//! A trace can't do without them, so they are there, and room for the last manifest, before the
+//! program starts, or it does not start. A disk that gets full later takes only streams.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use hetrace_ctf::class::EnvValue;
+use hetrace_ctf::write::form;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::apis::Library;
+use crate::manifest::Manifest;
+use crate::output::TraceFolder;
+use crate::schema;
+use crate::telemetry;
+use crate::time::ReferencePoint;
+
+/// The metadata's file.
+const METADATA: &str = "metadata";
+/// The manifest.
+const MANIFEST: &str = "hetrace/manifest.json";
+/// The next manifest, until it is whole.
+const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
+/// Room kept for the last manifest.
+const MANIFEST_ROOM: u64 = 64 << 10;
+
+/// Writes metadata, models and a first manifest, in case this launcher is killed.
+///
+/// # Errors
+/// When there is no room, or the folder can't be written to.
+pub fn prepare(
+    trace: &TraceFolder,
+    started: ReferencePoint,
+    manifest: &Manifest,
+    libraries: &[&Library],
+) -> io::Result<()> {
+    let (folder, access) = (trace.path(), trace.access());
+    access.write(&folder.join(METADATA), metadata(trace, started, manifest, libraries).as_bytes())?;
+    access.make_folder(&folder.join("hetrace"))?;
+    let models = folder.join("hetrace/model");
+    access.make_folder(&models)?;
+    for library in libraries {
+        access.write(&models.join(format!("{}.json", library.model.api)), &library.model_json)?;
+    }
+    write_manifest(trace, manifest)?;
+    reserve(&access.make_file(&folder.join(FRESH_MANIFEST))?, MANIFEST_ROOM)
+}
+
+/// Keeps room for a file on its disk, where the file system can. Its length stays.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        Err(error) if error != rustix::io::Errno::OPNOTSUPP => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A file of the trace to be written anew: the one that [`prepare`] made, if it is still there. A
+/// program may have put a pipe in its place.
+fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => trace.access().make_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the streams' records mean.
+fn metadata(
+    trace: &TraceFolder,
+    started: ReferencePoint,
+    manifest: &Manifest,
+    libraries: &[&Library],
+) -> String {
+    let offset =
+        i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
+    let clock = form::clock_class(boot_id().unwrap_or([0; 16]), offset);
+    let text = |v: &str| EnvValue::Str(v.to_owned());
+    // The fields by which tools know an LTTng user-space trace; the tracer is
+    // named as what it is.
+    let env = vec![
+        ("domain".to_owned(), text("ust")),
+        ("tracer_name".to_owned(), text("hetrace")),
+        ("tracer_major".to_owned(), EnvValue::Int(version_part(0))),
+        ("tracer_minor".to_owned(), EnvValue::Int(version_part(1))),
+        ("hostname".to_owned(), text(&manifest.host)),
+        ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
+    ];
+    let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
+    let mut class = schema::trace(trace.uuid(), clock, env, &models);
+    class.streams.extend(manifest.telemetry.is_some().then(telemetry::schema::stream));
+    hetrace_ctf::tsdl::print(&class)
+}
+
+/// Writes the manifest, and replaces the one before.
+///
+/// # Errors
+/// When that is not possible.
+pub fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)? + "\n";
+    let fresh = trace.path().join(FRESH_MANIFEST);
+    let file = open(trace, &fresh)?;
+    file.write_all_at(text.as_bytes(), 0)?;
+    // Gives back what was kept and not needed.
+    file.set_len(text.len() as u64)?;
+    fs::rename(fresh, trace.path().join(MANIFEST))
+}
+
+fn version_part(index: usize) -> i64 {
+    env!("CARGO_PKG_VERSION").split('.').nth(index).and_then(|p| p.parse().ok()).unwrap_or(0)
+}
+
+/// This machine's name.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The kernel's identity of this boot: LTTng names its clock by it, too.
+fn boot_id() -> Option<[u8; 16]> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(*uuid::Uuid::parse_str(text.trim()).ok()?.as_bytes())
+}
