@@ -13,6 +13,7 @@ fn shell(scratch: &Path, script: &str) -> Done {
         .args(["-c", script])
         .current_dir(scratch)
         .env("HETRACE", hetrace())
+        .env("CALLER", program("caller"))
         .env("POLLS", program("polls")))
 }
 
@@ -66,7 +67,8 @@ fn a_closed_pipe_for_stderr_changes_no_status() {
 #[test]
 fn a_caller_that_ignores_its_children_gets_the_status_and_the_streams() {
     let scratch = tempfile::tempdir().expect("scratch");
-    let line = "trap '' CHLD; exec \"$HETRACE\" run -q -o t -- sh -c '\"$POLLS\" user 1000; exit 7'";
+    let line =
+        "exec \"$CALLER\" ignore:17 -- \"$HETRACE\" run -q -o t -- sh -c '\"$POLLS\" user 1000; exit 7'";
     let done = shell(scratch.path(), line);
     assert_eq!(done.status, 7, "{}", done.err);
     let manifest = manifest(scratch.path());
@@ -131,8 +133,16 @@ fn a_trace_that_is_removed_meanwhile_costs_the_program_nothing() {
 #[test]
 fn a_limit_on_the_size_of_files_ends_nobody() {
     let scratch = tempfile::tempdir().expect("scratch");
-    let script = "ulimit -S -f 4096; \"$HETRACE\" run -q -m full --buffer 64 -o t -- sh -c 'exit 7'";
-    assert_eq!(shell(scratch.path(), script).status, 7);
+    // In blocks of 512 bytes: the program has the limit, the session and the trace have more.
+    let script = "ulimit -S -f 8; \"$HETRACE\" run -q -o t -- sh -c 'ulimit -f; exit 7'";
+    let done = shell(scratch.path(), script);
+    assert_eq!((done.status, &*done.out), (7, "8\n"), "{}", done.err);
+    assert_eq!(manifest(scratch.path())["exit"]["code"], 7);
+    // Where nobody may have more, nothing is begun.
+    let script = "ulimit -f 8; \"$HETRACE\" run -q -o u -- touch ran; echo $?; ls";
+    let done = shell(scratch.path(), script);
+    assert_eq!(done.out, "125\nt\n", "{}", done.err);
+    assert!(done.err.contains("File too large"), "{}", done.err);
 }
 
 #[test]

@@ -318,7 +318,7 @@ fn missing(m: &Missing) -> String {
     say(m.untimed_commands, "device command", " without times");
     say(m.commands_under_way, "device command", " under way at the end");
     if m.manifest_missing {
-        parts.push("hetrace has not finished a trace, and what is missing is not known".to_owned());
+        parts.push("hetrace has not finished this trace, and what is missing is not known".to_owned());
     }
     format!("INCOMPLETE: {}", parts.join(", "))
 }

@@ -4,10 +4,10 @@
 #[derive(Debug, Clone, Default)]
 pub struct Limits(Vec<(libc::__rlimit_resource_t, libc::rlimit)>);
 
-/// A file per thread is written, rings are mapped, and draining takes time of its own: none of
-/// that is what the caller meant to limit.
-const RAISED: [libc::__rlimit_resource_t; 4] =
-    [libc::RLIMIT_NOFILE, libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_CPU];
+/// A file per thread is written and may grow, rings are mapped, and draining takes time of its
+/// own: none of that is what the caller meant to limit.
+const RAISED: [libc::__rlimit_resource_t; 5] =
+    [libc::RLIMIT_NOFILE, libc::RLIMIT_FSIZE, libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_CPU];
 
 /// Raises this process's soft limits to its hard ones. Returns what they were.
 pub fn raise() -> Limits {
