@@ -286,9 +286,8 @@ enum Populated {
 /// later as SIGBUS in the program.
 fn populate(base: *mut u8, offset: u64, length: u64) -> Populated {
     // SAFETY: the range lies in the arena's mapping.
-    let done = unsafe {
-        libc::madvise(base.add(offset as usize).cast(), length as usize, MADV_POPULATE_WRITE)
-    };
+    let done =
+        unsafe { libc::madvise(base.add(offset as usize).cast(), length as usize, MADV_POPULATE_WRITE) };
     // SAFETY: the C library's own place for this thread's errno.
     match (done, unsafe { *libc::__errno_location() }) {
         (0, _) => Populated::Yes,
@@ -322,7 +321,10 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
     let base = process.arena.load(Ordering::Relaxed);
     let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
     let length = ring_bytes(data);
-    if !data.is_power_of_two() || data < PAGE as u64 || header.rings.load(Ordering::Relaxed) as usize >= MAX_RINGS {
+    if !data.is_power_of_two()
+        || data < PAGE as u64
+        || header.rings.load(Ordering::Relaxed) as usize >= MAX_RINGS
+    {
         return None;
     }
     let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit);

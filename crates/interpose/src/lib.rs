@@ -36,8 +36,8 @@ mod text;
 mod tls;
 
 pub use call::{
-    Extra, OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
-    thread_id, with_guard,
+    Extra, OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text,
+    thread_extra, thread_id, with_guard,
 };
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;

@@ -68,8 +68,7 @@ mod tests {
     fn a_file_cut_short_reads_as_zeros() {
         install();
         let path = std::env::temp_dir().join(format!("hetrace-survive-{}", std::process::id()));
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
         std::fs::remove_file(&path).expect("just made");
         file.set_len(3 * PAGE as u64).expect("room");
         let mapping = map_file(&file, 3 * PAGE, true).expect("mapped");

@@ -176,7 +176,9 @@ impl Drainer {
         let Some(arena) = self.arenas.get_mut(position) else { return };
         let rings = arena.fresh();
         let (number, image, api) = (arena.number, arena.image, arena.api);
-        let (Some(name), Some(pid)) = (self.apis.get(api), self.images.get(image).map(|i| i.pid)) else { return };
+        let (Some(name), Some(pid)) = (self.apis.get(api), self.images.get(image).map(|i| i.pid)) else {
+            return;
+        };
         for ring in rings {
             let stream = self.streams.entry((api, pid)).or_default();
             let instance = u64::from(pid) << 32 | *stream;

@@ -409,9 +409,12 @@ fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
     let missing = made.saturating_sub(drainer.opened());
     let why = drainer.unread().join("; ");
     if missing > 0 {
-        notes.push(format!("shared memory of {missing} processes could not be read, so what they recorded is lost: {why}"));
+        notes.push(format!(
+            "shared memory of {missing} processes could not be read, so what they recorded is lost: {why}"
+        ));
     } else if !why.is_empty() {
-        notes.push(format!("some shared memory could not be read, so what was recorded there is lost: {why}"));
+        notes
+            .push(format!("some shared memory could not be read, so what was recorded there is lost: {why}"));
     }
     let pages = survive::missing_pages();
     if pages > 0 {

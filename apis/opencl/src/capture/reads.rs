@@ -7,8 +7,8 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_interpose::{ErrnoGuard, pid};
 use hetrace_interpose::ring::abi::{ObjectRecord, object};
+use hetrace_interpose::{ErrnoGuard, pid};
 
 use super::query::{Memory, word};
 use super::record::{Cause, store, tell};

@@ -9,6 +9,7 @@ use clap::Args;
 use hetrace_edit::{Checked, Error};
 use serde_json::json;
 
+use super::say;
 use super::watch::Watch;
 use super::{newest, output};
 
@@ -58,7 +59,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
 }
 
 fn unusable(error: &anyhow::Error) -> ExitCode {
-    eprintln!("hetrace: {error:#}");
+    say(format_args!("{error:#}"));
     ExitCode::from(UNUSABLE)
 }
 

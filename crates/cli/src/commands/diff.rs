@@ -11,6 +11,7 @@ use hetrace_analyze::diff::{
 use hetrace_analyze::tally::Aggregate;
 use hetrace_analyze::trace::Trace;
 
+use super::say;
 use super::watch::Watch;
 use super::{is_closed_pipe, newest, output, terminal};
 
@@ -150,7 +151,7 @@ fn each_once(paths: Vec<PathBuf>, side: &str) -> Vec<PathBuf> {
         if seen.insert(canonical) {
             kept.push(path);
         } else {
-            eprintln!("hetrace: {} is named twice in {side}: it counts as one run", path.display());
+            say(format_args!("{} is named twice in {side}: it counts as one run", path.display()));
         }
     }
     kept
@@ -217,13 +218,13 @@ fn options(args: &Diff) -> Options {
 fn judge(report: &Report) -> ExitCode {
     let Some(verdict) = &report.verdict else { return ExitCode::SUCCESS };
     if !verdict.tested {
-        eprintln!("hetrace: one run on a side: the difference itself is compared, and may be chance");
+        say(format_args!("one run on a side: the difference itself is compared, and may be chance"));
     }
     if report.is_lossy() {
-        eprintln!("hetrace: some traces are incomplete: what they lack makes a side seem faster than it was");
+        say(format_args!("some traces are incomplete: what they lack makes a side seem faster than it was"));
     }
     for failure in &verdict.failures {
-        eprintln!("hetrace: slower by more than {}%: {failure}", verdict.limit_percent);
+        say(format_args!("slower by more than {}%: {failure}", verdict.limit_percent));
     }
     if verdict.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(WORSE) }
 }

@@ -20,6 +20,7 @@ use self::place::Place;
 use super::newest;
 use super::output::Output;
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 
 /// Options of `export`.
@@ -228,7 +229,7 @@ fn end(
     done()?;
     super::tell_missing(&summary);
     for left in left {
-        eprintln!("hetrace: not told as it was: {left}");
+        say(format_args!("not told as it was: {left}"));
     }
     Ok(ExitCode::SUCCESS)
 }

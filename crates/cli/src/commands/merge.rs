@@ -10,6 +10,7 @@ use hetrace_edit::Error;
 
 use super::form;
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 
 /// Options of `merge`.
@@ -38,7 +39,7 @@ pub fn run(args: &Merge) -> Result<ExitCode> {
         done => done?,
     };
     for text in done.problems.iter().chain(&done.notes) {
-        eprintln!("hetrace: {text}");
+        say(format_args!("{text}"));
     }
     let (traces, streams) = (args.traces.len(), done.streams);
     writeln!(

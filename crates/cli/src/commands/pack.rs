@@ -10,6 +10,7 @@ use hetrace_edit::{Error, PackOptions};
 
 use super::newest;
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 
 /// Exit status when not all could be had.
@@ -58,7 +59,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         done => done?,
     };
     for name in &done.left_out {
-        eprintln!("hetrace: {}: neither file nor folder, left out", trace.join(name).display());
+        say(format_args!("{}: neither file nor folder, left out", trace.join(name).display()));
     }
     let ratio = done.before as f64 / done.after.max(1) as f64;
     writeln!(
@@ -90,7 +91,7 @@ pub fn unpack(args: &Unpack) -> Result<ExitCode> {
         done => done?,
     };
     for problem in &done.problems {
-        eprintln!("hetrace: {problem}");
+        say(format_args!("{problem}"));
     }
     let (files, megabytes) = (done.files, done.bytes as f64 / 1e6);
     writeln!(std::io::stdout().lock(), "{}: {files} files, {megabytes:.1} MB", output.display())?;

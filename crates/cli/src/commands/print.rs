@@ -8,6 +8,7 @@ use hetrace_analyze::print::{Clock, Filter, Form, Options, print_some};
 use hetrace_analyze::trace::Trace;
 
 use super::output::Output;
+use super::say;
 use super::watch::Watch;
 use super::{newest, terminal};
 use crate::args;
@@ -56,7 +57,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         super::tell_nothing();
     }
     if !summary.is_complete() {
-        eprintln!("hetrace: {}", summary.what_is_missing());
+        say(format_args!("{}", summary.what_is_missing()));
     }
     Ok(ExitCode::SUCCESS)
 }

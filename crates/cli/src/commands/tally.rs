@@ -13,6 +13,7 @@ use hetrace_analyze::tally::{
 use hetrace_analyze::trace::Trace;
 
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 use super::{newest, output, terminal};
 use crate::args;
@@ -109,7 +110,7 @@ fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> 
 fn save(all: &Aggregate, path: &Path) -> Result<()> {
     let bytes = all.to_bytes()?;
     std::fs::write(path, &bytes).with_context(|| path.display().to_string())?;
-    eprintln!("hetrace: {} bytes in {}", bytes.len(), path.display());
+    say(format_args!("{} bytes in {}", bytes.len(), path.display()));
     Ok(())
 }
 
@@ -128,7 +129,7 @@ fn tell_missing(tables: &Tally) {
         ..Summary::default()
     };
     if !missing.is_complete() {
-        eprintln!("hetrace: {}", missing.what_is_missing());
+        say(format_args!("{}", missing.what_is_missing()));
     }
 }
 

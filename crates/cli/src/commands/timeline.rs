@@ -15,6 +15,7 @@ use hetrace_analyze::trace::Trace;
 use super::newest;
 use super::output::Output;
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 use crate::args::time;
 
@@ -87,7 +88,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
             if let Some((last, rest)) = files.whole.split_last() {
                 let more =
                     if rest.is_empty() { String::new() } else { format!(" and {} before", rest.len()) };
-                eprintln!("hetrace: {}{more} are whole; the rest was not written", last.display());
+                say(format_args!("{}{more} are whole; the rest was not written", last.display()));
             }
             return Ok(code);
         }

@@ -9,6 +9,7 @@ use clap::Args;
 use hetrace_edit::{Error, Window};
 
 use super::outside::outside;
+use super::say;
 use super::watch::Watch;
 use super::{form, newest};
 use crate::args::time;
@@ -65,7 +66,7 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
         done => done?,
     };
     for problem in &done.problems {
-        eprintln!("hetrace: {problem}");
+        say(format_args!("{problem}"));
     }
     let packets = done.copied + done.rewritten;
     let mut out = std::io::stdout().lock();

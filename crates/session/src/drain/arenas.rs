@@ -43,7 +43,8 @@ impl Opened {
     /// Opens rings that were made since.
     pub fn fresh(&mut self) -> Vec<Ring> {
         let (made, mut rings) = (self.arena.rings(), Vec::new());
-        let numbers: Vec<usize> = std::mem::take(&mut self.open).into_iter().chain(self.looked..made).collect();
+        let numbers: Vec<usize> =
+            std::mem::take(&mut self.open).into_iter().chain(self.looked..made).collect();
         self.looked = self.looked.max(made);
         self.unread = None;
         for number in numbers {

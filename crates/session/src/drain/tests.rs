@@ -12,8 +12,8 @@ use hetrace_ring::abi::{
 };
 use hetrace_ring::writer::Writer;
 use hetrace_ring::{clock, map_file, record};
-use rustix::fs::FlockOperation;
 use proptest::prelude::*;
+use rustix::fs::FlockOperation;
 use tempfile::TempDir;
 
 use super::records::word;
@@ -76,7 +76,8 @@ impl Program {
             let state = &header.state;
             let half = header.head.published() - header.tail.released() <= header.data_bytes / 2;
             let fits = header.data_bytes >= data as u64 && half;
-            let claim = |from| state.compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+            let claim =
+                |from| state.compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
             if fits && (claim(state::FREE).is_ok() || claim(state::ENDED).is_ok()) {
                 return *base;
             }
