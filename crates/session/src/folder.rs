@@ -17,6 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::budget;
+
 /// First part of the names of folders that hold sessions.
 const PREFIX: &str = "hetrace-";
 /// The file that its launcher keeps locked.
@@ -41,8 +43,14 @@ impl Folder {
     /// When no memory file system lets us make one.
     pub fn make() -> io::Result<Folder> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for base in bases() {
+        for base in roomy(bases(), budget::file_system)? {
             match make_in(&base) {
+                // Programs have a fixed place for it.
+                Ok(folder) if folder.path.as_os_str().len() > LONGEST => {
+                    let path = folder.path.display();
+                    let text = format!("{path} is longer than {LONGEST} bytes: programs could not find it");
+                    last = io::Error::new(io::ErrorKind::InvalidFilename, text);
+                }
                 Ok(folder) => return Ok(folder),
                 Err(error) => last = error,
             }
@@ -89,6 +97,25 @@ fn bases() -> Vec<PathBuf> {
     bases.push(std::env::temp_dir());
     bases.dedup();
     bases
+}
+
+/// Room that is enough for a session without looking further.
+const ENOUGH: u64 = 4 << 20;
+/// Room below which nothing could be recorded.
+const LEAST: u64 = 256 << 10;
+/// Longest path of a session's folder.
+const LONGEST: usize = 199;
+
+/// Those with enough room, in their order; then the others, the largest first.
+fn roomy(bases: Vec<PathBuf>, room: impl Fn(&Path) -> Option<u64>) -> io::Result<Vec<PathBuf>> {
+    let mut found: Vec<(u64, PathBuf)> =
+        bases.into_iter().filter_map(|base| Some((room(&base)?, base))).filter(|(r, _)| *r >= LEAST).collect();
+    found.sort_by_key(|(room, _)| std::cmp::Reverse((*room).min(ENOUGH)));
+    if found.is_empty() {
+        let text = "neither /dev/shm nor another folder for temporary files has 256 KiB free";
+        return Err(io::Error::new(io::ErrorKind::StorageFull, text));
+    }
+    Ok(found.into_iter().map(|(_, base)| base).collect())
 }
 
 fn user() -> u32 {

@@ -96,7 +96,7 @@ pub enum RunError {
         error: io::Error,
     },
     /// The shared memory can't be made.
-    #[error("no shared memory for the session: {0} (is /dev/shm writable and not full?)")]
+    #[error("no shared memory for the session, so nothing was run: {0}")]
     Session(io::Error),
     /// The trace's folder can't be made or written.
     #[error("{path}: {error}")]

@@ -123,3 +123,17 @@ fn many_starts_at_once_lose_no_folder() {
     });
     assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_base_without_room_comes_last_or_not_at_all() {
+    let bases = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+    let room = |path: &Path| match path.to_str() {
+        Some("full") => Some(4096),
+        Some("small") => Some(1 << 20),
+        Some("large") => Some(1 << 30),
+        _ => None,
+    };
+    let order = |names: &[&str]| roomy(bases(names), room).unwrap();
+    assert_eq!(order(&["small", "full", "missing", "large"]), bases(&["large", "small"]));
+    assert_eq!(roomy(bases(&["full", "missing"]), room).unwrap_err().kind(), io::ErrorKind::StorageFull);
+}
