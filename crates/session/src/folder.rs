@@ -108,8 +108,11 @@ const LONGEST: usize = 199;
 
 /// Those with enough room, in their order; then the others, the largest first.
 fn roomy(bases: Vec<PathBuf>, room: impl Fn(&Path) -> Option<u64>) -> io::Result<Vec<PathBuf>> {
-    let mut found: Vec<(u64, PathBuf)> =
-        bases.into_iter().filter_map(|base| Some((room(&base)?, base))).filter(|(r, _)| *r >= LEAST).collect();
+    let mut found: Vec<(u64, PathBuf)> = bases
+        .into_iter()
+        .filter_map(|base| Some((room(&base)?, base)))
+        .filter(|(r, _)| *r >= LEAST)
+        .collect();
     found.sort_by_key(|(room, _)| std::cmp::Reverse((*room).min(ENOUGH)));
     if found.is_empty() {
         let text = "neither /dev/shm nor another folder for temporary files has 256 KiB free";
