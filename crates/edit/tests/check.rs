@@ -40,6 +40,18 @@ fn foreign_traces_have_no_account() {
     assert_eq!((done.events, done.notes.len()), (48, 1), "{done:?}");
 }
 
+/// Without an account, too, two streams with the same packets are one too many.
+#[test]
+fn copies_are_found_without_an_account() {
+    let scratch = tempfile::tempdir().unwrap();
+    write(scratch.path(), &[(4, 3), (3, 2)]);
+    assert_eq!(checked(scratch.path()).findings, []);
+    fs::copy(scratch.path().join("s-1"), scratch.path().join("s-9")).unwrap();
+    let done = checked(scratch.path());
+    assert_eq!(done.findings.len(), 1, "{done:?}");
+    assert_eq!((done.findings[0].kind, &done.findings[0].file[..]), ("stream-copied", "s-9"));
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Flip(prop::sample::Index, u8),

@@ -82,7 +82,7 @@ mod tests {
                 stack.push(((number >> 8) as u32 % 9, FunctionId((number >> 16) as u32 % 5)));
                 deep.pushed(stack.len(), stack.iter().copied());
             } else if !stack.is_empty() {
-                let at = if number % 3 == 0 { number % stack.len() } else { stack.len() - 1 };
+                let at = if number.is_multiple_of(3) { number % stack.len() } else { stack.len() - 1 };
                 let (stream, _) = stack.remove(at);
                 deep.removed(stack.len(), stream, stack[at..].iter().map(|frame| frame.0));
             }

@@ -112,9 +112,26 @@ fn streams(
         done.notes.extend(one.notes.iter().cloned());
     }
     let found = account.map(|account| differences(files, trace, account)).unwrap_or_default();
-    compare(found, &seen, &accounts, done);
+    match account {
+        Some(_) => compare(found, &seen, &accounts, done),
+        None => done.findings.extend(copies(&seen)),
+    }
     done.findings.extend(seen.into_iter().flat_map(|one| one.findings));
     Ok(())
+}
+
+/// Streams that have the packets of another, where nobody knows which of them were written.
+fn copies(seen: &[Seen]) -> Vec<Finding> {
+    let mut known: HashMap<_, &str> = HashMap::new();
+    let mut all = Vec::new();
+    for one in seen.iter().map(|one| &one.account).filter(|one| one.packets > 0) {
+        let first = *known.entry((one.packets, one.bytes, one.checksum.0)).or_insert(&one.name);
+        if first != one.name {
+            let text = format!("{}: a copy of {first}: its events count twice", one.name);
+            all.push(Finding::new("stream-copied", &one.name, text));
+        }
+    }
+    all
 }
 
 /// What names and sizes show, beside what was read: that knows better what is a copy, and what

@@ -163,12 +163,23 @@ impl<B: Brief> Turn<'_, B> {
         for (index, lane) in lanes.iter_mut().enumerate() {
             heads.extend(lane.next(feeds, safe).map(|time| Reverse((time, index))));
         }
-        while let Some(Reverse((_, index))) = heads.pop() {
+        let mut now = heads.pop();
+        while let Some(Reverse((_, index))) = now {
             // When the next of the others is.
             let other = heads.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
             let Some(lane) = lanes.get_mut(index) else { return };
             self.stretch(feeds, lane, safe.map_or(other, |safe| other.min(safe)));
-            heads.extend(lane.next(feeds, safe).map(|time| Reverse((time, index))));
+            now = match lane.next(feeds, safe).map(|time| Reverse((time, index))) {
+                None => heads.pop(),
+                Some(mut next) => {
+                    if let Some(mut first) = heads.peek_mut()
+                        && *first > next
+                    {
+                        std::mem::swap(&mut *first, &mut next);
+                    }
+                    Some(next)
+                }
+            };
         }
     }
 
