@@ -186,6 +186,7 @@ pub const CASES: &[Case] = &[
         promise: "a queue has one identity and its commands are recorded or counted",
         tried: "32 processes end by _exit when 8 threads have made their first commands, while 2 threads keep the launcher busy",
         command: "brief buffers=8 threads=8 processes=32 end=quick busy=2",
+        heavy: true,
         options: "-m full",
         ..PLAIN
     },
