@@ -16,9 +16,10 @@ macro_rules! on_tmpfs {
     };
 }
 
-/// The group is made below the one that this runs in.
-const GROUP: &str = "p=/sys/fs/cgroup/memory; g=$p/torture-$$; \
-    mkdir $g && echo 200M > $g/memory.limit_in_bytes && echo $$ > $g/cgroup.procs || exit 96; \
+/// Makes the group beside all others, in either version of the file system.
+const GROUP: &str = "p=/sys/fs/cgroup; l=memory.max; \
+    if [ -d $p/memory ]; then p=$p/memory; l=memory.limit_in_bytes; fi; g=$p/torture-$$; \
+    mkdir $g && echo 200M > $g/$l && echo $$ > $g/cgroup.procs || exit 96; \
     \"$@\"; s=$?; echo $$ > $p/cgroup.procs; rmdir $g; exit $s";
 
 pub const CASES: &[Case] = &[
