@@ -8,6 +8,6 @@ fn threads_in_sequence() {
 }
 
 #[test]
-fn images_in_sequence() {
-    check("images-in-sequence");
+fn images_in_sequence_cuda() {
+    check("images-in-sequence-cuda");
 }

@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { AT_ONCE = 4, BURST = 20000 };
+enum { AT_ONCE = 4, BUSY = 2, BUSY_MS = 20, STOPPED_MS = 300 };
 
 static cl_context context;
 static cl_command_queue queue;
@@ -62,6 +62,19 @@ static void *late(void *unused)
     return unused;
 }
 
+/* In the middle of draining, as far as chance has it: that has much to do just now. */
+static void stop_launcher(void)
+{
+    pthread_t t[BUSY];
+    for (int i = 0; i < BUSY; i++)
+        CHECK(pthread_create(&t[i], NULL, busy, NULL) == 0);
+    sleep_ms(BUSY_MS);
+    CHECK(kill(launcher, SIGSTOP) == 0);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < BUSY; i++)
+        CHECK(pthread_join(t[i], NULL) == 0);
+}
+
 static void short_buffers(long n, long threads, int quick)
 {
     cl_int error;
@@ -78,11 +91,8 @@ static void short_buffers(long n, long threads, int quick)
     write_buffers(n);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_create(&t[i], NULL, late, NULL) == 0);
-    if (launcher) {
-        for (unsigned i = 0; i < BURST; i++)
-            api_call(i);
-        CHECK(kill(launcher, SIGSTOP) == 0);
-    }
+    if (launcher)
+        stop_launcher();
     pthread_barrier_wait(&all_here);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_join(t[i], NULL) == 0);
@@ -94,8 +104,11 @@ static void await(void)
 {
     int status;
     CHECK(wait(&status) > 0);
-    if (launcher)
+    /* Long enough for what the launcher does now and then only. */
+    if (launcher) {
+        sleep_ms(STOPPED_MS);
         kill(launcher, SIGCONT);
+    }
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 

@@ -71,7 +71,9 @@ pub struct Case {
     pub session_bytes: Option<u64>,
     /// The program's memory is compared with that of the bare program.
     pub memory: bool,
-    /// Repetitions in the ordinary tests.
+    /// It takes long: the ordinary tests try one way of interposition only.
+    pub heavy: bool,
+    /// Repetitions in the ordinary tests; 0 if it is left out there.
     pub short: u32,
     /// Repetitions in `--torture`.
     pub long: u32,
@@ -94,6 +96,7 @@ pub const PLAIN: Case = Case {
     kills_launcher: false,
     session_bytes: None,
     memory: false,
+    heavy: false,
     short: 1,
     long: 3,
 };

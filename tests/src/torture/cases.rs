@@ -20,6 +20,18 @@ mod tests {
 
     use super::*;
 
+    /// A case that no test names is one that only `--torture` runs.
+    #[test]
+    fn each_case_has_a_test() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e");
+        let files = std::fs::read_dir(folder).expect("the tests").flatten().map(|e| e.path());
+        let texts: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        for case in cases() {
+            let named = texts.contains(&format!("check(\"{}\")", case.name));
+            assert_eq!(named, case.short > 0, "{}", case.name);
+        }
+    }
+
     #[test]
     fn names_are_unique_and_all_is_said() {
         let names: BTreeSet<&str> = cases().iter().map(|c| c.name).collect();

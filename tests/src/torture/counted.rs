@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::Trace;
+use hetrace_ctf::read::{Event, Trace};
 
 /// Calls of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,6 +49,23 @@ struct Definitions {
     queues: Vec<u64>,
 }
 
+impl Definitions {
+    /// Takes an event of devices; returns whether it is a command.
+    fn take(&mut self, kind: &str, event: &Event<'_, '_>) -> bool {
+        let number = |name: &str| event.get(name).and_then(Scalar::as_u64).unwrap_or(0);
+        match kind {
+            "device" => {
+                let text = event.get("name").and_then(Scalar::as_str).unwrap_or_default();
+                self.devices.insert(number("device"), text.to_owned());
+            }
+            "queue" => self.queues.push(number("device")),
+            "function" | "property" | "launches" => {}
+            _ => return true,
+        }
+        false
+    }
+}
+
 impl Counted {
     /// Reads a trace.
     ///
@@ -76,17 +93,7 @@ impl Counted {
                 last = time;
                 let name = event.class().name.as_str();
                 if let Some(kind) = name.strip_prefix("device:") {
-                    match kind {
-                        "device" => {
-                            let text = event.get("name").and_then(Scalar::as_str).unwrap_or_default();
-                            definitions.devices.insert(number("device"), text.to_owned());
-                        }
-                        "queue" => {
-                            definitions.queues.push(number("device"));
-                        }
-                        "function" | "property" | "launches" => {}
-                        _ => counted.commands += 1,
-                    }
+                    counted.commands += u64::from(definitions.take(kind, &event));
                     continue;
                 }
                 let pid = event.get_in(Scope::PacketContext, "vpid").and_then(Scalar::as_u64);

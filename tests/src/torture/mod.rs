@@ -23,7 +23,7 @@ pub use place::{Place, User};
 pub use run::{Way, run};
 pub use table::{Row, markdown};
 
-/// Runs a case in the short form, in every way of interposition, and fails the test with all
+/// Runs a case in the short form, in every way of interposition unless that takes long, and fails the test with all
 /// that was not as promised.
 ///
 /// # Panics
@@ -39,7 +39,8 @@ pub fn check(name: &str) {
         }
     };
     let mut faults = Vec::new();
-    for way in case.ways() {
+    let ways = if case.heavy { &case.ways()[..1] } else { case.ways() };
+    for way in ways {
         for repeat in 0..case.short {
             let outcome = run(case, place, *way, seed(name, repeat));
             eprintln!("{outcome}");

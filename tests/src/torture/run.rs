@@ -16,6 +16,10 @@ use super::stdout::Stdout;
 
 /// No case takes this long; one that does hangs.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Whether a memory control group can be made, in either version of the file system.
+const MEMORY_GROUP: &str = "p=/sys/fs/cgroup; l=memory.max; \
+    if [ -d $p/memory ]; then p=$p/memory; l=memory.limit_in_bytes; fi; g=$p/torture-need-$$; \
+    mkdir $g || exit 1; test -w $g/$l; s=$?; rmdir $g; exit $s";
 /// With this status each program ends.
 const DONE: i32 = 7;
 
@@ -204,7 +208,7 @@ fn lacks(need: Need, place: &Place) -> Option<String> {
     match need {
         Need::Namespaces if works(&["unshare", "-rmpf", "--mount-proc", "true"]) => None,
         Need::Namespaces => Some("no user, mount and PID namespaces for this user".to_owned()),
-        Need::MemoryGroup if works(&["sh", "-c", "test -w /sys/fs/cgroup/memory/cgroup.procs"]) => None,
+        Need::MemoryGroup if works(&["sh", "-c", MEMORY_GROUP]) => None,
         Need::MemoryGroup => Some("no memory control group that this user can make".to_owned()),
     }
 }

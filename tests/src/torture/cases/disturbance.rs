@@ -1,6 +1,6 @@
 //! Settings in which the recorder once disturbed the program.
 
-use crate::torture::case::{Accounting, Case, Need, PLAIN};
+use crate::torture::case::{Accounting, Api, Case, Need, PLAIN};
 
 const MEMORY: &str = "a small memory file system is shared fairly: no SIGBUS, losses counted";
 const FILTER: &str = "recording makes no system call that the filter of a program does not allow";
@@ -16,9 +16,10 @@ macro_rules! on_tmpfs {
     };
 }
 
-/// The group is made below the one that this runs in.
-const GROUP: &str = "p=/sys/fs/cgroup/memory; g=$p/torture-$$; \
-    mkdir $g && echo 200M > $g/memory.limit_in_bytes && echo $$ > $g/cgroup.procs || exit 96; \
+/// Makes the group beside all others, in either version of the file system.
+const GROUP: &str = "p=/sys/fs/cgroup; l=memory.max; \
+    if [ -d $p/memory ]; then p=$p/memory; l=memory.limit_in_bytes; fi; g=$p/torture-$$; \
+    mkdir $g && echo 200M > $g/$l && echo $$ > $g/cgroup.procs || exit 96; \
     \"$@\"; s=$?; echo $$ > $p/cgroup.procs; rmdir $g; exit $s";
 
 pub const CASES: &[Case] = &[
@@ -182,6 +183,7 @@ pub const CASES: &[Case] = &[
         tried: "50,000 threads one after the other",
         command: "workers threads=50000 calls=2 order=sequence report=memory",
         memory: true,
+        heavy: true,
         long: 1,
         ..PLAIN
     },
@@ -193,7 +195,19 @@ pub const CASES: &[Case] = &[
         command: "again times=150",
         accounting: Accounting::Whole,
         session_bytes: Some(16 << 20),
+        short: 0,
         long: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "images-in-sequence-cuda",
+        subject: "reuse",
+        promise: "memory of images before is given back: at most 16 MiB in the session",
+        tried: "the same on 3 CUDA devices (a fake driver)",
+        command: "again times=150",
+        accounting: Accounting::Whole,
+        session_bytes: Some(16 << 20),
+        api: Api::Cuda,
         ..PLAIN
     },
 ];

@@ -186,6 +186,7 @@ pub const CASES: &[Case] = &[
         promise: "a queue has one identity and its commands are recorded or counted",
         tried: "32 processes end by _exit when 8 threads have made their first commands, while 2 threads keep the launcher busy",
         command: "brief buffers=8 threads=8 processes=32 end=quick busy=2",
+        heavy: true,
         options: "-m full",
         ..PLAIN
     },
@@ -193,8 +194,8 @@ pub const CASES: &[Case] = &[
         name: "last-rings-of-short-processes",
         subject: "devices",
         promise: "a queue has one identity and its commands are recorded or counted",
-        tried: "24 processes end by _exit while the launcher is stopped in the middle of draining, when 4 threads have just begun",
-        command: "brief buffers=40 threads=4 processes=24 end=quick stop=1",
+        tried: "12 processes end by _exit while the launcher is stopped in the middle of draining, when 4 threads have just begun",
+        command: "brief buffers=40 threads=4 processes=12 end=quick stop=1",
         options: "-m full",
         ..PLAIN
     },
