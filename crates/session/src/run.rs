@@ -396,8 +396,8 @@ fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
     let (calls, failed) = (losses.calls_without_ring, page.rings_failed.load(Ordering::Relaxed));
     (calls > 0 || failed > 0).then(|| {
         format!(
-            "{calls} calls were dropped because their threads got no ring buffer: there is too little shared memory. \
-             Make room in /dev/shm (in a container: --shm-size), or use a smaller --buffer"
+            "{calls} calls were dropped because their threads got no ring buffer: there is too little shared memory, or \
+             limits of the process leave none. Make room in /dev/shm (in a container: --shm-size), or use a smaller --buffer"
         )
     })
 }
