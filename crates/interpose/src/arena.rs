@@ -60,6 +60,7 @@ pub(crate) fn start(session: &Session, process: &Process) {
         return;
     }
     process.starter.store(own::this_thread(), Ordering::Relaxed);
+    own::keep_clear_of_parents_writers(process);
     let _errno = ErrnoGuard::new();
     let made = match make(session, process) {
         Ok(()) => phase::READY,
