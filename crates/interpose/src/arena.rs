@@ -15,6 +15,7 @@ use hetrace_ring::abi::{
 };
 use hetrace_ring::{clock, record};
 
+use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
 use crate::own::{self, Process, phase};
 use crate::process::{PATH, Session};
@@ -31,12 +32,17 @@ const SEED: u64 = 16 << 10;
 /// Where `MADV_POPULATE_WRITE` is not known (before Linux 5.14), this much has memory at once.
 const BACKED: u64 = 8 << 20;
 
+/// How long a thread sleeps while another makes the arena, and how often: two seconds at the least.
+const NAP_NS: i64 = 20_000;
+const PATIENCE: u32 = 100_000;
+
 const MADV_POPULATE_WRITE: libc::c_int = 23;
 
 /// The process's part with its arena, made if need be. `None` if there is none to be had, or
 /// a signal handler came while its own thread is making it.
 pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
     let process = own::process()?;
+    let mut naps = 0;
     loop {
         match process.phase.load(Ordering::Acquire) {
             phase::READY => return Some(process),
@@ -45,7 +51,18 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
                 if process.starter.load(Ordering::Relaxed) == own::this_thread() {
                     return None;
                 }
-                hetrace_ring::writer::nap(20_000);
+                if naps == PATIENCE {
+                    // A handler has left it by siglongjmp, say. If it ends nevertheless, it is READY.
+                    let (starting, failed) = (phase::STARTING, phase::FAILED);
+                    _ = process.phase.compare_exchange(
+                        starting,
+                        failed,
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    );
+                }
+                naps += 1;
+                hetrace_ring::writer::nap(NAP_NS);
             }
             _ => start(session, process),
         }
@@ -56,6 +73,8 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
 #[cold]
 pub(crate) fn start(session: &Session, process: &Process) {
     let (empty, starting) = (phase::EMPTY, phase::STARTING);
+    // Opening a file is a point where a thread may be cancelled: the others would wait for ever.
+    let _whole = NoCancel::new();
     if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
@@ -239,6 +258,13 @@ fn create<'b>(session: &Session, buffer: &'b mut [u8; PATH + 64]) -> Option<(&'b
     None
 }
 
+/// Where the arena is. None in a child that was forked by a handler, while what that one
+/// interrupted goes on.
+fn base(process: &Process) -> Option<*mut u8> {
+    let base = process.arena.load(Ordering::Relaxed);
+    (!base.is_null()).then_some(base)
+}
+
 /// The header of an arena.
 fn arena(base: *mut u8) -> &'static ArenaHeader {
     // SAFETY: an arena stays mapped as long as the process is this one, and its first page has
@@ -319,7 +345,7 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64) -> Option<*
 }
 
 fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
-    let base = process.arena.load(Ordering::Relaxed);
+    let base = base(process)?;
     let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
     let length = ring_bytes(data);
     if !data.is_power_of_two()
@@ -358,7 +384,7 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
 /// A ring of at least so many data bytes that nobody uses, now in state CLAIMED: one that the
 /// drainer has emptied, or one of an ended thread with room behind what waits there.
 pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
-    let base = process.arena.load(Ordering::Relaxed);
+    let base = base(process)?;
     let header = arena(base);
     if header.reusable.load(Ordering::Relaxed) <= 0 {
         return None;
