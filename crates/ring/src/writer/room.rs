@@ -170,7 +170,13 @@ const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
 fn is_read(header: Option<&RingHeader>, naps: u32) -> bool {
     match header.map(|h| h.drained.load(Ordering::Relaxed)) {
         Some(drained::YES) => true,
-        Some(drained::NOT_YET) => naps < PATIENCE,
+        Some(drained::NOT_YET) if naps < PATIENCE => true,
+        Some(drained::NOT_YET) => {
+            // Once is enough: the next record does not wait. Whoever opens the ring says so.
+            let (not_yet, relaxed) = (drained::NOT_YET, Ordering::Relaxed);
+            _ = header.map(|h| h.drained.compare_exchange(not_yet, drained::NO_MORE, relaxed, relaxed));
+            false
+        }
         _ => false,
     }
 }
