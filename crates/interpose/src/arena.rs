@@ -25,6 +25,8 @@ use crate::text::Text;
 const ARENA: u64 = 256 << 20;
 /// Of a program's addresses, where they are limited, an arena takes one part in this many.
 const OF_ADDRESSES: u64 = 64;
+/// Of what all rings may take now, likewise.
+const OF_BUDGET: u64 = 2;
 /// The least that is any good.
 const LEAST: u64 = FIRST_RING + ring_bytes(PAGE as u64);
 /// Data bytes of the ring that is there before the first call: its thread needs no memory.
@@ -99,7 +101,7 @@ pub(crate) fn start(session: &Session, process: &Process) {
 }
 
 fn make(session: &Session, process: &Process) -> Result<(), &'static str> {
-    let size = size().ok_or("its limits leave no room for shared memory")?;
+    let size = size(session).ok_or("its limits leave no room for shared memory")?;
     let mut path = [0; PATH + 64];
     let (path, fd) = create(session, &mut path).ok_or("no file can be made in the session's folder")?;
     let made = Maker { session, fd, size }.make(process);
@@ -126,6 +128,8 @@ impl Drop for Maker<'_> {
 
 impl Maker<'_> {
     fn make(mut self, process: &Process) -> Result<(), &'static str> {
+        // In a child that was made without the C library it keeps the parent's.
+        own::find_tid();
         // SAFETY: an open descriptor. The mode is what it should be under any umask.
         let sized = unsafe {
             libc::fchmod(self.fd, 0o600) == 0 && libc::ftruncate(self.fd, self.size as libc::off_t) == 0
@@ -220,7 +224,7 @@ impl Maker<'_> {
 }
 
 /// Bytes that an arena may have under this process's limits.
-fn size() -> Option<u64> {
+fn size(session: &Session) -> Option<u64> {
     let limit = |what| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a valid place for the result.
@@ -229,6 +233,9 @@ fn size() -> Option<u64> {
     };
     // Of addresses most are the program's.
     let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
+    // `mlockall` gets memory for all of it: there must be some left for others then.
+    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
+    let size = size.min((budget / OF_BUDGET).max(LEAST));
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
 }
@@ -403,6 +410,11 @@ pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
         }
         // Pairs with the Release stores of `Ring::recycle` and of the thread that ended.
         there.state.compare_exchange(now, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        // Between the two looks another thread may have had it, filled it, and ended.
+        if there.head.own().wrapping_sub(there.tail.released()) > there.data_bytes / 2 {
+            there.state.store(now, Ordering::Release);
+            return None;
+        }
         header.reusable.fetch_sub(1, Ordering::Relaxed);
         process.ring_hint.store((number + 1) as u32, Ordering::Relaxed);
         Some(ring)
