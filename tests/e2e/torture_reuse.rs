@@ -11,3 +11,8 @@ fn threads_in_sequence() {
 fn images_in_sequence_cuda() {
     check("images-in-sequence-cuda");
 }
+
+#[test]
+fn library_reopened() {
+    check("library-reopened");
+}

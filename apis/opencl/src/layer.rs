@@ -57,9 +57,12 @@ pub fn below(loader: &Object, number: usize) -> Option<P> {
 }
 
 fn remember(loader: &Object, target: *const P, count: usize) {
+    let gone = |start: usize| Object::holding(start as *const libc::c_void).is_none();
     for above in &ABOVE {
-        // A loader starts once, and loaders start one after another.
-        if above.start.load(Ordering::Acquire) == 0 {
+        // A loader starts once, and loaders start one after another. One that was closed has left
+        // its place, perhaps to this one.
+        let start = above.start.load(Ordering::Acquire);
+        if start == 0 || start == loader.start() || gone(start) {
             above.target.store(target.cast_mut(), Ordering::Relaxed);
             above.count.store(count, Ordering::Relaxed);
             above.start.store(loader.start(), Ordering::Release);
@@ -74,6 +77,11 @@ fn leads(real: &Real, below: P, loader: Option<&Object>) -> bool {
     if !now.is_null() && !is_ours(now) && loader.is_some_and(|l| l.contains(now)) {
         // A preloaded wrapper led to the loader's own entry, which comes back
         // to us: from now on it skips that.
+        real.replace(below);
+        return true;
+    }
+    if !now.is_null() && Object::holding(now).is_none() {
+        // The loader that it led to was closed, and this one was opened afterwards.
         real.replace(below);
         return true;
     }

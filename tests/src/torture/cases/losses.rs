@@ -262,6 +262,14 @@ pub const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "library-reopened",
+        subject: "reuse",
+        promise: "a program that closes the API's library and opens it again is recorded",
+        tried: "20 times dlopen, calls from two threads, dlclose",
+        command: "reopened times=20 calls=10",
+        ..PLAIN
+    },
+    Case {
         name: "main-thread-ends-cuda",
         subject: "life",
         promise: LIFE,
