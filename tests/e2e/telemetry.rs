@@ -128,7 +128,8 @@ fn traffic_is_in_bytes_per_second() {
     }
     // 20 ms for each direction, at most a quarter of the time.
     assert!(!slow.is_empty() && slow.iter().all(|e| e.number("took") >= 40_000_000));
-    assert!(slow.windows(2).all(|w| w[1].time - w[0].time >= 120_000_000), "{slow:?}");
+    // The first comes before the program starts, the next at once.
+    assert!(slow.windows(2).skip(1).all(|w| w[1].time - w[0].time >= 120_000_000), "{slow:?}");
     assert!(quick.len() > slow.len(), "the other device does not wait for it: {}", quick.len());
 }
 
