@@ -29,6 +29,9 @@ use arenas::Opened;
 use image::Image;
 use source::{Sinks, Source};
 
+/// Passes that empty any ring, of which each pass takes a mebibyte.
+const PASSES: usize = 128;
+
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
 
@@ -268,7 +271,12 @@ impl Drainer {
         let sources = std::mem::take(&mut self.sources);
         let (gone, kept): (Vec<_>, Vec<_>) = sources.into_iter().partition(|s| ends(s.arena));
         self.sources = gone;
-        while self.pass(host).bytes > 0 {}
+        // Who lives on may record as fast as it is taken: no ring holds more than this many portions.
+        for _ in 0..PASSES {
+            if self.pass(host).bytes == 0 {
+                break;
+            }
+        }
         let gone = std::mem::replace(&mut self.sources, kept);
         for source in gone {
             self.end(source, host);
