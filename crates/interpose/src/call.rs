@@ -37,8 +37,18 @@ fn attached() -> Option<&'static mut Writer> {
 /// The writer of a call that goes on: after the real function, which may have forked, or
 /// ended the thread's ring.
 #[inline(always)]
-fn again(writer: &'static mut Writer, word: *mut Writer) -> Option<&'static mut Writer> {
-    if std::ptr::eq(tls::get(), word) { Some(writer) } else { existing(tls::get()) }
+fn again(writer: &'static mut Writer) -> Option<&'static mut Writer> {
+    let word = tls::get();
+    if std::ptr::eq(word, writer) { Some(writer) } else { changed(word) }
+}
+
+#[cold]
+#[inline(never)]
+fn changed(word: *mut Writer) -> Option<&'static mut Writer> {
+    if word.is_null() {
+        return None; // No ring is taken for the end of a call alone.
+    }
+    existing(word).or_else(attached)
 }
 
 /// Records one part of a call; tries again once after attaching to a ring.
@@ -162,8 +172,7 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
         after();
         return result;
     }
-    let word = tls::get();
-    let Some(writer) = existing(word).or_else(attached) else {
+    let Some(writer) = writer() else {
         lose_call();
         return real(clock::ticks());
     };
@@ -171,7 +180,7 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
     if time.is_some()
-        && let Some(writer) = again(writer, word)
+        && let Some(writer) = again(writer)
     {
         // SAFETY: promised by the caller.
         unsafe { put_exit(writer, id + 1, exit(result)) };

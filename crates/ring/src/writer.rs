@@ -226,17 +226,22 @@ impl Writer {
     ) -> Option<u64> {
         // A handler that comes before the store is done before it; one that comes later
         // writes behind us, and leaves the publishing to us.
-        let nested = self.busy != 0 && self.enter_nested(inner);
-        if !nested {
-            self.busy = stack_pointer();
-        }
-        compiler_fence(Ordering::SeqCst);
-        let end = self.end.wrapping_add(length as u64);
-        if nested || end > self.limit {
-            let room = self.make_room(length, nested);
+        let me = stack_pointer();
+        if self.busy != 0 && self.enter_nested(inner) {
+            let room = self.make_room(length, true);
             if room != Room::Yes {
-                self.abandon(room, nested);
+                self.leave_nested();
                 return None;
+            }
+        } else {
+            self.busy = me;
+            compiler_fence(Ordering::SeqCst);
+            if self.end.wrapping_add(length as u64) > self.limit {
+                let room = self.make_room(length, false);
+                if room != Room::Yes {
+                    self.abandon(room);
+                    return None;
+                }
             }
         }
         let position = self.reserve(length as u64);
@@ -249,10 +254,11 @@ impl Writer {
         unsafe { at.cast::<u64>().write_unaligned(record::pack(id, length, now).to_le()) };
         // SAFETY: the head's eight bytes are part of `length`.
         body(unsafe { at.add(record::HEAD) });
-        if nested {
-            self.leave_nested();
-        } else {
+        // Nobody else's record begins at this place of the stack.
+        if self.busy == me {
             self.finish();
+        } else {
+            self.leave_nested();
         }
         Some(now)
     }
@@ -323,9 +329,8 @@ impl Writer {
 
     /// Ends a record that could not be written.
     #[cold]
-    fn abandon(&mut self, room: Room, nested: bool) {
+    fn abandon(&mut self, room: Room) {
         match room {
-            _ if nested => self.leave_nested(),
             Room::Detached => self.busy = 0,
             _ => self.finish(),
         }

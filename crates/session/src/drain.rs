@@ -319,8 +319,8 @@ impl Drainer {
             &self.apis,
         );
         let header = source.ring.header();
-        self.commands.0 += header.commands.load(Ordering::Relaxed);
-        self.commands.1 += header.reported.load(Ordering::Relaxed);
+        self.commands.0 = self.commands.0.saturating_add(header.commands.load(Ordering::Relaxed));
+        self.commands.1 = self.commands.1.saturating_add(header.reported.load(Ordering::Relaxed));
         self.timing.add(source.api, header);
         source.stream.set_discarded(source.discarded());
         source.stream.flush();
@@ -422,8 +422,8 @@ impl Drainer {
             threads: self.threads.iter().filter(|t| t.records + t.calls > 0).cloned().collect(),
             ..Losses::default()
         };
-        losses.records = losses.threads.iter().map(|t| t.records).sum();
-        losses.calls = losses.threads.iter().map(|t| t.calls).sum();
+        losses.records = losses.threads.iter().map(|t| t.records).fold(0, u64::saturating_add);
+        losses.calls = losses.threads.iter().map(|t| t.calls).fold(0, u64::saturating_add);
         losses.device_commands = self.devices().map(Devices::lost).fold(0, u64::saturating_add);
         losses.commands_without_call = self.devices().map(Devices::without_call).sum();
         losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);

@@ -38,16 +38,16 @@ pub struct Figures {
 impl Figures {
     /// Adds those of another run.
     pub fn add(&mut self, other: &Figures) {
-        self.runs += other.runs;
-        self.processes += other.processes;
-        self.threads += other.threads;
-        self.kills += other.kills;
-        self.jumps += other.jumps;
-        self.attacks += other.attacks;
-        self.made += other.made;
-        self.recorded += other.recorded;
-        self.lost += other.lost;
-        self.unaccounted += other.unaccounted;
+        self.runs = self.runs.saturating_add(other.runs);
+        self.processes = self.processes.saturating_add(other.processes);
+        self.threads = self.threads.saturating_add(other.threads);
+        self.kills = self.kills.saturating_add(other.kills);
+        self.jumps = self.jumps.saturating_add(other.jumps);
+        self.attacks = self.attacks.saturating_add(other.attacks);
+        self.made = self.made.saturating_add(other.made);
+        self.recorded = self.recorded.saturating_add(other.recorded);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.unaccounted = self.unaccounted.saturating_add(other.unaccounted);
     }
 }
 

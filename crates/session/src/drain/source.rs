@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{ThreadRecord, special};
+use hetrace_ring::abi::{RingHeader, ThreadRecord, special};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
@@ -19,6 +19,11 @@ use crate::time::HostClock;
 const PORTION: usize = 1 << 20;
 /// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
+
+/// A count that a program can have come to: years of lost calls. Others are noise.
+fn plausible(count: u64) -> Option<u64> {
+    Some(count).filter(|count| *count < 1 << 48)
+}
 
 /// A ring being drained, and the stream its records go to.
 #[derive(Debug)]
@@ -253,20 +258,25 @@ impl Source {
 
     /// Records that the stream lost in all.
     pub fn discarded(&self) -> u64 {
-        self.ring.header().lost.load(Ordering::Relaxed).wrapping_add(self.lost_elsewhere)
+        self.lost().0.wrapping_add(self.lost_elsewhere)
     }
 
     /// What the ring lost so far: records and calls.
     pub fn lost(&self) -> (u64, u64) {
         let header = self.ring.header();
-        (header.lost.load(Ordering::Relaxed), header.lost_calls.load(Ordering::Relaxed))
+        let count = |word: &AtomicU64| plausible(word.load(Ordering::Relaxed)).unwrap_or(0);
+        (count(&header.lost), count(&header.lost_calls))
     }
 
     /// Books what the present thread lost, when the ring has lost `now` in all.
     pub fn note_losses(&mut self, now: (u64, u64), apis: &[String]) {
-        let records = now.0.wrapping_sub(self.lost_before.0);
-        let calls = now.1.wrapping_sub(self.lost_before.1);
+        let since = |now: u64, before: u64| plausible(now.wrapping_sub(before));
+        let found = (since(now.0, self.lost_before.0), since(now.1, self.lost_before.1));
         self.lost_before = now;
+        let (Some(records), Some(calls)) = found else {
+            self.damaged += size_of::<RingHeader>() as u64;
+            return;
+        };
         if (records, calls) == (0, 0) {
             return;
         }

