@@ -51,3 +51,18 @@ fn fork_storm() {
 fn fork_storm_cuda() {
     check("fork-storm-cuda");
 }
+
+#[test]
+fn child_with_neighbour() {
+    check("child-with-neighbour");
+}
+
+#[test]
+fn child_with_cancelled_thread() {
+    check("child-with-cancelled-thread");
+}
+
+#[test]
+fn handler_forks() {
+    check("handler-forks");
+}

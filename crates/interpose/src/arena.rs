@@ -15,6 +15,7 @@ use hetrace_ring::abi::{
 };
 use hetrace_ring::{clock, record};
 
+use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
 use crate::own::{self, Process, phase};
 use crate::process::{PATH, Session};
@@ -24,6 +25,8 @@ use crate::text::Text;
 const ARENA: u64 = 256 << 20;
 /// Of a program's addresses, where they are limited, an arena takes one part in this many.
 const OF_ADDRESSES: u64 = 64;
+/// Of what all rings may take now, likewise.
+const OF_BUDGET: u64 = 2;
 /// The least that is any good.
 const LEAST: u64 = FIRST_RING + ring_bytes(PAGE as u64);
 /// Data bytes of the ring that is there before the first call: its thread needs no memory.
@@ -31,12 +34,17 @@ const SEED: u64 = 16 << 10;
 /// Where `MADV_POPULATE_WRITE` is not known (before Linux 5.14), this much has memory at once.
 const BACKED: u64 = 8 << 20;
 
+/// How long a thread sleeps while another makes the arena, and how often: two seconds at the least.
+const NAP_NS: i64 = 20_000;
+const PATIENCE: u32 = 100_000;
+
 const MADV_POPULATE_WRITE: libc::c_int = 23;
 
 /// The process's part with its arena, made if need be. `None` if there is none to be had, or
 /// a signal handler came while its own thread is making it.
 pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
     let process = own::process()?;
+    let mut naps = 0;
     loop {
         match process.phase.load(Ordering::Acquire) {
             phase::READY => return Some(process),
@@ -45,7 +53,18 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
                 if process.starter.load(Ordering::Relaxed) == own::this_thread() {
                     return None;
                 }
-                hetrace_ring::writer::nap(20_000);
+                if naps == PATIENCE {
+                    // A handler has left it by siglongjmp, say. If it ends nevertheless, it is READY.
+                    let (starting, failed) = (phase::STARTING, phase::FAILED);
+                    _ = process.phase.compare_exchange(
+                        starting,
+                        failed,
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    );
+                }
+                naps += 1;
+                hetrace_ring::writer::nap(NAP_NS);
             }
             _ => start(session, process),
         }
@@ -56,10 +75,13 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
 #[cold]
 pub(crate) fn start(session: &Session, process: &Process) {
     let (empty, starting) = (phase::EMPTY, phase::STARTING);
+    // Opening a file is a point where a thread may be cancelled: the others would wait for ever.
+    let _whole = NoCancel::new();
     if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
     process.starter.store(own::this_thread(), Ordering::Relaxed);
+    own::keep_clear_of_parents_writers(process);
     let _errno = ErrnoGuard::new();
     let made = match make(session, process) {
         Ok(()) => phase::READY,
@@ -79,7 +101,7 @@ pub(crate) fn start(session: &Session, process: &Process) {
 }
 
 fn make(session: &Session, process: &Process) -> Result<(), &'static str> {
-    let size = size().ok_or("its limits leave no room for shared memory")?;
+    let size = size(session).ok_or("its limits leave no room for shared memory")?;
     let mut path = [0; PATH + 64];
     let (path, fd) = create(session, &mut path).ok_or("no file can be made in the session's folder")?;
     let made = Maker { session, fd, size }.make(process);
@@ -106,6 +128,8 @@ impl Drop for Maker<'_> {
 
 impl Maker<'_> {
     fn make(mut self, process: &Process) -> Result<(), &'static str> {
+        // In a child that was made without the C library it keeps the parent's.
+        own::find_tid();
         // SAFETY: an open descriptor. The mode is what it should be under any umask.
         let sized = unsafe {
             libc::fchmod(self.fd, 0o600) == 0 && libc::ftruncate(self.fd, self.size as libc::off_t) == 0
@@ -200,7 +224,7 @@ impl Maker<'_> {
 }
 
 /// Bytes that an arena may have under this process's limits.
-fn size() -> Option<u64> {
+fn size(session: &Session) -> Option<u64> {
     let limit = |what| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a valid place for the result.
@@ -209,6 +233,9 @@ fn size() -> Option<u64> {
     };
     // Of addresses most are the program's.
     let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
+    // `mlockall` gets memory for all of it: there must be some left for others then.
+    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
+    let size = size.min((budget / OF_BUDGET).max(LEAST));
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
 }
@@ -236,6 +263,13 @@ fn create<'b>(session: &Session, buffer: &'b mut [u8; PATH + 64]) -> Option<(&'b
         }
     }
     None
+}
+
+/// Where the arena is. None in a child that was forked by a handler, while what that one
+/// interrupted goes on.
+fn base(process: &Process) -> Option<*mut u8> {
+    let base = process.arena.load(Ordering::Relaxed);
+    (!base.is_null()).then_some(base)
 }
 
 /// The header of an arena.
@@ -318,7 +352,7 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64) -> Option<*
 }
 
 fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
-    let base = process.arena.load(Ordering::Relaxed);
+    let base = base(process)?;
     let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
     let length = ring_bytes(data);
     if !data.is_power_of_two()
@@ -357,7 +391,7 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
 /// A ring of at least so many data bytes that nobody uses, now in state CLAIMED: one that the
 /// drainer has emptied, or one of an ended thread with room behind what waits there.
 pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
-    let base = process.arena.load(Ordering::Relaxed);
+    let base = base(process)?;
     let header = arena(base);
     if header.reusable.load(Ordering::Relaxed) <= 0 {
         return None;
@@ -376,6 +410,11 @@ pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
         }
         // Pairs with the Release stores of `Ring::recycle` and of the thread that ended.
         there.state.compare_exchange(now, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        // Between the two looks another thread may have had it, filled it, and ended.
+        if there.head.own().wrapping_sub(there.tail.released()) > there.data_bytes / 2 {
+            there.state.store(now, Ordering::Release);
+            return None;
+        }
         header.reusable.fetch_sub(1, Ordering::Relaxed);
         process.ring_hint.store((number + 1) as u32, Ordering::Relaxed);
         Some(ring)

@@ -48,6 +48,8 @@ pub(crate) fn attach() -> Option<*mut Writer> {
         // In a forked child, zeros, or by now another thread's.
         _ => {}
     }
+    // First, since it finds out where the thread's id is.
+    arena::ready(session)?;
     let writer = make(session, own::this_thread(), own::tid())?;
     if !tls::replace(existing, writer) {
         // A signal handler was quicker.

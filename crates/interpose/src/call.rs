@@ -139,11 +139,15 @@ unsafe fn put_again(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Op
     };
     let length = HEAD + fields.size();
     // SAFETY: as in `put`.
-    unsafe {
+    let time = unsafe {
         writer.record(id, length, |at| {
             fields.put(at);
         })
+    };
+    if time.is_none() {
+        writer.lose_call();
     }
+    time
 }
 
 /// Records a call: its entry, the real function, its exit.

@@ -63,6 +63,17 @@ const _: () = assert!(size_of::<Process>() <= PAGE);
 
 static RANGE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
+/// How many places for writers were ever in use, here or in processes that this one was forked
+/// from: a forked child has it from its parent.
+static EVER_USED: AtomicU32 = AtomicU32::new(0);
+
+/// Lets the search for a writer begin behind all that were ever in use. The thread that forked
+/// still has its parent's place in its word, cleared; were another thread of the child there, both
+/// would record in one ring, if their stacks are near each other.
+pub(crate) fn keep_clear_of_parents_writers(process: &Process) {
+    process.writer_hint.store(EVER_USED.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
 /// Maps the range. Returns whether there is one.
 pub(crate) fn prepare() -> bool {
     if !RANGE.load(Ordering::Acquire).is_null() {
@@ -115,6 +126,7 @@ pub(crate) fn take_writer(owner: u64) -> Option<*mut Writer> {
         // Pairs with the Release store in `give_writer`: it is all zeros again.
         owner_of(writer).compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
         process()?.writer_hint.store((number + 1) as u32, Ordering::Relaxed);
+        EVER_USED.fetch_max((number + 1) as u32, Ordering::Relaxed);
         Some(writer)
     })
 }

@@ -13,9 +13,10 @@ use hetrace_ring::abi::{
 };
 use hetrace_ring::map_file;
 
+use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
 use crate::put::Caps;
-use crate::{early, flags, own};
+use crate::{early, flags, forked, own};
 
 /// Longest path of a session's folder.
 pub(crate) const PATH: usize = 200;
@@ -92,6 +93,7 @@ pub fn start(api: &str) {
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
     }
+    let _whole = NoCancel::new();
     let _errno = ErrnoGuard::new();
     find(api);
     early::over();
@@ -160,6 +162,7 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
         return None;
     }
     own::find_tid();
+    forked::prepare();
     let offset = flags_offset(session.api as usize);
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
@@ -197,6 +200,7 @@ pub unsafe fn store_blob(parts: &[(*const u8, usize)]) -> u64 {
         }
     }
     let Some(session) = session() else { return hash };
+    let _whole = NoCancel::new();
     let _errno = ErrnoGuard::new();
     let mut name = [0u8; 32];
     let prefix = BLOB_PREFIX.len();

@@ -70,6 +70,8 @@ pub struct Writer {
     fold_key: [u64; FOLD_WORDS],
     fold_id: u32,
     fold_open: bool,
+    /// See [`Writer::set_adrift`].
+    adrift: bool,
     fold_head: u64,
     /// For the API's own use; cleared with the rest in a forked child.
     pub extra: *mut libc::c_void,
@@ -157,6 +159,21 @@ impl Writer {
     /// Whether the tracer itself is calling.
     pub fn is_inside(&self) -> bool {
         self.inside != 0
+    }
+
+    /// Whether a record is being written, or was left by a handler that did not return.
+    pub fn is_busy(&self) -> bool {
+        self.busy != 0
+    }
+
+    /// This is a forked child's copy of a writer whose record was interrupted by the handler that
+    /// forked: that record ends in memory of nobody, in the ring's place, and then nothing more
+    /// comes there (see [`Writer::make_room`]).
+    pub fn set_adrift(&mut self) {
+        self.adrift = true;
+        self.limit = 0;
+        self.fold_open = false;
+        self.fold_head = u64::MAX;
     }
 
     /// Forgets the ring, so that the next call attaches anew.
@@ -301,8 +318,9 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn publish_again(&mut self, mut published: u64) {
-        // SAFETY: as in `publish`.
-        while unsafe { (&raw const self.end).read_volatile() } != published {
+        // SAFETY: as in `publish`. Without a ring: a handler came between the two and has forked,
+        // and this is the child.
+        while !self.header.is_null() && unsafe { (&raw const self.end).read_volatile() } != published {
             self.busy = stack_pointer();
             compiler_fence(Ordering::SeqCst);
             published = self.publish();
@@ -408,11 +426,21 @@ impl Writer {
         }
     }
 
-    /// Counts a call that is not, or not wholly, recorded.
+    /// Counts a call that is not, or not wholly, recorded. As busy as with a record: a handler that
+    /// forks finds the child something to count in.
     #[cold]
-    pub fn lose_call(&self) {
-        if let Some(header) = self.header() {
-            add(&header.lost_calls, 1);
+    pub fn lose_call(&mut self) {
+        let outermost = self.busy == 0;
+        if outermost {
+            self.busy = stack_pointer();
+        }
+        compiler_fence(Ordering::SeqCst);
+        match self.header() {
+            Some(header) => add(&header.lost_calls, 1),
+            None => self.busy = 0,
+        }
+        if outermost && self.busy != 0 {
+            self.finish();
         }
     }
 

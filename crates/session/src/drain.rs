@@ -29,9 +29,6 @@ use arenas::Opened;
 use image::Image;
 use source::{Sinks, Source};
 
-/// Passes that empty any ring, of which each pass takes a mebibyte.
-const PASSES: usize = 128;
-
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
 
@@ -199,7 +196,8 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
-        loop {
+        // Each ring waits for one other at a time; only a broken producer's waits go on for ever.
+        for _ in 0..=self.sources.len() {
             for source in &mut self.sources {
                 let waiting = source.ring.waiting().min(source.ring.size());
                 pass.fullest = pass.fullest.max(waiting * 100 / source.ring.size().max(1));
@@ -213,9 +211,10 @@ impl Drainer {
                 pass.bytes += source.drain(&mut sinks);
             }
             if !self.hand_over() {
-                return pass;
+                break;
             }
         }
+        pass
     }
 
     fn hand_over(&mut self) -> bool {
@@ -271,12 +270,7 @@ impl Drainer {
         let sources = std::mem::take(&mut self.sources);
         let (gone, kept): (Vec<_>, Vec<_>) = sources.into_iter().partition(|s| ends(s.arena));
         self.sources = gone;
-        // Who lives on may record as fast as it is taken: no ring holds more than this many portions.
-        for _ in 0..PASSES {
-            if self.pass(host).bytes == 0 {
-                break;
-            }
-        }
+        self.empty(host);
         let gone = std::mem::replace(&mut self.sources, kept);
         for source in gone {
             self.end(source, host);
@@ -289,6 +283,18 @@ impl Drainer {
                 arena.remove();
                 // Another process may get the number, and its arena the name.
                 arena.name().inspect(|name| _ = self.seen.remove(name));
+            }
+        }
+    }
+
+    /// Takes what the rings have now. Programs that live on may fill them as fast as that: no
+    /// more is taken than they all hold.
+    fn empty(&mut self, host: &HostClock) {
+        let mut left: u64 = self.sources.iter().map(|s| s.ring.size()).fold(0, u64::saturating_add);
+        while left > 0 {
+            match self.pass(host).bytes {
+                0 => return,
+                bytes => left = left.saturating_sub(bytes),
             }
         }
     }

@@ -57,6 +57,9 @@ impl Writer {
         if self.inside != 0 && !self.is_inside_no_more() {
             return Room::No;
         }
+        if self.is_adrift() {
+            return self.come_ashore(nested);
+        }
         if nested {
             return self.nested_room(length);
         }
@@ -64,6 +67,24 @@ impl Writer {
         let room = self.wait_for_room(length);
         set_errno(errno);
         room
+    }
+
+    /// See [`Writer::set_adrift`].
+    fn is_adrift(&self) -> bool {
+        // SAFETY: a member of ours; a handler may have forked at any moment.
+        unsafe { (&raw const self.adrift).read_volatile() }
+    }
+
+    /// The interrupted record has been written, and the next one goes to a ring of the child's
+    /// own. As long as it is interrupted, those of the handler that forked can't: they are lost.
+    fn come_ashore(&mut self, nested: bool) -> Room {
+        if !nested {
+            self.detach();
+            return Room::Detached;
+        }
+        // SAFETY: not null, and mapped as `attach` was promised, in children, too.
+        unsafe { &*self.control }.calls_without_ring.fetch_add(1, Ordering::Relaxed);
+        Room::No
     }
 
     /// Moves to a larger ring, if one can be had and somebody will read it.
@@ -108,6 +129,10 @@ impl Writer {
                 // another ring is to be looked for.
                 let until = if enough { free - reserve } else { free };
                 self.limit = end.wrapping_add(need.max(size / 4).min(until));
+                compiler_fence(Ordering::SeqCst);
+                if self.is_adrift() {
+                    self.limit = 0; // A handler forked before the limit was set, and this is the child.
+                }
                 return Room::Yes;
             }
             if !block || !drainer_lives(control) || !is_read(self.header(), naps) {
@@ -145,7 +170,13 @@ const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
 fn is_read(header: Option<&RingHeader>, naps: u32) -> bool {
     match header.map(|h| h.drained.load(Ordering::Relaxed)) {
         Some(drained::YES) => true,
-        Some(drained::NOT_YET) => naps < PATIENCE,
+        Some(drained::NOT_YET) if naps < PATIENCE => true,
+        Some(drained::NOT_YET) => {
+            // Once is enough: the next record does not wait. Whoever opens the ring says so.
+            let (not_yet, relaxed) = (drained::NOT_YET, Ordering::Relaxed);
+            _ = header.map(|h| h.drained.compare_exchange(not_yet, drained::NO_MORE, relaxed, relaxed));
+            false
+        }
         _ => false,
     }
 }

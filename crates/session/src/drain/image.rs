@@ -108,7 +108,8 @@ fn parent(pid: u32) -> Option<u32> {
 /// Process id, in this namespace, of whoever made an arena: who holds its lock.
 pub(super) fn outer_pid(header: &ArenaHeader, file: &File) -> u32 {
     let own = fs::metadata("/proc/self/ns/pid").map_or(0, |m| m.ino());
-    if header.pid_namespace == own || header.pid_namespace == 0 || own == 0 {
+    // Not known (0) is that of a program without /proc: it may be in another, too.
+    if header.pid_namespace == own || own == 0 {
         return header.pid;
     }
     let holder = || {

@@ -85,7 +85,8 @@ impl Source {
             tid: 0,
             active: false,
             last: since,
-            looked: clock::ticks(),
+            // What another drainer has left may be older than half a period by now.
+            looked: if since > 0 { since } else { clock::ticks() },
             awaits: None,
             lost_elsewhere: 0,
             lost_before: (0, 0),

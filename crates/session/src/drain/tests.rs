@@ -328,6 +328,35 @@ fn rings_that_follow_each_other_in_a_circle_are_damage_and_nothing_hangs() {
     assert_eq!(drainer.written().0, 1, "what follows itself follows nothing");
 }
 
+#[test]
+fn what_another_left_long_ago_has_the_times_of_then() {
+    let trace = TempDir::new().expect("a scratch folder");
+    let mut program = Program::new(FIRST);
+    let base = program.ring(FIRST);
+    // Three periods of the low bits of time before now.
+    let then = clock::ticks() - (3 << record::TIME_BITS);
+    // SAFETY: a ring made by `ring`, and a zeroed writer, which is valid.
+    let mut writer: Writer = unsafe { std::mem::zeroed() };
+    // SAFETY: both are leaked, and nobody else uses the ring.
+    unsafe { writer.attach(base, program.control) };
+    let reader = &writer.header().expect("attached").reader;
+    reader.tid.store(1, Ordering::Relaxed);
+    reader.time.store(then, Ordering::Relaxed);
+    // SAFETY: eight bytes, as the length says.
+    let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(0) };
+    // SAFETY: as above.
+    unsafe { writer.record_at(ID, record::HEAD + 8, then + 1000, put) }.expect("room");
+    let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    drainer.since(then);
+    let start = ReferencePoint { tsc: then, monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
+    let host = HostClock::new(start, start);
+    drainer.finish(&host);
+    let file = fs::read_dir(trace.path()).expect("a folder").flatten().next().expect("a stream");
+    let begin = word(&fs::read(file.path()).expect("a file"), 32 / 8);
+    assert_eq!(begin, host.to_ns(then + 1000));
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..2usize, 1..3 * FULL).prop_map(|(thread, records)| Step::Write(thread, records)),

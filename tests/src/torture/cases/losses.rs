@@ -236,6 +236,32 @@ pub const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "child-with-neighbour",
+        subject: "family",
+        promise: FAMILY,
+        tried: "a thread forks; in the child one with a stack beside its own calls first, then both",
+        command: "forked mode=neighbour calls=200000",
+        ..PLAIN
+    },
+    Case {
+        name: "child-with-cancelled-thread",
+        subject: "family",
+        promise: "a thread that is cancelled in its first call holds no other up",
+        tried: "pthread_cancel before a child's first call, then 1,000 calls of another thread",
+        command: "forked mode=cancelled calls=1000",
+        ..PLAIN
+    },
+    Case {
+        name: "handler-forks",
+        subject: "family",
+        promise: "a handler may fork in the middle of a call, and return in both",
+        tried: "200 forks by a handler of SIGALRM while the thread calls",
+        command: "forked mode=handler children=200 calls=200",
+        // The interrupted call may be in the trace of both.
+        accounting: Accounting::None,
+        ..PLAIN
+    },
+    Case {
         name: "main-thread-ends-cuda",
         subject: "life",
         promise: LIFE,
