@@ -36,6 +36,7 @@ mod room;
 pub mod table;
 mod text;
 mod tls;
+mod who;
 
 pub use call::{
     Extra, OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text,

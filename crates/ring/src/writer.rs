@@ -425,31 +425,6 @@ impl Writer {
             self.finish();
         }
     }
-
-    /// Counts a call that is not, or not wholly, recorded. As busy as with a record: a handler that
-    /// forks finds the child something to count in.
-    #[cold]
-    pub fn lose_call(&mut self) {
-        let outermost = self.busy == 0;
-        if outermost {
-            self.busy = stack_pointer();
-        }
-        compiler_fence(Ordering::SeqCst);
-        match self.header() {
-            Some(header) => add(&header.lost_calls, 1),
-            None => self.busy = 0,
-        }
-        if outermost && self.busy != 0 {
-            self.finish();
-        }
-    }
-
-    #[cold]
-    fn lose(&self) {
-        if let Some(header) = self.header() {
-            add(&header.lost, 1);
-        }
-    }
 }
 
 /// How far below and above the stack pointer of its first record a thread's calls are expected.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use super::{FOLD_RECORD, Nested, Room, Writer, fold_words};
+use super::{FOLD_RECORD, Nested, Room, Writer, add, fold_words, stack_pointer};
 use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
 use crate::record;
 
@@ -144,6 +144,31 @@ impl Writer {
             }
             naps = naps.saturating_add(1);
             nap(NAP_NS);
+        }
+    }
+
+    /// Counts a call that is not, or not wholly, recorded. As busy as with a record: a handler that
+    /// forks finds the child something to count in.
+    #[cold]
+    pub fn lose_call(&mut self) {
+        let outermost = self.busy == 0;
+        if outermost {
+            self.busy = stack_pointer();
+        }
+        compiler_fence(Ordering::SeqCst);
+        match self.header() {
+            Some(header) => add(&header.lost_calls, 1),
+            None => self.busy = 0,
+        }
+        if outermost && self.busy != 0 {
+            self.finish();
+        }
+    }
+
+    #[cold]
+    pub(super) fn lose(&self) {
+        if let Some(header) = self.header() {
+            add(&header.lost, 1);
         }
     }
 }
