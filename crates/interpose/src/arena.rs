@@ -305,7 +305,7 @@ impl Budget<'_> {
 /// What rings may still take: of the memory for all programs, and of this arena.
 pub(crate) fn left(session: &Session, process: &Process) -> u64 {
     let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
-    let used = arena(process.arena.load(Ordering::Relaxed)).used.load(Ordering::Relaxed);
+    let used = base(process).map_or(u64::MAX, |base| arena(base).used.load(Ordering::Relaxed));
     budget.min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
 }
 
