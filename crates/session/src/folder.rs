@@ -205,14 +205,27 @@ fn open_lock(session: &Path) -> Option<File> {
     (found.is_file() && found.uid() == user()).then_some(lock)
 }
 
+/// Whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours to
+/// clear away.
+fn is_parent(name: &[u8]) -> bool {
+    let own = format!("{PREFIX}{}", user());
+    name.strip_prefix(own.as_bytes())
+        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(b"-").is_some_and(is_random))
+}
+
+/// Whether a name is one that [`random`] makes.
+fn is_random(name: &[u8]) -> bool {
+    name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
+}
+
 fn abandoned_in(base: &Path) -> Vec<Folder> {
-    let ours = |name: &OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
+    let ours = |name: &OsStr| is_parent(name.as_bytes());
     let parents = fs::read_dir(base).into_iter().flatten().flatten();
     let mut found = Vec::new();
     for parent in parents.filter(|e| ours(&e.file_name())).map(|e| e.path()).filter(|p| is_ours(p)) {
         for session in fs::read_dir(&parent).into_iter().flatten().flatten() {
             let path = session.path();
-            if !is_ours(&path) {
+            if !is_random(session.file_name().as_bytes()) || !is_ours(&path) {
                 continue;
             }
             match open_lock(&path) {

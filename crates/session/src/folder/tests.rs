@@ -137,3 +137,15 @@ fn a_base_without_room_comes_last_or_not_at_all() {
     assert_eq!(order(&["small", "full", "missing", "large"]), bases(&["large", "small"]));
     assert_eq!(roomy(bases(&["full", "missing"]), room).unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
+
+#[test]
+fn folders_of_others_that_begin_alike_are_left_alone() {
+    let base = base();
+    let others = ["hetrace-results/empty", "hetrace-0-17-0", "hetrace-perfetto-1-ThreadId(2)"];
+    let own = usual(base.path()).join("notes");
+    for path in others.iter().map(|o| base.path().join(o)).chain([own.clone()]) {
+        fs::create_dir_all(path).unwrap();
+    }
+    assert!(abandoned_in(base.path()).is_empty());
+    assert!(own.is_dir() && others.iter().all(|o| base.path().join(o).is_dir()));
+}
