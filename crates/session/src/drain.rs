@@ -27,6 +27,7 @@ mod source;
 
 use arenas::Opened;
 use image::Image;
+pub(crate) use source::plausible;
 use source::{Sinks, Source};
 
 /// How long before the last look at a ring its oldest record may be, in ticks.

@@ -20,7 +20,7 @@ use crate::child::{self, Child, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::Control;
 use crate::cost;
-use crate::drain::Drainer;
+use crate::drain::{Drainer, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -361,7 +361,9 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     manifest.processes = drainer.processes();
     let unread = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();
-    manifest.losses.calls_without_ring = page.calls_without_ring.load(Ordering::Relaxed);
+    // A program can write anything there.
+    manifest.losses.calls_without_ring =
+        plausible(page.calls_without_ring.load(Ordering::Relaxed)).unwrap_or(0);
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
     let per_tick = host.segments().last().map_or(0.0, |s| s.ns_per_tick());
     manifest.host_clock = HostClockReport {
@@ -405,8 +407,14 @@ fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
 /// Shared memory of programs that could not be read.
 fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
     let mut notes = Vec::new();
-    let made = page.arenas_made.load(Ordering::Relaxed);
-    let missing = made.saturating_sub(drainer.opened());
+    // Process ids are fewer than this: more is what a program has written over the count.
+    let made = Some(page.arenas_made.load(Ordering::Relaxed)).filter(|made| *made < 1 << 22);
+    let missing = made.unwrap_or(0).saturating_sub(drainer.opened());
+    if made.is_none() || plausible(page.calls_without_ring.load(Ordering::Relaxed)).is_none() {
+        notes.push(
+            "a program has overwritten the session's control file: what was dropped is not known".to_owned(),
+        );
+    }
     let why = drainer.unread().join("; ");
     if missing > 0 {
         notes.push(format!(

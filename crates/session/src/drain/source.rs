@@ -21,7 +21,7 @@ const PORTION: usize = 1 << 20;
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
 /// A count that a program can have come to: years of lost calls. Others are noise.
-fn plausible(count: u64) -> Option<u64> {
+pub(crate) fn plausible(count: u64) -> Option<u64> {
     Some(count).filter(|count| *count < 1 << 48)
 }
 
