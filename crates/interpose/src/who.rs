@@ -1,4 +1,4 @@
-//! What tells a process and its program image from others, as far as it can be known from inside.
+//! What distinguishes a process and its program image from others, as far as it can be known from inside.
 
 use std::ffi::CStr;
 

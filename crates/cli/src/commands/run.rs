@@ -137,7 +137,7 @@ fn stem(program: &str) -> PathBuf {
     PathBuf::from(format!("hetrace-{safe}"))
 }
 
-/// Ends as the program ended. One that a signal ended can't be told from a launcher that it
+/// Ends as the program ended. One that a signal ended can't be distinguished from a launcher that it
 /// ended; where that is not possible the status is a shell's.
 fn status(exit: Option<Exit>) -> ExitCode {
     match exit {

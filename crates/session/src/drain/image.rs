@@ -12,7 +12,7 @@ use hetrace_ring::abi::ArenaHeader;
 
 use crate::output::Identity;
 
-/// What tells images apart: process id here, when the process started, and what the kernel
+/// What distinguishes images: process id here, when the process started, and what the kernel
 /// gave the image at random.
 pub(super) type Key = (u32, u64, [u8; 16]);
 
