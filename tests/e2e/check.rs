@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use hetrace_tests::bed::{Done, Traced, run};
+use hetrace_tests::bed::{Done, Traced, copy, run};
 use hetrace_tests::{Platform, hetrace, trace_with};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -27,18 +27,6 @@ fn traced(compressed: bool) -> &'static Traced {
 
 fn hetrace_in(folder: &Path, arguments: &[&str]) -> Done {
     run(Command::new(hetrace()).args(arguments).current_dir(folder))
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder").flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(from, to).expect("copied");
-        }
-    }
 }
 
 /// A copy of the trace as `trace` in a folder of its own.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use hetrace_tests::bed::{Done, Traced, run};
+use hetrace_tests::bed::{Done, Traced, copy, run};
 use hetrace_tests::{Platform, hetrace, trace};
 use serde_json::{Value, json};
 
@@ -40,18 +40,6 @@ fn line(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(hetrace());
     command.args(arguments).current_dir(folder);
     command
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder").flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(from, to).expect("copied");
-        }
-    }
 }
 
 /// A trace that takes long: each stream of a small one, many times.

@@ -148,3 +148,16 @@ pub fn trace_with(platform: Platform, options: &[impl AsRef<OsStr>], command: &[
     let done = run(line.envs(platform.environment(scratch.path())));
     Traced { done, folder, _scratch: scratch }
 }
+
+/// Copies a folder with all below it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(from, to).expect("copied");
+        }
+    }
+}

@@ -233,7 +233,8 @@ pub struct Run {
     /// What happens when a thread records faster than the trace can be written
     #[arg(long, value_enum, default_value_t, env = "HETRACE_ON_FULL")]
     pub on_full: OnFull,
-    /// Memory for each recording thread, in KiB; one that fills it gets 4, then 16 times as much
+    /// Memory up to which each recording thread's ring grows, in KiB; one that fills it gets 4, then 16 times as much.
+    /// A ring begins with 64 KiB, less where memory is short; with all of it under `--on-full block`
     #[arg(long, default_value_t = 1024, value_name = "KIB", env = "HETRACE_BUFFER")]
     pub buffer: u32,
     /// Where the times of commands on devices come from: `auto` takes the best there is, `events`
