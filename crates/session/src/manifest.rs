@@ -138,6 +138,9 @@ pub struct ThreadLosses {
 pub struct DeviceClockReport {
     /// Process that used it.
     pub pid: u32,
+    /// The API by which it did.
+    #[serde(default)]
+    pub api: String,
     /// Its handle.
     pub device: String,
     /// Its name.

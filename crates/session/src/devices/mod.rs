@@ -26,12 +26,14 @@ use crate::schema::{DEVICE_STREAM, objects};
 use crate::time::{DeviceClock, HostClock};
 
 mod hash;
+mod key;
 mod links;
 mod names;
 mod plain;
 mod resolve;
 
 use hash::ByNumber;
+use key::Key;
 use links::{Call, Links};
 use names::{Names, Numbers};
 use plain::{split, text};
@@ -99,15 +101,15 @@ pub struct Devices {
     identity: Identity,
     generation: u64,
     shared: Arc<Shared>,
-    clocks: ByNumber<u64, DeviceClock>,
+    clocks: ByNumber<Key, DeviceClock>,
     names: Names,
     links: Links,
     /// Devices that ran commands, and whether all came in the host's time.
-    used: ByNumber<u64, bool>,
+    used: ByNumber<Key, bool>,
     /// Largest error that a clock had when times were converted by it.
-    worst: ByNumber<u64, u64>,
+    worst: ByNumber<Key, u64>,
     /// What was wrong with the order of call and command, by device.
-    orders: ByNumber<u64, Order>,
+    orders: ByNumber<Key, Order>,
     /// Commands not resolved yet.
     raw: Vec<Raw>,
     order: Resequencer<Ready>,
@@ -159,7 +161,8 @@ impl Devices {
         mut outer: impl FnMut(u32) -> u32,
     ) -> Option<()> {
         let Special { id, api, tid, time, own_time, body } = record;
-        let numbers = &self.shared.numbers;
+        let shared = &*self.shared;
+        let key = |value| Key { api, value };
         let reported = self.reported.entry(api).or_default();
         match id {
             special::COMMAND => {
@@ -171,21 +174,21 @@ impl Devices {
             special::LINK => {
                 reported.collects = true;
                 let (link, _) = split::<LinkRecord>(body)?;
-                self.links.insert(link.correlation, Call { tid, entry: own_time });
+                self.links.insert(key(link.correlation), Call { tid, entry: own_time });
             }
             special::CLOCK => {
                 let (clock, _) = split::<ClockRecord>(body)?;
                 let (before, after) = (host.to_ns(clock.before), host.to_ns(clock.after));
                 let middle = before.saturating_add(after.saturating_sub(before) / 2);
                 let doubt = after.saturating_sub(before) / 2 + 1;
-                self.clocks.entry(clock.device).or_default().direct(clock.device_time, middle, doubt);
+                self.clocks.entry(key(clock.device)).or_default().direct(clock.device_time, middle, doubt);
             }
             special::QUEUE => {
                 let (queue, name) = split::<QueueRecord>(body)?;
                 let resolution = u32::try_from(queue.resolution).unwrap_or(u32::MAX);
                 let clock = || DeviceClock::with_resolution(resolution);
-                self.clocks.entry(queue.device).or_insert_with(clock);
-                self.names.tell_queue(numbers, &queue, text(name), self.shared.api(api), time);
+                self.clocks.entry(key(queue.device)).or_insert_with(clock);
+                self.names.tell_queue(shared, api, &queue, text(name), time);
             }
             special::PENDING => {
                 let (pending, _) = split::<PendingRecord>(body)?;
@@ -199,19 +202,19 @@ impl Devices {
             }
             special::DEVICE => {
                 let (device, name) = split::<DeviceRecord>(body)?;
-                self.names.tell_device(numbers, &device, text(name), time);
+                self.names.tell_device(shared, api, &device, text(name), time);
             }
             special::PROPERTY => {
                 let (property, name) = split::<PropertyRecord>(body)?;
-                self.names.tell_property(numbers, property.device, text(name), property.value, time);
+                self.names.tell_property(shared, key(property.device), text(name), property.value, time);
             }
             special::FUNCTION => {
                 let (function, name) = split::<FunctionRecord>(body)?;
-                self.names.tell_function(numbers, &function, text(name), time);
+                self.names.tell_function(shared, api, &function, text(name), time);
             }
             special::COUNT => {
                 let (count, _) = split::<CountRecord>(body)?;
-                self.names.tell_launches(numbers, &count, time);
+                self.names.tell_launches(shared, api, &count, time);
             }
             _ => {}
         }
@@ -320,11 +323,12 @@ impl Devices {
     pub fn reports(&self) -> Vec<DeviceClockReport> {
         let mut used: Vec<_> = self.used.iter().map(|(device, host)| (*device, *host)).collect();
         used.sort_unstable();
-        let report = |(device, host_clock): (u64, bool)| {
+        let report = |(device, host_clock): (Key, bool)| {
             let order = self.orders.get(&device).copied().unwrap_or_default();
             DeviceClockReport {
                 pid: self.identity.pid,
-                device: format!("{device:#x}"),
+                api: self.shared.api(device.api).to_owned(),
+                device: format!("{:#x}", device.value),
                 name: self.names.device_name(device),
                 error_ns: self.worst.get(&device).copied(),
                 epochs: if host_clock { 0 } else { self.clocks.get(&device).map_or(0, DeviceClock::epochs) },

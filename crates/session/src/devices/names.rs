@@ -2,13 +2,16 @@
 //!
 //! Programs name them by handles, which come again when something was destroyed
 //! and made anew; a command then means what had the handle when it was enqueued.
+//! Handles are an API's own: equal ones of two APIs are two things ([`Key`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, QueueRecord};
 
+use super::Shared;
 use super::hash::ByNumber;
+use super::key::Key;
 use crate::schema::devices::{
     self, DEVICE_EVENT, FUNCTION_EVENT, LAUNCHES_EVENT, PROPERTY_EVENT, QUEUE_EVENT,
 };
@@ -35,11 +38,12 @@ pub type Definition = (u64, u16, Vec<u8>);
 /// What one process has.
 #[derive(Debug, Default)]
 pub struct Names {
-    devices: ByNumber<u64, Device>,
-    queues: ByNumber<u64, Vec<Bearer<u64>>>,
-    functions: ByNumber<u64, Vec<Bearer<Described>>>,
-    by_name: HashMap<Vec<u8>, u32>,
-    properties: HashMap<(u64, Vec<u8>), u64>,
+    devices: ByNumber<Key, Device>,
+    queues: ByNumber<Key, Vec<Bearer<u64>>>,
+    functions: ByNumber<Key, Vec<Bearer<Described>>>,
+    /// Functions without an id, by API and name.
+    by_name: HashMap<(usize, Vec<u8>), u32>,
+    properties: HashMap<(Key, Vec<u8>), u64>,
     fresh: Vec<Definition>,
 }
 
@@ -87,7 +91,7 @@ fn confirm<T>(bearers: &mut Vec<Bearer<T>>, fits: impl Fn(&T) -> bool) -> Option
     Some(bearers.remove(place))
 }
 
-fn of<T>(map: &mut ByNumber<u64, Vec<T>>, key: u64) -> &mut Vec<T> {
+fn of<T>(map: &mut ByNumber<Key, Vec<T>>, key: Key) -> &mut Vec<T> {
     map.entry(key).or_default()
 }
 
@@ -100,31 +104,42 @@ impl Names {
     }
 
     /// The number of a device, which is defined if nobody has told of it.
-    pub fn device(&mut self, numbers: &Numbers, key: u64, time: u64) -> u32 {
+    pub fn device(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         match self.devices.get(&key) {
             Some(device) => device.number,
-            None => self.tell_device(numbers, &DeviceRecord { device: key, ..Default::default() }, b"", time),
+            None => {
+                let record = DeviceRecord { device: key.value, ..DeviceRecord::default() };
+                self.tell_device(shared, key.api, &record, b"", time)
+            }
         }
     }
 
     /// What a device is called; empty if nobody said.
-    pub fn device_name(&self, key: u64) -> String {
+    pub fn device_name(&self, key: Key) -> String {
         let name = self.devices.get(&key).map(|d| &*d.name);
         String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
     }
 
     /// A device was described. What is told again is written again, under the
     /// same number, if it is new.
-    pub fn tell_device(&mut self, numbers: &Numbers, record: &DeviceRecord, name: &[u8], time: u64) -> u32 {
-        let device = self.devices.entry(record.device).or_insert_with(|| Device {
-            number: next(&numbers.devices),
+    pub fn tell_device(
+        &mut self,
+        shared: &Shared,
+        api: usize,
+        record: &DeviceRecord,
+        name: &[u8],
+        time: u64,
+    ) -> u32 {
+        let key = Key { api, value: record.device };
+        let device = self.devices.entry(key).or_insert_with(|| Device {
+            number: next(&shared.numbers.devices),
             name: Vec::new(),
             fields: Vec::new(),
         });
         if !name.is_empty() {
             device.name = name.to_vec();
         }
-        let fields = devices::device(device.number, &device.name, record);
+        let fields = devices::device(device.number, &device.name, shared.api(api), record);
         if fields != device.fields {
             device.fields.clone_from(&fields);
             self.fresh.push((time, DEVICE_EVENT, fields));
@@ -133,8 +148,8 @@ impl Names {
     }
 
     /// A property of a device was told.
-    pub fn tell_property(&mut self, numbers: &Numbers, key: u64, name: &[u8], value: u64, time: u64) {
-        let device = self.device(numbers, key, time);
+    pub fn tell_property(&mut self, shared: &Shared, key: Key, name: &[u8], value: u64, time: u64) {
+        let device = self.device(shared, key, time);
         if self.properties.insert((key, name.to_vec()), value) != Some(value) {
             self.fresh.push((time, PROPERTY_EVENT, devices::property(device, name, value)));
         }
@@ -143,98 +158,111 @@ impl Names {
     /// A queue was made, on a device of that name.
     pub fn tell_queue(
         &mut self,
-        numbers: &Numbers,
+        shared: &Shared,
+        api: usize,
         record: &QueueRecord,
         device_name: &[u8],
-        api: &str,
         time: u64,
     ) {
+        let device = Key { api, value: record.device };
         // A name beside a queue is all that some APIs tell of a device.
-        if !device_name.is_empty() && self.devices.get(&record.device).is_none_or(|d| d.name.is_empty()) {
-            let device = DeviceRecord { device: record.device, ..DeviceRecord::default() };
-            self.tell_device(numbers, &device, device_name, time);
+        if !device_name.is_empty() && self.devices.get(&device).is_none_or(|d| d.name.is_empty()) {
+            let record = DeviceRecord { device: record.device, ..DeviceRecord::default() };
+            self.tell_device(shared, api, &record, device_name, time);
         }
-        let guessed = confirm(of(&mut self.queues, record.queue), |device| *device == record.device);
-        let (number, since) = guessed
-            .map_or_else(|| (next(&numbers.queues), time), |guess| (guess.number, guess.since.min(time)));
-        self.add_queue(numbers, number, record, api, (since, time), false);
+        let key = Key { api, value: record.queue };
+        let guessed = confirm(of(&mut self.queues, key), |device| *device == record.device);
+        let (number, since) = guessed.map_or_else(
+            || (next(&shared.numbers.queues), time),
+            |guess| (guess.number, guess.since.min(time)),
+        );
+        self.add_queue(shared, api, number, record, (since, time), false);
     }
 
     fn add_queue(
         &mut self,
-        numbers: &Numbers,
+        shared: &Shared,
+        api: usize,
         number: u32,
         record: &QueueRecord,
-        api: &str,
         (since, time): (u64, u64),
         guessed: bool,
     ) {
-        let device = self.device(numbers, record.device, time);
+        let device = self.device(shared, Key { api, value: record.device }, time);
         let bearer = Bearer { since, number, guessed, what: record.device };
-        remember(of(&mut self.queues, record.queue), bearer);
-        self.fresh.push((time, QUEUE_EVENT, devices::queue(number, device, api, record)));
+        remember(of(&mut self.queues, Key { api, value: record.queue }), bearer);
+        self.fresh.push((time, QUEUE_EVENT, devices::queue(number, device, shared.api(api), record)));
     }
 
     /// The queue that had a handle at a time, if anybody told of it. The same
-    /// handle may stand for a queue of each device.
-    pub fn queue(&self, handle: u64, device: u64, time: u64) -> Option<u32> {
+    /// handle may stand for a queue of each device of its API.
+    pub fn queue(&self, key: Key, device: u64, time: u64) -> Option<u32> {
         let fits = |other: &u64| device == 0 || *other == 0 || *other == device;
-        at(self.queues.get(&handle)?, time, fits)
+        at(self.queues.get(&key)?, time, fits)
     }
 
     /// A queue that nobody told of.
-    pub fn guess_queue(&mut self, numbers: &Numbers, record: &QueueRecord, api: &str, time: u64) -> u32 {
-        let number = next(&numbers.queues);
-        self.add_queue(numbers, number, record, api, (time, time), true);
+    pub fn guess_queue(&mut self, shared: &Shared, api: usize, record: &QueueRecord, time: u64) -> u32 {
+        let number = next(&shared.numbers.queues);
+        self.add_queue(shared, api, number, record, (time, time), true);
         number
     }
 
     /// A function was described.
-    pub fn tell_function(&mut self, numbers: &Numbers, record: &FunctionRecord, name: &[u8], time: u64) {
-        let FunctionRecord { registers, shared, local, constant, max_threads, .. } = *record;
-        let what = ([registers, shared, local, constant, max_threads], name.to_vec());
-        let bearers = of(&mut self.functions, record.function);
+    pub fn tell_function(
+        &mut self,
+        shared: &Shared,
+        api: usize,
+        record: &FunctionRecord,
+        name: &[u8],
+        time: u64,
+    ) {
+        let numbers = [record.registers, record.shared, record.local, record.constant, record.max_threads];
+        let what = (numbers, name.to_vec());
+        let bearers = of(&mut self.functions, Key { api, value: record.function });
         // Every thread that launches it may tell of it.
         if bearers.last().is_some_and(|b| !b.guessed && b.what == what) {
             return;
         }
         let guess = confirm(bearers, |_| true);
         let (number, since) =
-            guess.map_or_else(|| (next(&numbers.functions), time), |g| (g.number, g.since.min(time)));
+            guess.map_or_else(|| (next(&shared.numbers.functions), time), |g| (g.number, g.since.min(time)));
         remember(bearers, Bearer { since, number, guessed: false, what });
         self.fresh.push((time, FUNCTION_EVENT, devices::function(number, name, record)));
     }
 
     /// How often a function was launched so far.
-    pub fn tell_launches(&mut self, numbers: &Numbers, record: &CountRecord, time: u64) {
+    pub fn tell_launches(&mut self, shared: &Shared, api: usize, record: &CountRecord, time: u64) {
         let CountRecord { function, launches, timed } = *record;
-        let known = self.function(function, time);
-        let number = known.unwrap_or_else(|| self.guess_function(numbers, function, time));
+        let key = Key { api, value: function };
+        let known = self.function(key, time);
+        let number = known.unwrap_or_else(|| self.guess_function(shared, key, time));
         self.fresh.push((time, LAUNCHES_EVENT, devices::launches(number, launches, timed)));
     }
 
     /// The function that had an id at a time, if anybody told of it.
-    pub fn function(&self, id: u64, time: u64) -> Option<u32> {
-        at(self.functions.get(&id)?, time, |_| true)
+    pub fn function(&self, key: Key, time: u64) -> Option<u32> {
+        at(self.functions.get(&key)?, time, |_| true)
     }
 
     /// A function that nobody told of.
-    pub fn guess_function(&mut self, numbers: &Numbers, id: u64, time: u64) -> u32 {
-        let number = next(&numbers.functions);
+    pub fn guess_function(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
+        let number = next(&shared.numbers.functions);
         let bearer = Bearer { since: time, number, guessed: true, what: Default::default() };
-        remember(of(&mut self.functions, id), bearer);
+        remember(of(&mut self.functions, key), bearer);
         let fields = devices::function(number, b"", &FunctionRecord::default());
         self.fresh.push((time, FUNCTION_EVENT, fields));
         number
     }
 
-    /// The function of that name, where there is nothing else to know it by.
-    pub fn function_named(&mut self, numbers: &Numbers, name: &[u8], time: u64) -> u32 {
-        if let Some(number) = self.by_name.get(name) {
+    /// The API's function of that name, where there is nothing else to know it by.
+    pub fn function_named(&mut self, shared: &Shared, api: usize, name: &[u8], time: u64) -> u32 {
+        let key = (api, name.to_vec());
+        if let Some(number) = self.by_name.get(&key) {
             return *number;
         }
-        let number = next(&numbers.functions);
-        self.by_name.insert(name.to_vec(), number);
+        let number = next(&shared.numbers.functions);
+        self.by_name.insert(key, number);
         let fields = devices::function(number, name, &FunctionRecord::default());
         self.fresh.push((time, FUNCTION_EVENT, fields));
         number

@@ -3,6 +3,7 @@
 
 use hetrace_ring::abi::{CommandRecord, QueueRecord, command_flag};
 
+use super::key::Key;
 use super::links::Call;
 use super::{Devices, Ready};
 use crate::schema::devices::Command;
@@ -43,19 +44,29 @@ impl Raw {
     pub fn new(record: CommandRecord, name: &[u8], api: usize, time: u64) -> Self {
         Raw { record, name: name.to_vec(), api, time, rounds: 0 }
     }
+
+    /// What its API names by this number.
+    fn key(&self, value: u64) -> Key {
+        Key { api: self.api, value }
+    }
+
+    /// Its device.
+    fn device(&self) -> Key {
+        self.key(self.record.device)
+    }
 }
 
 impl Devices {
     pub(super) fn command(&mut self, raw: Raw, host: &HostClock) {
         let command = &raw.record;
         let in_host_time = command.flags & command_flag::HOST_CLOCK != 0;
-        *self.used.entry(command.device).or_insert(true) &= in_host_time;
+        *self.used.entry(raw.device()).or_insert(true) &= in_host_time;
         if in_host_time {
             // There is nothing to learn of a clock first.
             self.resolve_or_keep(raw, false, host);
             return;
         }
-        let clock = self.clocks.entry(command.device).or_default();
+        let clock = self.clocks.entry(raw.device()).or_default();
         if command.times_error == 0 && command.queued.max(command.start) != 0 {
             // The command entered its queue during the call that enqueued it, or at
             // least started after that call began, and had ended when it was seen to be
@@ -98,13 +109,14 @@ impl Devices {
     }
 
     /// Queued, submitted, started and ended in the host's time.
-    fn times(&self, command: &CommandRecord) -> Option<[u64; 4]> {
+    fn times(&self, raw: &Raw) -> Option<[u64; 4]> {
+        let command = &raw.record;
         // A command that failed before it ran has no end, whatever it has else.
         if command.times_error != 0 || command.end == 0 {
             return None;
         }
         let clock = match command.flags & command_flag::HOST_CLOCK {
-            0 => Some(self.clocks.get(&command.device)?),
+            0 => Some(self.clocks.get(&raw.device())?),
             _ => None,
         };
         let host = |time: u64| clock.map_or(time, |clock| clock.to_host(time));
@@ -119,7 +131,7 @@ impl Devices {
     /// When a command will be in the order, as far as is known.
     pub(super) fn time_of(&self, raw: &Raw, host: &HostClock) -> u64 {
         let seen = if raw.record.observed == 0 { raw.time } else { host.to_ns(raw.record.observed) };
-        self.times(&raw.record).map_or(seen, |[_, _, start, _]| start)
+        self.times(raw).map_or(seen, |[_, _, start, _]| start)
     }
 
     /// None if something is missing that may come, unless `force`.
@@ -127,17 +139,17 @@ impl Devices {
         let record = &raw.record;
         let call = match record.correlation {
             0 => (record.cause != 0).then(|| Call { tid: record.cause_tid, entry: host.to_ns(record.cause) }),
-            id => self.links.get(id),
+            id => self.links.get(raw.key(id)),
         };
         let joined = call.is_some() || record.correlation == 0;
-        let mut times = self.times(record);
+        let mut times = self.times(raw);
         let seen = self.time_of(raw, host);
         // What had a handle when the call was made is meant.
         let made = call.map_or(times.map_or(seen, |[queued, ..]| queued), |call| call.entry);
-        let queue = self.names.queue(record.queue, record.device, made);
+        let queue = self.names.queue(raw.key(record.queue), record.device, made);
         let function = match record.function {
             0 => Some(0),
-            id => self.names.function(id, made),
+            id => self.names.function(raw.key(id), made),
         };
         let complete = joined && queue.is_some() && function.is_some();
         if !(complete || force) {
@@ -145,22 +157,22 @@ impl Devices {
         }
         self.without_call += u64::from(!joined);
         if record.flags & command_flag::HOST_CLOCK == 0 {
-            self.doubt(record);
+            self.doubt(raw);
         } else if let (Some(call), Some(times)) = (call, &mut times) {
-            self.correct(record.device, call.entry, times);
+            self.correct(raw.device(), call.entry, times);
         }
-        let (numbers, names) = (&self.shared.numbers, &mut self.names);
+        let (shared, names) = (&*self.shared, &mut self.names);
         let queue = queue.unwrap_or_else(|| {
             let queue = QueueRecord { queue: record.queue, device: record.device, ..QueueRecord::default() };
-            names.guess_queue(numbers, &queue, self.shared.api(raw.api), made)
+            names.guess_queue(shared, raw.api, &queue, made)
         });
         let function = match function {
             Some(0) if raw.name.is_empty() => 0,
-            Some(0) => names.function_named(numbers, &raw.name, made),
+            Some(0) => names.function_named(shared, raw.api, &raw.name, made),
             Some(number) => number,
-            None => names.guess_function(numbers, record.function, made),
+            None => names.guess_function(shared, raw.key(record.function), made),
         };
-        let peer = if record.peer == 0 { 0 } else { names.device(numbers, record.peer, made) };
+        let peer = if record.peer == 0 { 0 } else { names.device(shared, raw.key(record.peer), made) };
         let (cause_tid, cause) = match call {
             Some(call) => (call.tid, Some(call.entry)),
             None => (record.cause_tid, None),
@@ -172,17 +184,18 @@ impl Devices {
 
     /// Notes how far the times of a command may be off, which is more where the clock
     /// was not observed.
-    fn doubt(&mut self, command: &CommandRecord) {
-        let Some(clock) = self.clocks.get(&command.device).filter(|c| c.is_known()) else { return };
+    fn doubt(&mut self, raw: &Raw) {
+        let command = &raw.record;
+        let Some(clock) = self.clocks.get(&raw.device()).filter(|c| c.is_known()) else { return };
         let times = [command.queued, command.start, command.end].into_iter().filter(|time| *time != 0);
         if let Some(error) = times.map(|time| clock.error_at(time)).max() {
-            let worst = self.worst.entry(command.device).or_default();
+            let worst = self.worst.entry(raw.device()).or_default();
             *worst = error.max(*worst);
         }
     }
 
     /// No command begins before the call that enqueues it.
-    fn correct(&mut self, device: u64, entry: u64, times: &mut [u64; 4]) {
+    fn correct(&mut self, device: Key, entry: u64, times: &mut [u64; 4]) {
         let [queued, submitted, start, end] = times;
         let early = entry.saturating_sub(*start);
         if early == 0 {

@@ -45,11 +45,16 @@ impl Process {
     }
 
     fn take<T>(&mut self, id: u16, time: u64, record: &T, text: &str) {
+        self.take_of(1, id, time, record, text);
+    }
+
+    /// Takes a record of the API of that number.
+    fn take_of<T>(&mut self, api: usize, id: u16, time: u64, record: &T, text: &str) {
         let size = size_of::<T>();
         // SAFETY: a record of integers without gaps.
         let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast::<u8>(), size) };
         let body = [bytes, text.as_bytes(), b"\0"].concat();
-        let special = Special { id, api: 1, tid: 9, time, own_time: time, body: &body };
+        let special = Special { id, api, tid: 9, time, own_time: time, body: &body };
         self.devices.take(special, &self.host, |tid| tid);
     }
 
@@ -266,6 +271,109 @@ fn a_handle_that_comes_again_is_another_queue() {
     let first = names.iter().find(queue).expect("a queue");
     assert_eq!((number(&first.2, "priority"), number(&first.2, "number")), (-1, 5));
     assert_eq!(first.2.get("api"), Some(&Value::Str("two".to_owned())));
+}
+
+/// Everything that two APIs of one process name by the same numbers.
+#[test]
+fn equal_keys_of_two_apis_are_two_things() {
+    const CORRELATION: u64 = 1;
+    let mut p = Process::new("apis");
+    // Device time runs ahead of the host's by another distance in each API.
+    let ahead = [1 << 40, 1 << 41];
+    for (api, name) in ["first", "second"].into_iter().enumerate() {
+        let (entry, units) = (100 + api as u64, 10 + api as u32);
+        let device = DeviceRecord { device: 0xd, compute_units: units, ..DeviceRecord::default() };
+        let peer = DeviceRecord { device: 0xe, compute_units: units, ..DeviceRecord::default() };
+        let queue = QueueRecord { queue: 0x10, device: 0xd, number: units, ..QueueRecord::default() };
+        let function = FunctionRecord { function: 0xf, registers: units, ..FunctionRecord::default() };
+        let count = CountRecord { function: 0xf, launches: units.into(), timed: 1 };
+        let property = PropertyRecord { device: 0xd, value: units.into() };
+        p.take_of(api, special::DEVICE, 50, &device, name);
+        p.take_of(api, special::DEVICE, 50, &peer, "peer");
+        p.take_of(api, special::PROPERTY, 50, &property, "units");
+        p.take_of(api, special::QUEUE, 50, &queue, "");
+        p.take_of(api, special::FUNCTION, 50, &function, name);
+        p.take_of(api, special::COUNT, 50, &count, "");
+        p.take_of(api, special::LINK, entry, &LinkRecord { correlation: CORRELATION }, "");
+        for near in [1_000, 1_000_000] {
+            let record = ClockRecord {
+                device: 0xd,
+                device_time: ahead[api] + near,
+                before: near - 10,
+                after: near + 10,
+            };
+            p.take_of(api, special::CLOCK, near, &record, "");
+        }
+    }
+    for (api, ahead) in ahead.into_iter().enumerate() {
+        let start = ahead + 500_000 + 1_000 * api as u64;
+        let command = CommandRecord {
+            kind: 1,
+            function: 0xf,
+            flags: 0,
+            end: start + 100,
+            ..collected(CORRELATION, start)
+        };
+        p.take_of(api, special::COMMAND, 600_000, &command, "");
+        // Without an id, a function is the API's own by its name.
+        let named = CommandRecord { function: 0, ..command };
+        p.take_of(api, special::COMMAND, 600_000, &named, "same name");
+        let copy = CommandRecord { kind: 4, peer: 0xe, ..command };
+        p.take_of(api, special::COMMAND, 600_000, &copy, "");
+    }
+    let commands = p.finish();
+    let names = p.names();
+    let of = |kind: &str| names.iter().filter(|e| e.1 == kind).map(|e| &e.2).collect::<Vec<_>>();
+    let text = |fields: &Value, name: &str| match fields.get(name) {
+        Some(Value::Str(text)) => text.clone(),
+        other => panic!("{name}: {other:?}"),
+    };
+
+    let devices = of("device:device");
+    let described = |d: &&Value| (number(d, "device"), text(d, "name"), text(d, "api"), number(d, "handle"));
+    let expected = [(1, "first", "one", 0xd), (2, "peer", "one", 0xe), (3, "second", "two", 0xd)];
+    for (device, (id, name, api, handle)) in devices.iter().map(described).zip(expected) {
+        assert_eq!(device, (id, name.to_owned(), api.to_owned(), handle));
+    }
+    assert_eq!(devices.len(), 4);
+    let owned = |kind: &str, owner: &str, value: &str| {
+        of(kind).iter().map(|f| (number(f, owner), number(f, value))).collect::<Vec<_>>()
+    };
+    assert_eq!(owned("device:property", "device", "value"), [(1, 10), (3, 11)]);
+    assert_eq!(owned("device:queue", "device", "number"), [(1, 10), (3, 11)]);
+    assert_eq!(of("device:queue").iter().map(|q| text(q, "api")).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(owned("device:launches", "function", "launches"), [(1, 10), (2, 11)]);
+    let functions: Vec<_> = of("device:function").iter().map(|f| text(f, "name")).collect();
+    assert_eq!(functions, ["first", "second", "same name", "same name"]);
+
+    // Each command has its own API's call, clock, queue and function.
+    let told: Vec<_> = commands
+        .iter()
+        .map(|(time, kind, f)| {
+            let function =
+                if kind == "device:kernel" { number(f, "function") } else { list(f, "function")[0] };
+            (*time, time - number(f, "cause_before") as u64, number(f, "queue"), function)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (500_000, 100, 1, 1),
+            (500_000, 100, 1, 3),
+            (500_000, 100, 1, 1),
+            (501_000, 101, 2, 2),
+            (501_000, 101, 2, 4),
+            (501_000, 101, 2, 2),
+        ]
+    );
+    let peers: Vec<_> =
+        commands.iter().filter(|c| c.1 == "device:copy").flat_map(|c| list(&c.2, "peer")).collect();
+    assert_eq!(peers, [2, 4]);
+    let reports = p.devices.reports();
+    let clocks: Vec<_> = reports.iter().map(|r| (&*r.api, &*r.device, &*r.name, r.epochs)).collect();
+    assert_eq!(clocks, [("one", "0xd", "first", 1), ("two", "0xd", "second", 1)]);
+    assert!(reports.iter().all(|r| r.error_ns.is_some_and(|error| error < 100)), "{reports:?}");
+    assert_eq!(p.devices.without_call(), 0);
 }
 
 #[test]

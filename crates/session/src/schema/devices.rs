@@ -155,6 +155,7 @@ fn device_class() -> StructClass {
         .field("memory_khz", uint(32))
         .field("bus_bits", uint(32))
         .field("memory_bytes", uint(64))
+        .field("api", FieldClass::string())
 }
 
 fn property_class() -> StructClass {
@@ -313,7 +314,7 @@ pub fn queue(number: u32, device: u32, api: &str, record: &QueueRecord) -> Vec<u
 }
 
 /// The fields of a device's definition.
-pub fn device(number: u32, name: &[u8], record: &DeviceRecord) -> Vec<u8> {
+pub fn device(number: u32, name: &[u8], api: &str, record: &DeviceRecord) -> Vec<u8> {
     let mut body = Vec::with_capacity(128);
     body.extend_from_slice(&number.to_le_bytes());
     body.extend_from_slice(&record.device.to_le_bytes());
@@ -326,6 +327,7 @@ pub fn device(number: u32, name: &[u8], record: &DeviceRecord) -> Vec<u8> {
         body.extend_from_slice(&word.to_le_bytes());
     }
     body.extend_from_slice(&record.memory_bytes.to_le_bytes());
+    objects::text(&mut body, api.as_bytes());
     body
 }
 
