@@ -1,54 +1,44 @@
 //! `cargo xtask extract`: what a machine can read about an API.
 //!
-//! A registry has a module that turns it into [`Extracted`]; APIs that only have
-//! C headers stand in one table ([`headers`]). Writing and comparing are the
-//! same for all.
+//! ```text
+//! apis/NAME/extract.toml ─► description.rs ─► which files, and what is special in them
+//! sources.rs             ─► the files: from packages, folders, a person's hands
+//! headers/ or registry/  ─► Extracted ─► json.rs ─► apis/NAME/api.json
+//! ```
+//! No API is known here by name.
 
+mod description;
 mod headers;
 mod json;
-mod opencl;
+mod registry;
+mod sources;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use clap::builder::PossibleValuesParser;
 use hetrace_model::{Extracted, Registry};
 use sha2::{Digest, Sha256};
 
+use self::description::Description;
 use crate::{lines, repo};
 
 /// Arguments of `extract`.
 #[derive(Parser)]
 pub struct Args {
-    /// The API to extract
-    #[arg(value_parser = PossibleValuesParser::new(names()))]
+    /// The API to extract, which is a folder under apis/ with an extract.toml
     api: String,
-    /// The registry of an API that has one
-    #[arg(long, value_name = "FILE", conflicts_with = "headers")]
-    registry: Option<PathBuf>,
-    /// A folder of unpacked wheels with the API's headers; else they are
-    /// downloaded into target/
-    #[arg(long, value_name = "DIR")]
-    headers: Option<PathBuf>,
+    /// The file or folder that extract.toml says is given, or a folder of unpacked packages;
+    /// without it packages are downloaded into target/headers
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
     /// Write here instead of apis/<API>/api.json
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Compare with the file instead of writing it
     #[arg(long)]
     check: bool,
-}
-
-/// Turns a registry's text into data.
-type Reader = fn(&str, Registry) -> Result<Extraction>;
-
-/// APIs with a registry.
-const REGISTRIES: &[(&str, Reader)] = &[("opencl", opencl::extract)];
-
-fn names() -> Vec<&'static str> {
-    let registries = REGISTRIES.iter().map(|(name, _)| *name);
-    registries.chain(headers::ALL.iter().map(|api| api.name)).collect()
 }
 
 /// What an extraction yields besides the data: things a person should know.
@@ -61,17 +51,9 @@ pub struct Extraction {
 
 /// Extracts, and writes or compares.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let Extraction { extracted, notes } = match REGISTRIES.iter().find(|(name, _)| *name == args.api) {
-        Some((name, read)) => {
-            let file = args.registry.as_deref().with_context(|| format!("{name} needs --registry"))?;
-            from_registry(*read, file)?
-        }
-        None => {
-            let api = headers::ALL.iter().find(|api| api.name == args.api).context("no such API")?;
-            headers::extract(api, args.headers.as_deref())
-                .with_context(|| format!("extracting {}", api.name))?
-        }
-    };
+    let api = description::read(&args.api)?;
+    let read = extract(&api, args.from.as_deref());
+    let Extraction { extracted, notes } = read.with_context(|| format!("extracting {}", api.api))?;
     for note in &notes {
         eprintln!("note: {note}");
     }
@@ -100,15 +82,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     bail!("{} differs from what its source gives; run without --check", path.display());
 }
 
-fn from_registry(read: Reader, file: &Path) -> Result<Extraction> {
+fn extract(api: &Description, from: Option<&Path>) -> Result<Extraction> {
+    let found = sources::find(api, from)?;
+    match (&api.headers, &api.registry, found.as_slice()) {
+        (Some(headers), _, _) => headers::extract(api, headers, &found),
+        (_, Some(special), [file]) => from_registry(api, special, &file.place),
+        _ => bail!("neither headers nor one registry"),
+    }
+}
+
+fn from_registry(api: &Description, special: &description::Registry, file: &Path) -> Result<Extraction> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-    let registry = Registry {
+    let origin = Registry {
         file: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         sha256: hex(&Sha256::digest(text.as_bytes())),
         ..Registry::default()
     };
-    read(&text, registry).with_context(|| format!("extracting from {shown}"))
+    registry::extract(&text, origin, &api.api, special).with_context(|| format!("extracting from {shown}"))
 }
 
 fn hex(bytes: &[u8]) -> String {

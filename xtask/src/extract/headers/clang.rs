@@ -7,10 +7,10 @@ use clang::diagnostic::Severity;
 use clang::{Availability, Clang, Entity, EntityKind, Index, StorageClass, TranslationUnit, Unsaved};
 use hetrace_model::{ExtractedFunction, ExtractedParam};
 
+use super::super::description::{EntryPoints, Headers};
 use super::ctype;
 use super::records::Records;
 use super::snapshot::{EntryPoint, Snapshot};
-use super::table::HeaderApi;
 use super::{history, values};
 
 /// The file that includes the headers; it exists in libclang's memory only.
@@ -22,20 +22,14 @@ pub fn load() -> Result<Clang> {
 }
 
 /// Reads one version in all the API's modes.
-pub fn read(
-    libclang: &Clang,
-    api: &HeaderApi,
-    label: &str,
-    root: &Path,
-    own: &[PathBuf],
-) -> Result<Snapshot> {
+pub fn read(libclang: &Clang, api: &Headers, label: &str, root: &Path, own: &[PathBuf]) -> Result<Snapshot> {
     let text = includes(api, root);
     let mut all = Snapshot { label: label.to_owned(), ..Snapshot::default() };
-    for mode in api.modes {
+    for mode in &api.modes {
         let index = Index::new(libclang, true, false);
         let unit = parse(&index, mode, root, own, &text)?;
         let mut got = snapshot(api, &unit, root, label);
-        if *mode == api.modes[0] {
+        if mode == &api.modes[0] {
             let names = values::constants(api, unit.get_entity());
             let text = format!("{text}\n{}", values::program(&names));
             drop(unit);
@@ -49,14 +43,14 @@ pub fn read(
 
 /// Ours first: some headers expect that others were included before. Versions
 /// differ in which headers there are.
-fn includes(api: &HeaderApi, root: &Path) -> String {
-    let there = api.headers.iter().filter(|h| root.join(h).exists());
+fn includes(api: &Headers, root: &Path) -> String {
+    let there = api.files.iter().filter(|h| root.join(h).exists());
     api.own.iter().chain(there).map(|h| format!("#include <{h}>\n")).collect()
 }
 
 fn parse<'i>(
     index: &'i Index<'i>,
-    mode: &[&str],
+    mode: &[String],
     root: &Path,
     own: &[PathBuf],
     text: &str,
@@ -66,7 +60,7 @@ fn parse<'i>(
     let fixed = ["-xc", "-std=gnu11", "-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-ferror-limit=0"];
     let mut arguments: Vec<String> = fixed.map(str::to_owned).to_vec();
     arguments.extend(mode.iter().map(|define| format!("-D{define}")));
-    // Ours come first: they stand in for parts that need nvcc.
+    // Ours come first: they stand in for parts that need a compiler of the vendor's.
     let folders = own.iter().map(PathBuf::as_path).chain([root]);
     arguments.extend(folders.map(|folder| format!("-I{}", folder.display())));
     let unit = index
@@ -84,7 +78,7 @@ fn parse<'i>(
     Ok(unit)
 }
 
-fn snapshot(api: &HeaderApi, unit: &TranslationUnit<'_>, root: &Path, label: &str) -> Snapshot {
+fn snapshot(api: &Headers, unit: &TranslationUnit<'_>, root: &Path, label: &str) -> Snapshot {
     let top = unit.get_entity().get_children();
     let mut out = Snapshot::default();
     let mut records = Records::new(api, root, &top);
@@ -102,7 +96,7 @@ fn snapshot(api: &HeaderApi, unit: &TranslationUnit<'_>, root: &Path, label: &st
                 out.functions.push(function(&mut records, *entity, name, label));
             }
             EntityKind::TypedefDecl => {
-                if let Some(point) = entry_point(&name) {
+                if let Some(point) = entry_point(api, &name) {
                     out.entry_points.push(point);
                 } else {
                     records.top(*entity);
@@ -118,7 +112,7 @@ fn snapshot(api: &HeaderApi, unit: &TranslationUnit<'_>, root: &Path, label: &st
     out
 }
 
-fn is_public(api: &HeaderApi, entity: &Entity<'_>, name: &str) -> bool {
+fn is_public(api: &Headers, entity: &Entity<'_>, name: &str) -> bool {
     api.is_function(name)
         && entity.get_storage_class() != Some(StorageClass::Static)
         && !entity.is_inline_function()
@@ -145,12 +139,13 @@ fn function<'tu>(
     ExtractedFunction { name, deprecated, returns, params, ..ExtractedFunction::default() }
 }
 
-/// `PFN_cuMemcpy_v7000_ptds`.
-fn entry_point(name: &str) -> Option<EntryPoint> {
-    let (name, flavour) = history::flavour(name.strip_prefix("PFN_")?);
-    let (base, version) = name.rsplit_once("_v")?;
+/// `PFN_toyCopy_v7000_ptds`.
+fn entry_point(api: &Headers, name: &str) -> Option<EntryPoint> {
+    let EntryPoints { prefix, .. } = api.entry_points.as_ref()?;
+    let (name, variant) = history::variant(name.strip_prefix(prefix.as_str())?, &api.suffixes);
+    let (base, version) = name.rsplit_once(api.suffixes.version.as_deref()?)?;
     let version = version.parse().ok()?;
-    Some(EntryPoint { base: base.to_owned(), version, flavour: flavour.to_owned() })
+    Some(EntryPoint { base: base.to_owned(), version, variant: variant.to_owned() })
 }
 
 /// Whether an entity stands in one of the API's own files.

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use hetrace_model::{EnumGroup, Extracted, ExtractedFunction, Kind, Registry, Type};
 
 use super::super::Extraction;
+use super::super::description::Headers;
 use super::layouts::Layouts;
 use super::snapshot::{Named, Snapshot, add_values};
-use super::table::HeaderApi;
 use super::{ctype, history};
 
 /// Merges versions, oldest first.
-pub fn merge(api: &HeaderApi, versions: Vec<Snapshot>) -> Extraction {
+pub fn merge(api: &str, headers: &Headers, versions: Vec<Snapshot>) -> Extraction {
     let mut layouts = Layouts::new(&versions);
-    let (functions, mut notes) = functions(api, &versions, &mut layouts);
+    let (functions, mut notes) = functions(headers, &versions, &mut layouts);
     let enums = enums(&versions);
     let types: Vec<Type> = used(layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
     notes.extend(types.iter().filter_map(changed));
@@ -21,8 +21,7 @@ pub fn merge(api: &HeaderApi, versions: Vec<Snapshot>) -> Extraction {
     remarks.sort();
     remarks.dedup();
     notes.extend(remarks);
-    let extracted =
-        Extracted { api: api.name.to_owned(), registry: Registry::default(), types, enums, functions };
+    let extracted = Extracted { api: api.to_owned(), registry: Registry::default(), types, enums, functions };
     Extraction { extracted, notes }
 }
 
@@ -43,7 +42,7 @@ struct Seen<'a> {
 }
 
 fn functions(
-    api: &HeaderApi,
+    api: &Headers,
     versions: &[Snapshot],
     layouts: &mut Layouts<'_>,
 ) -> (Vec<ExtractedFunction>, Vec<String>) {
@@ -60,7 +59,7 @@ fn functions(
                 seen.push(Seen { version, function, signature: signature(layouts, version, function) });
             }
         }
-        let since = history::since(name, &names, &points);
+        let since = history::since(name, &names, &points, api);
         let same = variants(versions, &seen, layouts, since);
         let label = |v: &ExtractedFunction| v.before.clone();
         for before in same.iter().filter_map(label) {
@@ -69,7 +68,7 @@ fn functions(
         out.extend(same);
     }
     for f in &mut out {
-        f.base = if api.versioned_names { history::base(&f.name) } else { None };
+        f.base = history::base(&f.name, &api.suffixes);
     }
     (out, notes)
 }

@@ -1,8 +1,6 @@
 //! C headers of many versions to one [`Extracted`].
 //!
 //! ```text
-//! table.rs    ─► which headers of which packages, and what is special in them
-//! fetch.rs    ─► the packages, from PyPI or a folder
 //! clang.rs    ─► parses one version in one mode ─► ctype.rs, records.rs ─► Snapshot
 //! snapshot.rs ─► all modes of one version together
 //! layouts.rs  ─► types of all versions together
@@ -12,49 +10,54 @@
 
 mod clang;
 mod ctype;
-mod fetch;
 mod history;
 mod layouts;
 mod merge;
 mod records;
 mod snapshot;
-mod table;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use hetrace_model::Registry;
 use sha2::{Digest, Sha256};
 
-pub use self::table::{ALL, HeaderApi};
+use super::description::{Description, Headers};
+use super::sources::{self, Found};
 use super::{Extraction, hex};
+use crate::repo;
 
-/// Reads all versions that the table lists, from `folder` or the package index.
-pub fn extract(api: &HeaderApi, folder: Option<&Path>) -> Result<Extraction> {
-    let roots = fetch::roots(api, folder)?;
-    let own = fetch::own_headers(api)?;
+/// Reads all versions of an API.
+pub fn extract(api: &Description, headers: &Headers, found: &[Found]) -> Result<Extraction> {
+    let stand_ins = stand_ins(api);
     let libclang = clang::load()?;
     let mut versions = Vec::new();
     let mut sum = Sha256::new();
-    for (label, root) in &roots {
+    for Found { version, place } in found {
         let mut read = || -> Result<_> {
-            let root = &root.canonicalize()?;
-            let snapshot = clang::read(&libclang, api, label, root, &own)?;
+            let root = sources::include_folder(place, &headers.files[0])?.canonicalize()?;
+            let snapshot = clang::read(&libclang, headers, version, &root, &stand_ins)?;
             for file in &snapshot.inputs {
                 sum.update(std::fs::read(file).with_context(|| format!("reading {}", file.display()))?);
             }
             Ok(snapshot)
         };
-        versions.push(read().with_context(|| root.display().to_string())?);
+        versions.push(read().with_context(|| place.display().to_string())?);
     }
-    let mut done = merge::merge(api, versions);
+    let mut done = merge::merge(&api.api, headers, versions);
     done.extracted.registry = Registry {
-        file: api.headers.join(", "),
+        file: headers.files.join(", "),
         sha256: hex(&sum.finalize()),
-        versions: api.packages.iter().map(|p| p.label.to_owned()).collect(),
+        versions: found.iter().map(|f| f.version.clone()).filter(|v| !v.is_empty()).collect(),
     };
     Ok(done)
+}
+
+/// Folders with just enough of the headers of others: the API's own before C's.
+fn stand_ins(api: &Description) -> Vec<PathBuf> {
+    let folders = [api.folder.join("include"), repo::root().join("xtask/src/extract/headers/c")];
+    folders.into_iter().filter(|f| f.is_dir()).collect()
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use clang::{Entity, EntityKind, Type as CType, TypeKind};
 use hetrace_model::{EnumGroup, Kind, Member, Type};
 
+use super::super::description::Headers;
 use super::snapshot::Named;
-use super::table::HeaderApi;
 use super::{clang as units, ctype, values};
 
 /// The types of one translation unit, in the order in which they came.
 pub struct Records<'a, 'tu> {
-    api: &'a HeaderApi,
+    api: &'a Headers,
     root: &'a Path,
     /// The names that typedefs give to structs, unions and enumerations.
     typedefs: HashMap<Entity<'tu>, Vec<String>>,
@@ -24,7 +24,7 @@ pub struct Records<'a, 'tu> {
 
 impl<'a, 'tu> Records<'a, 'tu> {
     /// Notes the names first: a struct's own may come after its members.
-    pub fn new(api: &'a HeaderApi, root: &'a Path, top: &[Entity<'tu>]) -> Self {
+    pub fn new(api: &'a Headers, root: &'a Path, top: &[Entity<'tu>]) -> Self {
         let mut typedefs: HashMap<_, Vec<_>> = HashMap::new();
         for entity in top.iter().filter(|e| e.get_kind() == EntityKind::TypedefDecl) {
             let of = entity.get_typedef_underlying_type().map(|t| t.get_canonical_type());
@@ -102,7 +102,7 @@ impl<'a, 'tu> Records<'a, 'tu> {
         if ty.kind == Kind::Opaque && ty.size > 0 {
             self.notes.push(format!("`{name}` is taken as opaque"));
         }
-        ty.hex = self.api.addresses.contains(&name.as_str());
+        ty.hex = self.api.addresses.contains(&name);
         let own = declaration.is_some_and(|d| units::is_own(d, self.root));
         let canonical = shared.unwrap_or_else(|| name.clone());
         self.types.push(Named { ty, canonical, own });

@@ -41,8 +41,8 @@ pub struct EntryPoint {
     pub base: String,
     /// The version that brought it (`3020`).
     pub version: u32,
-    /// `ptds`, `ptsz` or nothing.
-    pub flavour: String,
+    /// What stands at the end of a variant's name, or nothing.
+    pub variant: String,
 }
 
 impl Snapshot {

@@ -2,12 +2,23 @@
 
 use hetrace_model::{EnumGroup, ExtractedFunction, ExtractedParam, Kind, Member, Type};
 
+use super::clang;
 use super::merge::merge;
 use super::snapshot::{EntryPoint, Named, Snapshot};
-use super::table::{ALL, Constants, HeaderApi, Package};
-use super::{clang, fetch};
 use crate::extract::Extraction;
+use crate::extract::description::{Constants, EntryPoints, Headers, Suffixes};
 use crate::repo;
+
+/// An API whose names have versions, variants and entry points.
+pub fn toy() -> Headers {
+    Headers {
+        files: vec!["toy.h".into()],
+        functions: vec!["toy".into()],
+        suffixes: Suffixes { version: Some("_v".into()), variants: vec!["_ptds".into(), "_ptsz".into()] },
+        entry_points: Some(EntryPoints { prefix: "PFN_".into(), major: 1000, minor: 10 }),
+        ..Headers::default()
+    }
+}
 
 fn named(name: &str, kind: Kind, size: u32, members: &[(&str, &str, u32)]) -> Named {
     let member = |&(name, ty, offset): &(&str, &str, u32)| Member {
@@ -45,14 +56,14 @@ fn ty<'a>(done: &'a Extraction, name: &str) -> &'a Type {
 
 #[test]
 fn functions_come_and_go() {
-    let keep = function("cuKeep_v2_ptsz", &[]);
-    let one = version("1.0", vec![keep.clone(), function("cuOld", &[])], vec![]);
-    let mut two = version("1.1", vec![keep.clone(), function("cuNew", &[])], vec![]);
-    let point = EntryPoint { base: "cuKeep".into(), version: 3020, flavour: "ptsz".into() };
+    let keep = function("toyKeep_v2_ptsz", &[]);
+    let one = version("1.0", vec![keep.clone(), function("toyOld", &[])], vec![]);
+    let mut two = version("1.1", vec![keep.clone(), function("toyNew", &[])], vec![]);
+    let point = EntryPoint { base: "toyKeep".into(), version: 3020, variant: "_ptsz".into() };
     two.entry_points.push(point);
-    let done = merge(&ALL[0], vec![one, two]);
-    let (kept, old, new) = (of(&done, "cuKeep_v2_ptsz")[0], of(&done, "cuOld")[0], of(&done, "cuNew")[0]);
-    assert_eq!((kept.since.as_str(), kept.base.as_deref()), ("3.2", Some("cuKeep")));
+    let done = merge("toy", &toy(), vec![one, two]);
+    let (kept, old, new) = (of(&done, "toyKeep_v2_ptsz")[0], of(&done, "toyOld")[0], of(&done, "toyNew")[0]);
+    assert_eq!((kept.since.as_str(), kept.base.as_deref()), ("3.2", Some("toyKeep")));
     assert_eq!((old.since.as_str(), old.until.as_deref()), ("1.0", Some("1.0")));
     assert_eq!((new.since.as_str(), &new.until), ("1.1", &None));
     assert_eq!(kept.until, None);
@@ -60,69 +71,69 @@ fn functions_come_and_go() {
 
 #[test]
 fn another_signature_is_another_function() {
-    let old = || vec![function("cuMove", &[("to", "int"), ("how", "const void *")])];
-    let new = vec![function("cuMove", &[("place", "long"), ("how", "void *")])];
+    let old = || vec![function("toyMove", &[("to", "int"), ("how", "const void *")])];
+    let new = vec![function("toyMove", &[("place", "long"), ("how", "void *")])];
     let versions =
         [version("1.0", old(), vec![]), version("1.1", old(), vec![]), version("1.2", new, vec![])];
-    let done = merge(&ALL[0], versions.into());
-    let found = of(&done, "cuMove");
+    let done = merge("toy", &toy(), versions.into());
+    let found = of(&done, "toyMove");
     let say = |f: &ExtractedFunction| (f.params[0].ctype.clone(), f.since.clone(), f.before.clone());
     assert_eq!(say(found[0]), ("long".into(), "1.2".into(), None));
     assert_eq!(say(found[1]), ("int".into(), "1.0".into(), Some("1.2".into())));
     assert_eq!((found.len(), found[1].until.as_deref()), (2, None));
-    assert_eq!(done.notes, ["`cuMove` had another signature before 1.2"]);
+    assert_eq!(done.notes, ["`toyMove` had another signature before 1.2"]);
 }
 
 #[test]
 fn names_and_const_make_no_signature() {
     let versions = [
-        version("1.0", vec![function("cuSame", &[("a", "const void **")])], vec![]),
-        version("1.1", vec![function("cuSame", &[("b", "void *const *")])], vec![]),
+        version("1.0", vec![function("toySame", &[("a", "const void **")])], vec![]),
+        version("1.1", vec![function("toySame", &[("b", "void *const *")])], vec![]),
     ];
-    let done = merge(&ALL[0], versions.into());
-    assert_eq!(of(&done, "cuSame").len(), 1);
-    assert_eq!(of(&done, "cuSame")[0].params[0].name, "b");
+    let done = merge("toy", &toy(), versions.into());
+    assert_eq!(of(&done, "toySame").len(), 1);
+    assert_eq!(of(&done, "toySame")[0].params[0].name, "b");
 }
 
 #[test]
 fn a_grown_struct_keeps_its_name() {
-    let f = || vec![function("cuGet", &[("out", "CUthing *")])];
-    let small = named("CUthing", Kind::Struct, 8, &[("a", "int", 0), ("reserved", "int", 4)]);
-    let large = named("CUthing", Kind::Struct, 16, &[("a", "int", 0), ("b", "int", 4), ("c", "long", 8)]);
-    let done = merge(&ALL[0], vec![version("1.0", f(), vec![small]), version("1.1", f(), vec![large])]);
-    let thing = ty(&done, "CUthing");
+    let f = || vec![function("toyGet", &[("out", "toy_thing *")])];
+    let small = named("toy_thing", Kind::Struct, 8, &[("a", "int", 0), ("reserved", "int", 4)]);
+    let large = named("toy_thing", Kind::Struct, 16, &[("a", "int", 0), ("b", "int", 4), ("c", "long", 8)]);
+    let done = merge("toy", &toy(), vec![version("1.0", f(), vec![small]), version("1.1", f(), vec![large])]);
+    let thing = ty(&done, "toy_thing");
     assert_eq!((thing.size, &thing.size_before), (16, &vec![("1.1".to_owned(), 8)]));
     let since: Vec<&str> = thing.members.iter().map(|m| m.since.as_str()).collect();
     assert_eq!(since, ["", "1.1", "1.1"]);
-    assert_eq!(of(&done, "cuGet").len(), 1);
+    assert_eq!(of(&done, "toyGet").len(), 1);
 }
 
 #[test]
 fn a_changed_struct_gets_a_name_with_its_version() {
-    let f = || vec![function("cuGet", &[("out", "const CUouter *")])];
-    let outer = || named("CUouter", Kind::Struct, 16, &[("inner", "CUinner", 0)]);
-    let before = named("CUinner", Kind::Struct, 16, &[("a", "long", 0), ("b", "long", 8)]);
-    let after = named("CUinner", Kind::Struct, 16, &[("b", "long", 0), ("c", "long", 8)]);
+    let f = || vec![function("toyGet", &[("out", "const toy_outer *")])];
+    let outer = || named("toy_outer", Kind::Struct, 16, &[("inner", "toy_inner", 0)]);
+    let before = named("toy_inner", Kind::Struct, 16, &[("a", "long", 0), ("b", "long", 8)]);
+    let after = named("toy_inner", Kind::Struct, 16, &[("b", "long", 0), ("c", "long", 8)]);
     let versions = [version("1.0", f(), vec![outer(), before]), version("1.1", f(), vec![outer(), after])];
-    let done = merge(&ALL[0], versions.into());
-    assert_eq!(ty(&done, "CUinner@1.0").members[0].name, "a");
-    assert_eq!(ty(&done, "CUouter@1.0").members[0].ty, "CUinner@1.0");
-    let found = of(&done, "cuGet");
+    let done = merge("toy", &toy(), versions.into());
+    assert_eq!(ty(&done, "toy_inner@1.0").members[0].name, "a");
+    assert_eq!(ty(&done, "toy_outer@1.0").members[0].ty, "toy_inner@1.0");
+    let found = of(&done, "toyGet");
     let types: Vec<&str> = found.iter().map(|f| f.params[0].ctype.as_str()).collect();
-    assert_eq!(types, ["const CUouter *", "const CUouter@1.0 *"]);
+    assert_eq!(types, ["const toy_outer *", "const toy_outer@1.0 *"]);
 }
 
 #[test]
 fn the_newest_value_of_a_name_wins() {
     let group = |values: &[(&str, i64)]| EnumGroup {
-        name: "CUkind".into(),
+        name: "toy_kind".into(),
         bits: false,
         values: values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
     };
     let mut versions = vec![version("1.0", vec![], vec![]), version("1.1", vec![], vec![])];
     versions[0].enums.push(group(&[("A", 0), ("GONE", 7), ("MAX", 1)]));
     versions[1].enums.push(group(&[("A", 0), ("B", 1), ("MAX", 2)]));
-    let done = merge(&ALL[0], versions);
+    let done = merge("toy", &toy(), versions);
     assert_eq!(done.extracted.enums, [group(&[("A", 0), ("B", 1), ("MAX", 2), ("GONE", 7)])]);
 }
 
@@ -145,9 +156,6 @@ const TOY: &str = "
     static inline int toyInside(void) { return 0; }
 ";
 
-const TOY_CONSTANTS: &[Constants] =
-    &[Constants { group: "toyOpen_flags", bits: true, names: &["TOY_FLAG_*"], except: &[] }];
-
 /// Clang can be loaded once at a time, so this is the only test that does.
 #[test]
 fn headers_are_read() {
@@ -155,27 +163,20 @@ fn headers_are_read() {
         eprintln!("no libclang: not tested");
         return;
     };
-    let api = HeaderApi {
-        name: "toy",
-        headers: &["toy.h"],
-        own: &[],
-        modes: &[&[], &["TOY_STREAM"]],
-        prefixes: &["toy"],
-        except: &[],
-        versioned_names: true,
-        packages: &[Package { label: "1.0", name: "toy", version: "1.0" }],
-        addresses: &[],
-        constants: TOY_CONSTANTS,
-        bits: &[],
-        not_bits: &[],
+    let flags = Constants {
+        group: "toyOpen_flags".into(),
+        bits: true,
+        names: vec!["TOY_FLAG_*".into()],
+        except: vec![],
     };
+    let api = Headers { modes: vec![vec![], vec!["TOY_STREAM".into()]], constants: vec![flags], ..toy() };
     let root = repo::root().join(format!("target/headers/test-{}", std::process::id()));
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("toy.h"), TOY).unwrap();
-    let own = fetch::own_headers(&api).unwrap();
-    let snapshot = clang::read(&libclang, &api, "1.0", &root, &own).unwrap();
+    let c = repo::root().join("xtask/src/extract/headers/c");
+    let snapshot = clang::read(&libclang, &api, "1.0", &root, &[c]).unwrap();
     std::fs::remove_dir_all(&root).unwrap();
-    let done = merge(&api, vec![snapshot]);
+    let done = merge("toy", &api, vec![snapshot]);
     let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(functions, ["toyOpen", "toyOpen_ptds"]);
     let params: Vec<&str> = done.extracted.functions[1].params.iter().map(|p| p.ctype.as_str()).collect();

@@ -3,14 +3,14 @@
 use clang::{Entity, EntityKind};
 use hetrace_model::EnumGroup;
 
+use super::super::description::Headers;
 use super::clang as units;
-use super::table::HeaderApi;
 
 /// In front of the names of our own enumerators.
 const OURS: &str = "hetrace__";
 
-/// The macros that the table's groups take, with the group's index.
-pub fn constants(api: &HeaderApi, unit: Entity<'_>) -> Vec<(usize, String)> {
+/// The macros that the groups of `extract.toml` take, with the group's index.
+pub fn constants(api: &Headers, unit: Entity<'_>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for entity in unit.get_children() {
         let macro_like = entity.get_kind() == EntityKind::MacroDefinition && !entity.is_builtin_macro();
@@ -20,9 +20,9 @@ pub fn constants(api: &HeaderApi, unit: Entity<'_>) -> Vec<(usize, String)> {
         for (index, group) in api.constants.iter().enumerate() {
             let fits = group.names.iter().any(|pattern| match pattern.strip_suffix('*') {
                 Some(start) => name.starts_with(start),
-                None => name == *pattern,
+                None => name == **pattern,
             });
-            if fits && !group.except.contains(&name.as_str()) && !found.contains(&(index, name.clone())) {
+            if fits && !group.except.contains(&name) && !found.contains(&(index, name.clone())) {
                 found.push((index, name.clone()));
             }
         }
@@ -39,7 +39,7 @@ pub fn program(constants: &[(usize, String)]) -> String {
 }
 
 /// The groups out of [`program`].
-pub fn groups(api: &HeaderApi, unit: Entity<'_>) -> Vec<EnumGroup> {
+pub fn groups(api: &Headers, unit: Entity<'_>) -> Vec<EnumGroup> {
     let mut values: Vec<Vec<(String, i64)>> = vec![vec![]; api.constants.len()];
     let ours = unit.get_children().into_iter().filter(|e| e.get_kind() == EntityKind::EnumDecl);
     for enumerator in ours.flat_map(|e| e.get_children()) {
@@ -50,18 +50,16 @@ pub fn groups(api: &HeaderApi, unit: Entity<'_>) -> Vec<EnumGroup> {
         }
     }
     let named = api.constants.iter().zip(values).filter(|(_, values)| !values.is_empty());
-    named
-        .map(|(group, values)| EnumGroup { name: group.group.to_owned(), bits: group.bits, values })
-        .collect()
+    named.map(|(group, values)| EnumGroup { name: group.group.clone(), bits: group.bits, values }).collect()
 }
 
 /// Whether values are combined with `|`: the name says so, or they are powers
 /// of two and combinations of them, up to 4 at least, with gaps between.
-pub fn are_bits(api: &HeaderApi, group: &str, values: &[(String, i64)]) -> bool {
-    if api.bits.contains(&group) {
+pub fn are_bits(api: &Headers, group: &str, values: &[(String, i64)]) -> bool {
+    if api.bits.iter().any(|b| b == group) {
         return true;
     }
-    if api.not_bits.contains(&group) {
+    if api.not_bits.iter().any(|b| b == group) {
         return false;
     }
     let lower = group.to_ascii_lowercase();
@@ -86,17 +84,17 @@ pub fn are_bits(api: &HeaderApi, group: &str, values: &[(String, i64)]) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::ALL;
+    use super::super::tests::toy;
     use super::are_bits;
 
     #[test]
     fn bits_are_told_from_numbers() {
         let bits = |numbers: &[i64]| {
             let values: Vec<_> = numbers.iter().map(|n| (format!("TOY_{n}"), *n)).collect();
-            are_bits(&ALL[0], "toy", &values)
+            are_bits(&toy(), "toy", &values)
         };
         assert!(bits(&[0, 1, 2, 4, 7]));
         assert!(!bits(&[0, 1, 2, 3, 4]) && !bits(&[0, 1, 2]) && !bits(&[1, 2, 5]));
-        assert!(are_bits(&ALL[0], "toyCreate_flags", &[("A".into(), 1)]));
+        assert!(are_bits(&toy(), "toyCreate_flags", &[("A".into(), 1)]));
     }
 }

@@ -51,7 +51,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// `-5`, `0x1F`, `((cl_bitfield)0)`.
+/// `-5`, `0x1F`, `((ty_bitfield)0)`.
 fn literal(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Some(inner) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
@@ -79,8 +79,8 @@ mod tests {
             ("-5", Some(-5)),
             ("0x1F", Some(31)),
             ("0xFFFFFFFF", Some(0xFFFF_FFFF)),
-            ("((cl_layer_properties)0)", Some(0)),
-            ("CL_TRUE", None),
+            ("((ty_layer_properties)0)", Some(0)),
+            ("TY_TRUE", None),
             ("SIZE_MAX", None),
         ] {
             assert_eq!(literal(text), value, "{text}");

@@ -6,7 +6,7 @@ use hetrace_model::{Kind, Member, Type};
 use roxmltree::Node;
 
 use super::Known;
-use crate::extract::opencl::{children, ctext, text};
+use crate::extract::registry::{children, ctext, text};
 
 /// Reads `<type category="struct">`.
 pub fn read(root: Node<'_, '_>, node: Node<'_, '_>, known: &Known) -> Result<Type> {

@@ -1,6 +1,5 @@
 //! Types with their kinds, sizes and members.
 
-mod foreign;
 mod structs;
 
 use std::collections::{BTreeSet, HashMap};
@@ -9,8 +8,7 @@ use anyhow::{Context, Result};
 use hetrace_model::{EnumGroup, ExtractedFunction, Kind, Type};
 use roxmltree::Node;
 
-use self::foreign::FOREIGN;
-use super::{children, ctext, text};
+use super::{Special, children, ctext, text};
 
 /// C's own types on 64-bit Linux.
 const BASE: &[(&str, Kind, u32)] = &[
@@ -32,15 +30,6 @@ const BASE: &[(&str, Kind, u32)] = &[
     ("uint32_t", Kind::Uint, 4),
     ("uint64_t", Kind::Uint, 8),
 ];
-
-/// Types that give a size and no meaning; what is named after them may be an
-/// enumeration or a set of bits.
-const STORAGE: &[&str] = &["cl_uint", "cl_int", "cl_bitfield", "cl_properties", "intptr_t"];
-
-/// Groups of values that the registry gives no type: prototypes say `cl_int`
-/// where they mean one of these. As types they can be named in `semantics.toml`.
-const UNTYPED: &[(&str, Kind, u32)] =
-    &[("cl_command_execution_status", Kind::Int, 4), ("cl_command_termination_reason_arm", Kind::Uint, 4)];
 
 /// Types known so far.
 #[derive(Default)]
@@ -66,36 +55,36 @@ fn plain(name: &str, kind: Kind, size: u32) -> Type {
     Type { name: name.to_owned(), kind, size, ..Type::default() }
 }
 
-/// All types: C's and foreign ones that are used, and every one of OpenCL,
+/// All types: C's and foreign ones that are used, and every one of the API's own,
 /// because the values of queries use more of them than parameters do.
-pub fn read(root: Node<'_, '_>, functions: &[ExtractedFunction], enums: &[EnumGroup]) -> Result<Vec<Type>> {
+pub fn read(
+    root: Node<'_, '_>,
+    functions: &[ExtractedFunction],
+    enums: &[EnumGroup],
+    special: &Special,
+) -> Result<Vec<Type>> {
     let mut known = Known::default();
     for (name, kind, size) in BASE {
         known.add(plain(name, *kind, *size));
     }
-    for ty in FOREIGN {
-        known.add(ty.to_type());
-    }
-    let layer_side = required_by(root, "cl_loader_layers");
+    special.foreign.iter().for_each(|ty| known.add(ty.clone()));
+    let left_out = required_by(root, &special.except_types_of);
     for node in definitions(root) {
         match node.attribute("category") {
             Some("struct") => known.add(structs::read(root, node, &known)?),
             Some("define") => {
                 let ty = typedef(root, node, &known)?;
-                ty.filter(|t| !layer_side.contains(t.name.as_str())).into_iter().for_each(|t| known.add(t));
+                ty.filter(|t| !left_out.contains(t.name.as_str())).into_iter().for_each(|t| known.add(t));
             }
             _ => {}
         }
     }
-    for (name, kind, size) in UNTYPED {
-        if enums.iter().any(|g| g.name == *name) {
-            known.add(plain(name, *kind, *size));
-        }
-    }
+    let grouped = special.group_types.iter().filter(|ty| enums.iter().any(|g| g.name == ty.name));
+    grouped.for_each(|ty| known.add(ty.clone()));
     let used = used(functions, &known);
     let mut types = Vec::new();
     for name in &known.order {
-        let own = name.starts_with("cl_") || name.starts_with("CL");
+        let own = special.types.iter().any(|start| name.starts_with(start.as_str()));
         if own || used.contains(name.as_str()) {
             let mut ty = known.get(name)?.clone();
             ty.values = enums.iter().find(|g| g.name == *name).map(|g| g.name.clone());
@@ -105,7 +94,7 @@ pub fn read(root: Node<'_, '_>, functions: &[ExtractedFunction], enums: &[EnumGr
     Ok(types)
 }
 
-/// `typedef <type>cl_uint</type> <name>cl_bool</name>;`; the registry may define
+/// `typedef <type>toy_uint</type> <name>toy_bool</name>;`; the registry may define
 /// what a type is made of after it.
 fn typedef(root: Node<'_, '_>, node: Node<'_, '_>, known: &Known) -> Result<Option<Type>> {
     let text = text(node);
@@ -135,9 +124,10 @@ fn definitions<'a, 'i>(root: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>>
     children(root, "types").flat_map(|t| children(t, "type"))
 }
 
-/// Names of the types that an extension requires.
-fn required_by<'a>(root: Node<'a, '_>, extension: &str) -> BTreeSet<&'a str> {
-    let of = super::requirers(root).filter(|r| r.attribute("name") == Some(extension));
+/// Names of the types that extensions require.
+fn required_by<'a>(root: Node<'a, '_>, extensions: &[String]) -> BTreeSet<&'a str> {
+    let is_one = |name: &str| extensions.iter().any(|e| e == name);
+    let of = super::requirers(root).filter(|r| r.attribute("name").is_some_and(is_one));
     let requires = of.flat_map(|r| children(r, "require").collect::<Vec<_>>());
     let types = requires.flat_map(|r| children(r, "type").collect::<Vec<_>>());
     types.filter_map(|t| t.attribute("name")).collect()
@@ -151,13 +141,13 @@ fn used<'a>(functions: &'a [ExtractedFunction], known: &'a Known) -> BTreeSet<&'
 }
 
 /// Types that name a use of a plain integer, as enumerations do.
-pub fn enum_like<'a>(root: Node<'a, '_>) -> BTreeSet<&'a str> {
+pub fn enum_like<'a>(root: Node<'a, '_>, special: &Special) -> BTreeSet<&'a str> {
     let name = |node: Node<'a, '_>| {
         let of = children(node, "type").next()?.text()?;
         let name = children(node, "name").next()?.text()?;
         let alias = node.attribute("category") == Some("define")
-            && STORAGE.contains(&of)
-            && !STORAGE.contains(&name)
+            && special.storage.iter().any(|s| s == of)
+            && !special.storage.iter().any(|s| s == name)
             && !text(node).contains('*');
         alias.then_some(name)
     };

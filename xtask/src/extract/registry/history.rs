@@ -19,7 +19,7 @@ pub struct Origin {
 
 /// The origin of every function that a feature or an extension requires; a
 /// feature wins over an extension, the first over the later ones.
-pub fn read(root: Node<'_, '_>) -> HashMap<String, Origin> {
+pub fn read(root: Node<'_, '_>, title: &str) -> HashMap<String, Origin> {
     let mut origins = HashMap::new();
     for requirer in requirers(root) {
         for require in children(requirer, "require") {
@@ -29,7 +29,7 @@ pub fn read(root: Node<'_, '_>) -> HashMap<String, Origin> {
                     true => requirer.attribute("name").map(str::to_owned),
                     false => None,
                 },
-                deprecated: deprecated(require.attribute("comment").unwrap_or_default()),
+                deprecated: deprecated(require.attribute("comment").unwrap_or_default(), title),
             };
             for command in children(require, "command") {
                 let name = command.attribute("name").unwrap_or_default();
@@ -40,7 +40,8 @@ pub fn read(root: Node<'_, '_>) -> HashMap<String, Origin> {
     origins
 }
 
-/// `OpenCL 1.0 APIs that were deprecated in OpenCL 1.2` → `1.2`.
-fn deprecated(comment: &str) -> Option<String> {
-    comment.split_once("deprecated in OpenCL ").map(|(_, version)| version.trim().to_owned())
+/// `Toy 1.0 APIs that were deprecated in Toy 1.2` → `1.2`; `title` is `Toy`.
+fn deprecated(comment: &str, title: &str) -> Option<String> {
+    let (_, version) = comment.split_once(&format!("deprecated in {title} "))?;
+    Some(version.trim().to_owned())
 }

@@ -31,7 +31,7 @@ fn around(c: char) -> Vec<char> {
     if matches!(c, '*' | '(' | ')' | ',' | '[' | ']') { vec![' ', c, ' '] } else { vec![c] }
 }
 
-/// The named type: `const cl_event *` → `cl_event`.
+/// The named type: `const ty_event *` → `ty_event`.
 pub fn base(ctype: &str) -> &str {
     let text = ctype.split('*').next().unwrap_or("").trim();
     text.strip_prefix("const ").unwrap_or(text).trim()
@@ -49,14 +49,14 @@ mod tests {
     #[test]
     fn one_spelling() {
         for (text, spelling) in [
-            ("const cl_event*", "const cl_event *"),
-            ("cl_uint ", "cl_uint"),
+            ("const ty_event*", "const ty_event *"),
+            ("ty_uint ", "ty_uint"),
             ("const  char**", "const char **"),
             ("void* []", "void **"),
-            ("void (CL_CALLBACK* )(void*)", "void (CL_CALLBACK *)(void *)"),
+            ("void (TY_CALLBACK* )(void*)", "void (TY_CALLBACK *)(void *)"),
             (
-                "void (CL_CALLBACK* )(cl_event event, void * svm_pointers[], void *user_data)",
-                "void (CL_CALLBACK *)(cl_event event, void *svm_pointers[], void *user_data)",
+                "void (TY_CALLBACK* )(ty_event event, void * svm_pointers[], void *user_data)",
+                "void (TY_CALLBACK *)(ty_event event, void *svm_pointers[], void *user_data)",
             ),
         ] {
             assert_eq!(normalize(text), spelling);

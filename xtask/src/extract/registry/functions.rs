@@ -7,21 +7,20 @@ use hetrace_model::{ExtractedFunction, ExtractedParam};
 use roxmltree::Node;
 
 use super::history::Origin;
-use super::{children, ctext, text};
-
-/// Functions that are not called by programs: a loader looks them up in a
-/// layer. Our library *is* such a layer and defines those it needs by hand; a
-/// generated wrapper of another would change what the loader takes it for.
-const LAYER_SIDE: &[&str] = &["clGetLayerInfo", "clInitLayer", "clInitLayerWithProperties", "clDeinitLayer"];
+use super::{Special, children, ctext, text};
 
 /// All functions in the registry's order.
-pub fn read(root: Node<'_, '_>, origins: &HashMap<String, Origin>) -> Result<Vec<ExtractedFunction>> {
+pub fn read(
+    root: Node<'_, '_>,
+    origins: &HashMap<String, Origin>,
+    special: &Special,
+) -> Result<Vec<ExtractedFunction>> {
     let commands = children(root, "commands").flat_map(|c| children(c, "command"));
     let mut functions = Vec::new();
     for command in commands {
         let proto = children(command, "proto").next().context("a <command> without <proto>")?;
         let (name, returns) = declaration(proto)?;
-        if LAYER_SIDE.contains(&name.as_str()) {
+        if special.except_functions.contains(&name) {
             continue;
         }
         let params = children(command, "param").map(|p| {
@@ -43,7 +42,7 @@ pub fn read(root: Node<'_, '_>, origins: &HashMap<String, Origin>) -> Result<Vec
     Ok(functions)
 }
 
-/// Name and type of `<type>cl_int</type>* <name>x</name>`.
+/// Name and type of `<type>ty_int</type>* <name>x</name>`.
 fn declaration(node: Node<'_, '_>) -> Result<(String, String)> {
     let name = children(node, "name").next().and_then(|n| n.text());
     let name = name.with_context(|| format!("no <name> in `{}`", text(node)))?;

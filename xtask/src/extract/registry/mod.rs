@@ -1,4 +1,4 @@
-//! OpenCL's registry, `cl.xml`, to [`Extracted`].
+//! An XML registry, in the form in which Khronos keeps OpenCL's, to [`Extracted`].
 //!
 //! ```text
 //! <types>                  ─► types.rs      names, kinds, sizes, members
@@ -21,17 +21,18 @@ use hetrace_model::{Extracted, Registry};
 use roxmltree::{Document, Node};
 
 use super::Extraction;
+use super::description::Registry as Special;
 
 /// Reads the registry's text.
-pub fn extract(text: &str, registry: Registry) -> Result<Extraction> {
+pub fn extract(text: &str, registry: Registry, api: &str, special: &Special) -> Result<Extraction> {
     let document = Document::parse(text).context("not well-formed XML")?;
     let root = document.root_element();
-    let history = history::read(root);
-    let functions = functions::read(root, &history)?;
-    let enums = enums::read(root)?;
-    let types = types::read(root, &functions, &enums)?;
-    let notes = nameless(root, &functions, &types);
-    let api = "opencl".to_owned();
+    let history = history::read(root, &special.title);
+    let functions = functions::read(root, &history, special)?;
+    let enums = enums::read(root, special)?;
+    let types = types::read(root, &functions, &enums, special)?;
+    let notes = nameless(root, &functions, &types, special);
+    let api = api.to_owned();
     Ok(Extraction { extracted: Extracted { api, registry, types, enums, functions }, notes })
 }
 
@@ -40,8 +41,9 @@ fn nameless(
     root: Node<'_, '_>,
     functions: &[hetrace_model::ExtractedFunction],
     types: &[hetrace_model::Type],
+    special: &Special,
 ) -> Vec<String> {
-    let aliases = types::enum_like(root);
+    let aliases = types::enum_like(root, special);
     let mut found = BTreeSet::new();
     for param in functions.iter().flat_map(|f| &f.params) {
         let base = ctext::base(&param.ctype);
@@ -76,9 +78,10 @@ mod tests {
     #[test]
     fn snippet_gives_the_golden_file() {
         let registry = Registry { file: "snippet.xml".to_owned(), ..Registry::default() };
-        let got = extract(include_str!("testdata/snippet.xml"), registry).unwrap();
+        let special = toml::from_str(include_str!("testdata/snippet.toml")).unwrap();
+        let got = extract(include_str!("testdata/snippet.xml"), registry, "toy", &special).unwrap();
         let json = crate::extract::json::write(&got.extracted);
         assert_eq!(json, include_str!("testdata/snippet.json"), "\n{json}");
-        assert_eq!(got.notes, ["no named values for `cl_toy_nameless`"]);
+        assert_eq!(got.notes, ["no named values for `ty_toy_nameless`"]);
     }
 }

@@ -1,0 +1,2 @@
+/* Nothing more of EGL is needed. */
+#include <EGL/egl.h>

@@ -1,0 +1,1 @@
+/* The profiler's declarations are in hetrace_cuda.h. */

@@ -1,0 +1,2 @@
+/* Of <stdlib.h>, what the extraction needs: the sizes. */
+#include <stddef.h>

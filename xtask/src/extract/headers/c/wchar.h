@@ -1,0 +1,2 @@
+/* Of <wchar.h>, what the extraction needs: the sizes. */
+#include <stddef.h>
