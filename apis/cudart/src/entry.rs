@@ -35,5 +35,6 @@ library! {
         // The driver's own parts, and the tools that look into it.
         spared: &["libnvidia-", "libcudadebugger", "libnvcuvid", "libnvoptix", "libcupti"],
         sparing: &[c"cuptiActivityEnable"],
+        loader: None,
     }
 }

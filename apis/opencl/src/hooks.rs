@@ -3,14 +3,14 @@
 
 use std::ffi::CStr;
 
-use hetrace_interpose::note;
 use hetrace_interpose::table::Table;
+use hetrace_interpose::{is_ours, note};
 
 use crate::generated::prelude::{EXTENSIONS, INSTANCES, P, REAL, null_mut};
 use crate::generated::real;
 use crate::generated::tables::{HANDED_OUT, LOADER, NAMES};
 use crate::queues::{self, ASKED, OUT_OF_ORDER, PROFILED};
-use crate::{capture, device, kernels, layer, preload};
+use crate::{capture, device, kernels, layer};
 
 pub use crate::capture::hooks::*;
 
@@ -417,7 +417,7 @@ unsafe fn exchange(name: *const i8, address: P) -> P {
     };
     if let Some((_, wrapper)) = LOADER.iter().find(|(n, _)| *n == number) {
         // The loader's own function comes back to our layer by itself.
-        if layer::active() || preload::is_ours(address) {
+        if layer::active() || is_ours(address) {
             return address;
         }
         return if REAL.get(number).is_some_and(|r| r.set(address)) { wrapper.0.cast_mut() } else { address };

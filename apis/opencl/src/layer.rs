@@ -8,7 +8,6 @@ use hetrace_interpose::{Object, is_ours};
 
 use crate::generated::prelude::{P, REAL, Real, null_mut};
 use crate::generated::tables::{DISPATCH, LOADER};
-use crate::preload;
 
 const CL_SUCCESS: i32 = 0;
 const CL_INVALID_VALUE: i32 = -30;
@@ -35,18 +34,10 @@ static ABOVE: [Above; 4] = [const {
     Above { start: AtomicUsize::new(0), target: AtomicPtr::new(null_mut()), count: AtomicUsize::new(0) }
 }; 4];
 
-fn above(loader: &Object) -> Option<&'static Above> {
-    ABOVE.iter().find(|a| a.start.load(Ordering::Acquire) == loader.start())
-}
-
-/// Whether a loader calls us as its layer.
-pub fn is_below(loader: &Object) -> bool {
-    above(loader).is_some()
-}
-
-/// The function below us in a loader that calls us as its layer.
-pub fn below(loader: &Object, number: usize) -> Option<P> {
-    let above = above(loader)?;
+/// The function below us in the loader that begins at `start`; `None` if that does not call us as its
+/// layer.
+pub fn below(start: usize, number: usize) -> Option<P> {
+    let above = ABOVE.iter().find(|a| start != 0 && a.start.load(Ordering::Acquire) == start)?;
     let place = DISPATCH.iter().position(|n| *n == number)?;
     if place >= above.count.load(Ordering::Relaxed) {
         return None;
@@ -128,7 +119,6 @@ pub unsafe extern "C" fn clInitLayer(
     let Some(table) = fresh_table(length) else { return CL_INVALID_VALUE };
     let loader = Object::holding(caller());
     if let Some(loader) = &loader {
-        preload::is_primary(loader);
         remember(loader, target, count);
     }
     for i in 0..count {

@@ -2,7 +2,7 @@
 //!
 //! * `generated/`: a wrapper for every function, made from the model;
 //! * [`layer`]: how the ICD loader's layer mechanism reaches them;
-//! * [`preload`]: the way in for loaders without layers;
+//! * [`entry`]: the way in for loaders without layers;
 //! * [`device`]: how commands on devices are timed;
 //! * [`hooks`]: functions whose answers must look as if we were not there;
 //! * [`measure`]: sizes that only the API itself can tell.
@@ -10,19 +10,19 @@
 
 mod capture;
 mod device;
+mod entry;
 mod generated;
 mod hooks;
 mod kernels;
 mod layer;
 mod measure;
 mod pending;
-mod preload;
 mod queues;
 
 /// Runs when the library is loaded, as a layer or preloaded.
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
-    preload::started();
+    entry::started();
 }
 
 #[used]

@@ -15,7 +15,7 @@ use crate::real::{is_ours, look_up_next};
 
 /// What a program gets.
 #[derive(Debug)]
-pub enum Answer {
+enum Answer {
     /// What it would get without us.
     Theirs,
     /// This instead.
@@ -34,7 +34,7 @@ pub fn global_scope() -> P {
 /// Answers a question to `dlsym` or `dlvsym`: the function to go on with, or
 /// NULL if the answer is in `asked`. Names that do not begin right, and what we
 /// ask ourselves, never come to `exchange`.
-pub fn asked_for(
+fn asked_for(
     lookup: &Lookup,
     asked: &mut Asked,
     begins: impl FnOnce(&CStr) -> bool,
@@ -128,6 +128,12 @@ impl Library {
             return Answer::Theirs;
         }
         let through_us = is_ours(address);
+        if through_us && self.number(name).is_none() {
+            return Answer::Theirs; // What a loader of layers asks of us.
+        }
+        if !through_us && let Some(calling) = &calling {
+            self.asks_driver(calling, address);
+        }
         if through_us {
             // In the global scope: what is behind us there, or else what the
             // caller needs.
@@ -151,7 +157,7 @@ impl Library {
     /// What stands for an address of the API: the entry of the copy it lies in,
     /// or the jump of an unknown function.
     fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
-        let object = Object::holding(address).filter(|o| self.is_copy(o))?;
+        let object = Object::holding(address).filter(|o| self.is_copy(o) && !self.calls_below(o))?;
         let copy = self.copy(&object)?;
         if copy > 0 {
             self.ask_each_time();

@@ -106,14 +106,15 @@ impl Library {
         let copy = (which & (BY_ADDRESS - 1)).checked_sub(1)?;
         let linked = which & BY_ADDRESS == 0;
         let first = if linked { self.first(number) } else { None };
-        first.or_else(|| self.defined(copy, number))
+        first.map(|f| self.through(f, number)).or_else(|| self.target(copy, number))
     }
 
     /// Where a linked call goes on if there are more copies than we can count.
     fn uncounted(&self, from: *const c_void, number: usize) -> Option<P> {
         let copy = self.copy_of(Object::holding(from).as_ref())?;
         let name = self.names.get(number)?;
-        self.first(number).or_else(|| copy.definition(name)).filter(|a| !is_ours(*a))
+        let address = self.first(number).or_else(|| copy.definition(name)).filter(|a| !is_ours(*a))?;
+        Some(self.through(address, number))
     }
 
     /// Where a wrapper goes on; `stack` is where the return address of its call
@@ -143,7 +144,10 @@ impl Library {
                 _ => self.linked(from, number),
             }
         };
-        found.unwrap_or(self.missing as *const c_void as P)
+        match found {
+            Some(address) => self.starting(number, address).unwrap_or(address),
+            None => self.missing as *const c_void as P,
+        }
     }
 
     /// Where the symbol of a function goes on whose signature has changed: to
@@ -181,13 +185,13 @@ impl Library {
     /// Where all calls go while there is one copy.
     fn only(&self, number: usize, from: impl FnOnce() -> *const c_void) -> Option<P> {
         if let Some(first) = self.first(number) {
-            return Some(first);
+            return Some(self.through(first, number));
         }
         if !self.is_used() {
             let copy = self.copy_of(Object::holding(from()).as_ref())?;
             self.copy(&copy)?;
         }
-        self.defined(0, number)
+        self.target(0, number)
     }
 
     /// The real function of a wrapper that has not been called before.
@@ -205,6 +209,9 @@ impl Library {
             }
         }
         let address = self.only(number, caller)?;
+        if let Some(starting) = self.starting(number, address) {
+            return Some(starting);
+        }
         known.set(address);
         // Whoever was quicker knew more.
         Some(known.get()).filter(|a| !a.is_null()).or(Some(address))

@@ -36,10 +36,15 @@ impl Copy {
     }
 
     fn object(&self) -> Option<Object> {
-        match self.start.load(Ordering::Acquire) {
+        match self.start() {
             0 => None,
             start => Object::holding(start as *const c_void),
         }
+    }
+
+    /// Where it begins; 0 if there is none.
+    pub(super) fn start(&self) -> usize {
+        self.start.load(Ordering::Acquire)
     }
 }
 
@@ -56,7 +61,7 @@ impl Library {
     /// only be passing them on.
     pub(super) fn is_copy(&self, object: &Object) -> bool {
         let signature = object.definition(self.traits.signature);
-        signature.is_some_and(|a| !is_ours(a)) && !is_before_us(object)
+        signature.is_some_and(|a| !is_ours(a)) && (!is_before_us(object) || self.stands_in(object))
     }
 
     /// Whether it is a copy by its name.
@@ -76,7 +81,7 @@ impl Library {
     pub(super) fn count(&self) -> usize {
         let mut count = 0;
         each_object(|object| {
-            count += usize::from(self.is_copy(object));
+            count += usize::from(self.is_copy(object) && !self.is_driver(object));
             count < 2
         });
         count
@@ -193,7 +198,9 @@ impl Library {
         }
         // Where symbols have versions, only who has none takes all.
         let takes_all = |o: &Object| !self.traits.versioned || !self.is_named(o);
-        let address = startup_definition(self.names.get(number)?, takes_all);
+        let name = self.names.get(number)?;
+        let instead = self.stand_in().and_then(|o| o.definition(name));
+        let address = instead.or_else(|| startup_definition(name, takes_all));
         known.replace(address.unwrap_or(NONE));
         address
     }
@@ -223,8 +230,16 @@ impl Library {
     /// The copy that a linked caller would have reached without us.
     pub(super) fn copy_of(&self, caller: Option<&Object>) -> Option<Object> {
         let is_copy = |o: &Object| self.is_copy(o);
-        let needed = || caller.and_then(|c| c.first(is_copy));
+        if let Some(own) = caller.filter(|c| self.calls_below(c)) {
+            return Some(*own);
+        }
+        // A driver that calls the API does not mean itself, but whoever it is a driver for.
+        let by_driver = caller.is_some_and(|c| self.is_driver(c));
+        let needed = || caller?.first(|o| is_copy(o) && !(by_driver && self.is_driver(o)));
         let global = || {
+            if let Some(instead) = self.stand_in() {
+                return Some(instead);
+            }
             let address = startup_definition(self.traits.signature, |_| true)?;
             Object::holding(address).filter(is_copy)
         };
@@ -243,7 +258,7 @@ impl Library {
     fn any(&self) -> Option<Object> {
         let mut found = None;
         each_object(|object| {
-            if self.is_copy(object) {
+            if self.is_copy(object) && !self.is_driver(object) {
                 found = Some(*object);
             }
             found.is_none()

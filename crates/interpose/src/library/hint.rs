@@ -1,4 +1,4 @@
-//! What an entry of a copy tells about the call that comes through it: three
+//! What an entry of a copy tells about the call that comes through it: four
 //! words per thread, in the static TLS block as `tls.rs` has it.
 //!
 //! The entry stores the stack pointer and its number; the wrapper takes them
@@ -9,6 +9,8 @@
 /// Which copy the innermost recorded call of this thread means; 0 if it can't
 /// be told.
 const CURRENT: usize = 16;
+/// Where the call goes on that stands for the use of a loader; 0 if nowhere.
+const TARGET: usize = 24;
 
 #[cfg(target_arch = "x86_64")]
 mod slot {
@@ -18,9 +20,9 @@ mod slot {
         ".hidden hetrace_hint",
         ".globl hetrace_hint",
         ".type hetrace_hint,@object",
-        ".size hetrace_hint,24",
+        ".size hetrace_hint,32",
         "hetrace_hint:",
-        ".zero 24",
+        ".zero 32",
         ".text",
     );
 
@@ -75,7 +77,7 @@ mod slot {
     use std::cell::Cell;
 
     thread_local! {
-        static WORDS: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
+        static WORDS: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
     }
 
     pub fn get<const AT: usize>() -> usize {
@@ -123,4 +125,16 @@ pub fn current() -> usize {
 #[inline(always)]
 pub fn set_current(which: usize) {
     slot::set::<CURRENT>(which);
+}
+
+/// Leaves the function that a call goes on to, for the function that stands before it.
+pub fn leave_target(target: *mut std::ffi::c_void) {
+    slot::set::<TARGET>(target as usize);
+}
+
+/// Returns the function that was left, and forgets it; NULL if there is none.
+pub fn take_target() -> *mut std::ffi::c_void {
+    let target = slot::get::<TARGET>();
+    slot::set::<TARGET>(0);
+    target as *mut std::ffi::c_void
 }

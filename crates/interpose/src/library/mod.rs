@@ -24,6 +24,7 @@
 //! * [`watch`]: noticing a second one;
 //! * [`choose`]: which one a call means;
 //! * [`asked`]: what `dlsym` answers;
+//! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`started`]: putting right what our presence changed at the start;
 //! * [`thunks`], [`hint`]: the machine code, and what it tells us;
 //! * [`unknown`]: functions that the model does not have.
@@ -40,15 +41,17 @@ pub mod asked;
 mod choose;
 mod copies;
 pub mod hint;
+mod loaders;
 pub mod started;
 mod thunks;
 pub mod unknown;
 pub mod watch;
 
-pub use asked::{Answer, asked_for, global_scope};
+pub use asked::global_scope;
 pub use choose::{Scope, scope};
 pub use copies::{COPIES, Copy};
-pub use started::{restore, without_unanswered};
+pub use loaders::Loader;
+use started::restore;
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -125,6 +128,8 @@ pub struct Traits {
     pub spared: &'static [&'static str],
     /// As are callers that define one of these.
     pub sparing: &'static [&'static CStr],
+    /// The library is a loader: drivers with the same names stand behind it.
+    pub loader: Option<Loader>,
 }
 
 /// The API's, since it started.

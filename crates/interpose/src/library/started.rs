@@ -65,7 +65,7 @@ pub(super) fn startup_definition(name: &CStr, will_do: impl Fn(&Object) -> bool)
 
 /// Binds a library's references to its own functions to them again, where they
 /// are bound to us.
-pub fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
+pub(super) fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
     object.rebind(|reference| {
         let ours = reference.defines && is_ours(reference.now) && known(reference.name);
         if ours { object.definition(reference.name) } else { None }
@@ -74,7 +74,7 @@ pub fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
 
 /// Takes back from a library what it refers to weakly and would have done
 /// without.
-pub fn without_unanswered(object: &Object, known: impl Fn(&CStr) -> bool, answered: impl Fn(&CStr) -> bool) {
+fn without_unanswered(object: &Object, known: impl Fn(&CStr) -> bool, answered: impl Fn(&CStr) -> bool) {
     object.rebind(|reference| {
         let bare = reference.weak && !reference.defines && is_ours(reference.now);
         let lacks = bare
@@ -93,6 +93,7 @@ impl Library {
             return;
         }
         remember();
+        self.look_before_us();
         let known = |name: &CStr| self.number(name).is_some();
         each_object(|object| {
             if is_ours(object.start() as *const c_void) {

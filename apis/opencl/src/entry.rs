@@ -1,0 +1,101 @@
+//! The way in for loaders without layers: this library is preloaded, and its
+//! symbols stand before the loader's.
+//!
+//! There may be several loaders in a process (a wheel of Python brings its own), and
+//! drivers have the same names; [`layer`] says what lies below us in a loader that
+//! calls us as its layer. `hetrace_interpose::library` does the rest.
+
+use std::ffi::c_void;
+
+use hetrace_interpose::library::{Loader, Traits, global_scope};
+use hetrace_interpose::{library, session};
+
+use crate::generated::prelude::{Address, P};
+use crate::generated::tables::{LOADER, NAMES};
+use crate::layer;
+
+fn begins(name: &[u8]) -> bool {
+    name.starts_with(b"cl") && name.get(2).is_some_and(u8::is_ascii_uppercase)
+}
+
+library! {
+    NAMES, LOADER, absent: 0, Traits {
+        title: "OpenCL",
+        signature: c"clGetPlatformIDs",
+        sonames: &["libOpenCL.so"],
+        begins,
+        beside: |_| None,
+        versioned: false,
+        several: true,
+        version: None,
+        spared: &[],
+        sparing: &[],
+        loader: Some(Loader {
+            driver: c"clIcdGetPlatformIDsKHR",
+            below: layer::below,
+            starting,
+        }),
+    }
+}
+
+/// Starts the preloaded way, if this is it.
+pub fn started() {
+    // SAFETY: a NUL-terminated name that only this library has.
+    let own = unsafe { libc::dlsym(global_scope(), c"clGetLayerInfo".as_ptr()) };
+    // Dormant, or loaded as a layer: nobody is bound to us.
+    if session().is_some() && std::ptr::eq(own, layer::clGetLayerInfo as *const c_void) {
+        LIBRARY.started();
+    }
+}
+
+/// The number of a function, for the compiler.
+const fn index(name: &str) -> usize {
+    let name = name.as_bytes();
+    let mut number = 0;
+    while number < NAMES.len() {
+        let other = NAMES[number].to_bytes();
+        let mut i = 0;
+        while i < name.len() && i < other.len() && name[i] == other[i] {
+            i += 1;
+        }
+        if i == name.len() && i == other.len() {
+            return number;
+        }
+        number += 1;
+    }
+    panic!("no function of the model")
+}
+
+/// Functions with which the use of a loader begins: those that take no object of it.
+macro_rules! starting {
+    ($($name:ident ( $($arg:ident : $ty:ty),* ) -> $ret:ty;)*) => {
+        mod start {
+            use super::*;
+            $(pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+                type Function = unsafe extern "C" fn($($ty),*) -> $ret;
+                let called = LIBRARY.starts(|real| {
+                    // SAFETY: the loader's function of this name, and the program's arguments.
+                    unsafe { std::mem::transmute::<P, Function>(real)($($arg),*) }
+                });
+                called.unwrap_or_else(crate::generated::prelude::missing)
+            })*
+        }
+        static STARTING: &[(usize, Address)] =
+            &[$((index(stringify!($name)), Address(start::$name as *const c_void))),*];
+    };
+}
+
+starting! {
+    clGetPlatformIDs(room: u32, platforms: *mut P, count: *mut u32) -> i32;
+    clGetPlatformInfo(platform: P, name: u32, size: u64, value: P, size_ret: *mut u64) -> i32;
+    clGetDeviceIDs(platform: P, kind: u64, room: u32, devices: *mut P, count: *mut u32) -> i32;
+    clCreateContext(properties: *const isize, count: u32, devices: *const P, notify: P, data: P, error: *mut i32) -> P;
+    clCreateContextFromType(properties: *const isize, kind: u64, notify: P, data: P, error: *mut i32) -> P;
+    clUnloadCompiler() -> i32;
+    clGetExtensionFunctionAddress(name: *const i8) -> P;
+    clGetExtensionFunctionAddressForPlatform(platform: P, name: *const i8) -> P;
+}
+
+fn starting(number: usize) -> Option<P> {
+    STARTING.iter().find(|(n, _)| *n == number).map(|(_, f)| f.0.cast_mut())
+}
