@@ -78,11 +78,13 @@ static FIRST: AtomicPtr<Block> = AtomicPtr::new(std::ptr::null_mut());
 /// This thread's block, made if need be. `None` outside a recorded call.
 fn own() -> Option<&'static Block> {
     let word = thread_extra()?;
-    if word.is_null() {
-        *word = make()?.cast();
+    let mut block = word.load(Ordering::Relaxed);
+    if block.is_null() {
+        block = make()?.cast();
+        word.store(block, Ordering::Relaxed);
     }
     // SAFETY: made below, and never freed.
-    unsafe { word.cast::<Block>().as_ref() }
+    unsafe { block.cast::<Block>().as_ref() }
 }
 
 /// The blocks of this process.

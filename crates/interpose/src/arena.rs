@@ -206,21 +206,31 @@ impl Maker<'_> {
     }
 
     fn describe(&self, base: *mut u8, locked: bool) {
-        // SAFETY: the first page of a fresh file, zeroed, which nobody reads before `magic`.
-        let header = unsafe { &mut *base.cast::<ArenaHeader>() };
-        header.version = ABI_VERSION;
-        header.api = self.session.api;
-        header.pid = own::pid();
-        // SAFETY: no preconditions.
-        header.parent = unsafe { libc::getppid() as u32 };
-        header.pid_namespace = pid_namespace();
-        header.process_start = process_start();
-        header.image = image();
+        let mut comm = [0u8; 16];
         // SAFETY: PR_GET_NAME writes at most 16 bytes.
-        unsafe { libc::prctl(libc::PR_GET_NAME, header.comm.as_mut_ptr()) };
-        read_file(c"/proc/self/cmdline", &mut header.command[..511]);
-        header.used.store(FIRST_RING, Ordering::Relaxed);
-        header.locked = u32::from(locked);
+        unsafe { libc::prctl(libc::PR_GET_NAME, comm.as_mut_ptr()) };
+        let mut command = [0u8; 512];
+        read_file(c"/proc/self/cmdline", &mut command[..511]);
+        // SAFETY: no preconditions.
+        let parent = unsafe { libc::getppid() as u32 };
+        let header = base.cast::<ArenaHeader>();
+        // SAFETY: the first page of the mapping, which is aligned and has memory (`populate` or `back`).
+        // The drainer may have it mapped already, but reads nothing except `magic` before that is
+        // stored; in this process only the thread that makes the arena knows the address. No
+        // reference is made, so none claims to be the only one.
+        unsafe {
+            (&raw mut (*header).version).write(ABI_VERSION);
+            (&raw mut (*header).api).write(self.session.api);
+            (&raw mut (*header).pid).write(own::pid());
+            (&raw mut (*header).parent).write(parent);
+            (&raw mut (*header).pid_namespace).write(pid_namespace());
+            (&raw mut (*header).process_start).write(process_start());
+            (&raw mut (*header).image).write(image());
+            (&raw mut (*header).comm).write(comm);
+            (&raw mut (*header).command).write(command);
+            (&raw mut (*header).locked).write(u32::from(locked));
+        }
+        arena(base).used.store(FIRST_RING, Ordering::Relaxed);
     }
 }
 
@@ -373,12 +383,18 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
         release(base, offset, length);
         return None;
     }
-    // SAFETY: the ring lies in the mapping, its memory is there, zeroed, and nobody else's.
+    // SAFETY: `room` left the ring within `limit`, which is at most the length of the mapping.
     let ring = unsafe { base.add(offset as usize) };
-    // SAFETY: as above; a header is valid for all bit patterns.
-    let fresh = unsafe { &mut *ring.cast::<RingHeader>() };
-    fresh.data_bytes = data;
-    fresh.number = number;
+    let header = ring.cast::<RingHeader>();
+    // SAFETY: a page in the mapping, which `populate` got memory for. The addition to `used` made
+    // the range this thread's alone, and nobody else reads it before the directory names it.
+    unsafe {
+        (&raw mut (*header).data_bytes).write(data);
+        (&raw mut (*header).number).write(number);
+    }
+    // SAFETY: the same page; a header is valid for all bit patterns, and what others will change
+    // in it are atomics.
+    let fresh = unsafe { &*header };
     fresh.state.store(state::CLAIMED, Ordering::Relaxed);
     fresh.magic.store(RING_MAGIC, Ordering::Relaxed);
     // SAFETY: in the directory, whose page has memory.

@@ -29,17 +29,18 @@ const TASK: u64 = 1 << 63;
 /// This thread's writer, if it has one, made if need be.
 #[cold]
 #[inline(never)]
-pub(crate) fn attach() -> Option<*mut Writer> {
+pub(crate) fn attach() -> Option<&'static Writer> {
     let session = session()?;
     let _errno = ErrnoGuard::new();
     let existing = tls::get();
-    // SAFETY: null, or a writer in memory that stays.
-    match unsafe { existing.as_ref() } {
+    match tls::writer_at(existing) {
         Some(writer) if writer.owner.load(Ordering::Relaxed) == own::this_thread() => {
-            if writer.is_here() || own::task() == writer.tid {
+            if writer.is_here() || own::task() == writer.tid() {
                 if writer.attached() {
-                    settle(existing);
-                    return Some(existing);
+                    // The thread is on another stack than before, its handlers' or one of its own
+                    // making.
+                    writer.settle();
+                    return Some(writer);
                 }
             } else {
                 return of_task(session, own::task());
@@ -51,35 +52,29 @@ pub(crate) fn attach() -> Option<*mut Writer> {
     // First, since it finds out where the thread's id is.
     arena::ready(session)?;
     let writer = make(session, own::this_thread(), own::tid())?;
-    if !tls::replace(existing, writer) {
+    if !tls::replace(existing, Some(writer)) {
         // A signal handler was quicker.
         give_up(writer);
-        let there = tls::get();
-        return (!there.is_null()).then_some(there);
+        return tls::writer_at(tls::get());
     }
     let key = KEY.load(Ordering::Relaxed);
     if key != u32::MAX {
-        // SAFETY: a key of ours; the value is what the destructor expects.
-        unsafe { libc::pthread_setspecific(key, writer.cast_const().cast()) };
+        // SAFETY: `KEY` is a key of `join`'s making, with `thread_ended` as its destructor, which
+        // takes the address of a writer.
+        unsafe { libc::pthread_setspecific(key, std::ptr::from_ref(writer).cast()) };
     }
     errors::report_once();
-    Some(tls::get())
-}
-
-/// The thread is on another stack than before, its handlers' or one of its own making.
-fn settle(writer: *mut Writer) {
-    // SAFETY: this thread's own writer; no reference to it is held here.
-    unsafe { (*writer).settle() };
+    tls::writer_at(tls::get())
 }
 
 /// The writer of a task that shares its local storage with another (`clone` with `CLONE_VM`).
-fn of_task(session: &Session, task: u32) -> Option<*mut Writer> {
+fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
     let owner = TASK | u64::from(task);
     own::writer_of(owner).or_else(|| make(session, owner, task))
 }
 
 /// A writer with a ring.
-fn make(session: &Session, owner: u64, tid: u32) -> Option<*mut Writer> {
+fn make(session: &Session, owner: u64, tid: u32) -> Option<&'static Writer> {
     let process = arena::ready(session)?;
     if clock::ticks() < process.not_before.load(Ordering::Relaxed) {
         return None;
@@ -87,21 +82,18 @@ fn make(session: &Session, owner: u64, tid: u32) -> Option<*mut Writer> {
     let writer = own::take_writer(owner);
     let ring = writer.and_then(|_| first_ring(session, process));
     let (Some(writer), Some(ring)) = (writer, ring) else {
-        // SAFETY: just taken, and nobody has it.
-        writer.inspect(|w| unsafe { own::give_writer(*w) });
+        writer.inspect(|w| own::give_writer(w));
         session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
         process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
         return None;
     };
     arena::begin(ring, tid, 0);
-    // SAFETY: this thread's own writer, which nobody else knows yet; the ring was claimed by
-    // this thread, and it and the control file stay mapped as long as the process is this one.
-    unsafe {
-        (*writer).attach(ring, session.control_pointer());
-        (*writer).settle();
-        (*writer).tid = tid;
-        (*writer).grow = Some(grow);
-    }
+    // SAFETY: `first_ring` returns a ring of the arena in state CLAIMED: no other writer uses it.
+    // Arena and control file stay mapped as long as the process is this one.
+    unsafe { writer.attach(ring, session.control_pointer()) };
+    writer.settle();
+    writer.set_tid(tid);
+    writer.set_grow(grow);
     Some(writer)
 }
 
@@ -125,14 +117,11 @@ fn first_bytes(control: &Control) -> u64 {
 }
 
 /// Gives back a writer that nobody used.
-fn give_up(writer: *mut Writer) {
-    // SAFETY: this thread's own, which nobody else knows.
-    let header = unsafe { writer.as_ref() }.and_then(Writer::header);
-    if let (Some(process), Some(header)) = (own::process(), header) {
+fn give_up(writer: &'static Writer) {
+    if let (Some(process), Some(header)) = (own::process(), writer.header()) {
         arena::end(process, header);
     }
-    // SAFETY: as above.
-    unsafe { own::give_writer(writer) };
+    own::give_writer(writer);
 }
 
 /// A call of this thread is not recorded: it has no ring.
@@ -148,20 +137,20 @@ pub(crate) fn lose_call() {
 /// thread attaches again.
 pub(crate) unsafe extern "C" fn thread_ended(writer: *mut libc::c_void) {
     let _errno = ErrnoGuard::new();
-    let writer = writer.cast::<Writer>();
-    if !std::ptr::eq(tls::get(), writer) {
+    let word = tls::get();
+    if !std::ptr::eq(word, writer.cast()) {
         return; // Of a parent, from which this process was forked.
     }
+    let Some(writer) = tls::writer_at(word) else { return };
     // From here on a handler of this thread attaches anew.
-    tls::replace(writer, std::ptr::null_mut());
-    // SAFETY: this thread's writer, which no handler finds any more; its owner is asked first,
-    // since a forked child may have given its place to another.
-    unsafe {
-        if (*writer).owner.load(Ordering::Relaxed) != own::this_thread() {
-            return;
-        }
-        (*writer).flush();
-        crate::call::release_extra((*writer).extra);
+    tls::replace(word, None);
+    // A forked child may have given its place to another.
+    if writer.owner.load(Ordering::Relaxed) != own::this_thread() {
+        return;
     }
+    writer.flush();
+    // SAFETY: an API stores nothing but null, or a pointer to what begins with an `Extra` and is
+    // never freed (`thread_extra` says so).
+    unsafe { crate::call::release_extra(writer.extra.load(Ordering::Relaxed)) };
     give_up(writer);
 }

@@ -1,7 +1,7 @@
 //! The recording of one call.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::flag;
 use hetrace_ring::clock;
@@ -14,37 +14,33 @@ use crate::tls;
 
 /// This thread's writer, made if need be.
 #[inline(always)]
-fn writer() -> Option<&'static mut Writer> {
+fn writer() -> Option<&'static Writer> {
     existing(tls::get()).or_else(attached)
 }
 
 /// The writer that the thread's word names, if it is this task's.
 #[inline(always)]
-fn existing(word: *mut Writer) -> Option<&'static mut Writer> {
-    // SAFETY: null, or this thread's own writer, in memory that stays. References to it never
-    // overlap: a signal handler that interrupts one finds it busy and leaves it alone; a task
-    // that shares the word has another stack, and gets a writer of its own.
-    unsafe { word.as_mut() }.filter(|w| w.is_here())
+fn existing(word: *mut Writer) -> Option<&'static Writer> {
+    tls::writer_at(word).filter(|w| w.is_here())
 }
 
 #[cold]
 #[inline(never)]
-fn attached() -> Option<&'static mut Writer> {
-    // SAFETY: as in `existing`.
-    attach().and_then(|w| unsafe { w.as_mut() })
+fn attached() -> Option<&'static Writer> {
+    attach()
 }
 
 /// The writer of a call that goes on: after the real function, which may have forked, or
 /// ended the thread's ring.
 #[inline(always)]
-fn again(writer: &'static mut Writer) -> Option<&'static mut Writer> {
+fn again(writer: &'static Writer) -> Option<&'static Writer> {
     let word = tls::get();
     if std::ptr::eq(word, writer) { Some(writer) } else { changed(word) }
 }
 
 #[cold]
 #[inline(never)]
-fn changed(word: *mut Writer) -> Option<&'static mut Writer> {
+fn changed(word: *mut Writer) -> Option<&'static Writer> {
     if word.is_null() {
         return None; // No ring is taken for the end of a call alone.
     }
@@ -56,7 +52,7 @@ fn changed(word: *mut Writer) -> Option<&'static mut Writer> {
 /// # Safety
 /// As [`Put::put`] for `fields`.
 #[inline(always)]
-unsafe fn put(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
+unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     let length = HEAD + fields.size();
     if length > MAX_RECORD {
         writer.lose_call();
@@ -80,7 +76,7 @@ unsafe fn put(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u
 /// # Safety
 /// As [`put`].
 #[inline(always)]
-unsafe fn put_exit(writer: &mut Writer, id: u16, fields: impl Put + Copy) {
+unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
     let length = HEAD + fields.size();
     let body = |at: *mut u8| {
         // SAFETY: `length` was made from the fields' size.
@@ -97,7 +93,7 @@ unsafe fn put_exit(writer: &mut Writer, id: u16, fields: impl Put + Copy) {
 /// # Safety
 /// As [`put`].
 #[inline(always)]
-unsafe fn put_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
+unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
     // SAFETY: promised by the caller.
     let done = unsafe { write_at(writer, id, fields, time) };
     if !done {
@@ -111,7 +107,7 @@ unsafe fn put_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u6
 /// # Safety
 /// As [`put`].
 #[inline(always)]
-unsafe fn write_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
+unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let length = HEAD + fields.size();
     let body = |at: *mut u8| {
         // SAFETY: `length` was made from the fields' size.
@@ -125,7 +121,7 @@ unsafe fn write_at(writer: &mut Writer, id: u16, fields: impl Put + Copy, time: 
 /// As [`put`].
 #[cold]
 #[inline(never)]
-unsafe fn put_again(writer: &mut Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
+unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     if writer.attached() {
         if !writer.is_inside() {
             writer.lose_call();
@@ -251,7 +247,7 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
 }
 
 #[inline(always)]
-fn remember(writer: &mut Writer, id: u16, key: &[u64; FOLD_WORDS]) {
+fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
     if crate::session().is_some_and(|s| s.option(hetrace_ring::abi::option::FOLD)) {
         writer.remember_poll(id + 2, key);
     }
@@ -319,17 +315,17 @@ pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// This task's writer, if it has one with a ring.
-fn recording() -> Option<&'static mut Writer> {
+fn recording() -> Option<&'static Writer> {
     let word = tls::get();
     let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
     writer.attached().then_some(writer)
 }
 
-/// This thread's word for the API's own use. `None` before the first recorded
-/// call; NULL at first, and again in a forked child. What it points to begins
+/// This thread's word for the API's own use, which its signal handlers use, too. `None` before the
+/// first recorded call; NULL at first, and again in a forked child. What it points to begins
 /// with [`Extra`].
-pub fn thread_extra() -> Option<&'static mut *mut libc::c_void> {
-    recording().map(|writer| &mut writer.extra)
+pub fn thread_extra() -> Option<&'static AtomicPtr<libc::c_void>> {
+    recording().map(|writer| &writer.extra)
 }
 
 /// The beginning of what [`thread_extra`] points to: whether it is some thread's. When that
@@ -367,7 +363,7 @@ pub(crate) unsafe fn release_extra(extra: *mut libc::c_void) {
 
 /// This thread's id, as its records have it; 0 before the first recorded call.
 pub fn thread_id() -> u32 {
-    recording().map_or(0, |w| w.tid)
+    recording().map_or(0, Writer::tid)
 }
 
 /// Counts commands that this thread has enqueued and will be asked about, and

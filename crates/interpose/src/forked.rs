@@ -4,12 +4,10 @@
 //! (`MADV_DONTFORK`), and its writer was cleared (`MADV_WIPEONFORK`), so the child would die where
 //! without a tracer it lives. It gets the writer back as it was, and memory of nobody in the
 //! arena's place: there the record ends, which is the parent's. With the next one the writer finds
-//! that it has no ring ([`Writer::set_adrift`]).
+//! that it has no ring ([`Writer::continue_adrift`]).
 //!
 //! Not for a child that was made without the C library's `fork`.
 
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::writer::Writer;
@@ -19,18 +17,15 @@ use crate::{own, tls};
 
 /// What the child needs.
 struct Saved {
-    writer: UnsafeCell<MaybeUninit<Writer>>,
+    writer: Writer,
     arena: AtomicU64,
     length: AtomicU64,
     /// The thread that forks; 0 if what is here is nobody's.
     by: AtomicU64,
 }
 
-// SAFETY: the writer's copy is used by the thread alone that put itself into `by`.
-unsafe impl Sync for Saved {}
-
 static SAVED: Saved = Saved {
-    writer: UnsafeCell::new(MaybeUninit::uninit()),
+    writer: Writer::new(),
     arena: AtomicU64::new(0),
     length: AtomicU64::new(0),
     by: AtomicU64::new(0),
@@ -43,10 +38,8 @@ pub(crate) fn prepare() {
 }
 
 extern "C" fn before() {
-    let writer = tls::get();
-    // SAFETY: null, or a writer in memory that stays.
-    let busy = unsafe { writer.as_ref() }.is_some_and(Writer::is_busy);
-    let Some(process) = own::process().filter(|_| busy) else { return };
+    let Some(writer) = tls::writer_at(tls::get()).filter(|w| w.is_busy()) else { return };
+    let Some(process) = own::process() else { return };
     // Another thread's handler forks just now: of two such children one can be helped.
     if SAVED.by.compare_exchange(0, own::this_thread(), Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
@@ -57,8 +50,7 @@ extern "C" fn before() {
         SAVED.arena.store(arena, Ordering::Relaxed);
         SAVED.length.store(process.limit.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    // SAFETY: this thread's writer, which nobody else changes; the copy is this thread's, as above.
-    unsafe { SAVED.writer.get().cast::<Writer>().copy_from_nonoverlapping(writer, 1) };
+    SAVED.writer.copy_from(writer);
 }
 
 extern "C" fn in_parent() {
@@ -89,11 +81,8 @@ extern "C" fn in_child() {
     if there == libc::MAP_FAILED && unsafe { *libc::__errno_location() } != libc::EEXIST {
         return;
     }
-    let writer = tls::get();
-    // SAFETY: the place of this thread's writer, cleared by the fork; there is no other thread yet.
-    // The copy was made by `before`.
-    unsafe {
-        writer.copy_from_nonoverlapping(SAVED.writer.get().cast::<Writer>(), 1);
-        (*writer).set_adrift();
+    // The place of this thread's writer, cleared by the fork.
+    if let Some(writer) = tls::writer_at(tls::get()) {
+        writer.continue_adrift(&SAVED.writer);
     }
 }

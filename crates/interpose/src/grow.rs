@@ -28,15 +28,16 @@ const TOGETHER: u64 = 32;
 /// Ticks, about a millisecond, for which a thread does not ask again.
 const PAUSE: u64 = 1 << 21;
 
-/// For [`Writer::grow`].
+/// For [`Writer::set_grow`].
 ///
 /// # Safety
-/// The writer is this thread's, attached, and its record waits for room.
+/// As [`Grow`](hetrace_ring::writer::Grow) says: the writer is this thread's, attached, and its
+/// record waits for room.
 #[cold]
-pub(crate) unsafe fn grow(writer: &mut Writer) -> bool {
+pub(crate) unsafe fn grow(writer: &Writer) -> bool {
     let (Some(session), Some(process)) = (session(), own::process()) else { return false };
     let now = clock::ticks();
-    if now < writer.grow_not_before {
+    if !writer.may_grow(now) {
         return false;
     }
     let Some((size, number)) = writer.header().map(|h| (h.data_bytes, h.number)) else { return false };
@@ -47,11 +48,12 @@ pub(crate) unsafe fn grow(writer: &mut Writer) -> bool {
         .then(|| arena::claim(process, wanted).or_else(|| more(session, process, wanted, ring)))
         .flatten();
     let Some(base) = found else {
-        writer.grow_not_before = now.wrapping_add(PAUSE);
+        writer.grow_later(now.wrapping_add(PAUSE));
         return false;
     };
-    arena::begin(base, writer.tid, number.wrapping_add(1));
-    // SAFETY: a ring that this thread claimed, of memory that lives as long as the process.
+    arena::begin(base, writer.tid(), number.wrapping_add(1));
+    // SAFETY: `claim` and `carve` return rings of the arena, which stays mapped as long as the process
+    // is this one, in state CLAIMED: no other thread has it.
     unsafe { writer.move_to(base) };
     true
 }

@@ -111,57 +111,46 @@ pub(crate) fn process() -> Option<&'static Process> {
     unsafe { RANGE.load(Ordering::Acquire).cast::<Process>().as_ref() }
 }
 
-fn place(number: usize) -> Option<*mut Writer> {
+fn place(number: usize) -> Option<&'static Writer> {
     let range = RANGE.load(Ordering::Acquire);
-    let there = !range.is_null() && number < WRITERS;
-    // SAFETY: place `number` lies in the range.
-    there.then(|| unsafe { range.add(PAGE + number * PLACE) }.cast())
+    if range.is_null() || number >= WRITERS {
+        return None;
+    }
+    // SAFETY: the range has `WRITERS` places behind its first page, each aligned to 64 bytes, and
+    // stays mapped for ever. A writer is made of atomics, for which all bit patterns are valid that
+    // it can have: zeros, and what it stores itself. (The kernel clears it in a child before that
+    // one runs.)
+    Some(unsafe { &*range.add(PAGE + number * PLACE).cast::<Writer>() })
 }
 
 /// A writer for this owner, all zeros but for that. Only its owner may use it.
-pub(crate) fn take_writer(owner: u64) -> Option<*mut Writer> {
+pub(crate) fn take_writer(owner: u64) -> Option<&'static Writer> {
     let from = process()?.writer_hint.load(Ordering::Relaxed) as usize;
     (0..WRITERS).map(|i| (from + i) % WRITERS).find_map(|number| {
         let writer = place(number)?;
         // Pairs with the Release store in `give_writer`: it is all zeros again.
-        owner_of(writer).compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        writer.owner.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
         process()?.writer_hint.store((number + 1) as u32, Ordering::Relaxed);
         EVER_USED.fetch_max((number + 1) as u32, Ordering::Relaxed);
         Some(writer)
     })
 }
 
-/// Gives a writer back.
-///
-/// # Safety
-/// It came from [`take_writer`], and nobody uses it any more.
-pub(crate) unsafe fn give_writer(writer: *mut Writer) {
-    // SAFETY: the writer is the caller's alone; its owner word is reached as the atomic it is.
-    unsafe {
-        let owner = std::mem::offset_of!(Writer, owner);
-        let bytes = writer.cast::<u8>();
-        bytes.write_bytes(0, owner);
-        let behind = owner + size_of::<AtomicU64>();
-        bytes.add(behind).write_bytes(0, size_of::<Writer>() - behind);
-    }
+/// Gives a writer back that came from [`take_writer`], and that the thread does not use any more.
+pub(crate) fn give_writer(writer: &'static Writer) {
+    writer.clear();
     // Pairs with the Acquire exchange in `take_writer`.
-    owner_of(writer).store(0, Ordering::Release);
-    let first = place(0).map_or(0, |p| p as usize);
-    if let Some(process) = process() {
-        let number = (writer as usize).saturating_sub(first) / PLACE;
+    writer.owner.store(0, Ordering::Release);
+    let address = |writer: &Writer| std::ptr::from_ref(writer) as usize;
+    if let (Some(process), Some(first)) = (process(), place(0)) {
+        let number = address(writer).saturating_sub(address(first)) / PLACE;
         process.writer_hint.store(number as u32, Ordering::Relaxed);
     }
 }
 
 /// The writer that a task took which has no word of its own.
-pub(crate) fn writer_of(owner: u64) -> Option<*mut Writer> {
-    (0..WRITERS).filter_map(place).find(|w| owner_of(*w).load(Ordering::Relaxed) == owner)
-}
-
-/// The owner of a writer, which others may read at any time.
-fn owner_of(writer: *mut Writer) -> &'static AtomicU64 {
-    // SAFETY: writers lie in a range that stays mapped; the word is an atomic for everybody.
-    unsafe { &*std::ptr::addr_of!((*writer).owner) }
+pub(crate) fn writer_of(owner: u64) -> Option<&'static Writer> {
+    (0..WRITERS).filter_map(place).find(|w| w.owner.load(Ordering::Relaxed) == owner)
 }
 
 /// This process's id, without a system call but for the first.

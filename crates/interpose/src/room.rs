@@ -19,8 +19,7 @@ pub fn await_room(bytes: usize) -> bool {
 
 /// Returns whether this thread's ring has room for so many bytes, or at least half of it is free.
 pub(crate) fn has_room(bytes: usize) -> bool {
-    // SAFETY: null, or this thread's own writer, which lives until its end.
-    let Some(header) = unsafe { tls::get().as_ref() }.and_then(|w| w.header()) else {
+    let Some(header) = tls::writer_at(tls::get()).and_then(|w| w.header()) else {
         return true; // Its first record gets it a ring, which is empty.
     };
     let used = header.head.published().wrapping_sub(header.tail.released());

@@ -77,4 +77,18 @@ mod slot {
     }
 }
 
-pub(crate) use slot::{get, replace};
+pub(crate) use slot::get;
+
+/// The writer that a word names: one of this library's, in memory that stays mapped. It may be
+/// cleared (in a forked child), or another's by now (of a task that shares the thread's local storage).
+#[inline(always)]
+pub(crate) fn writer_at(word: *mut Writer) -> Option<&'static Writer> {
+    // SAFETY: a word is null, or what `replace` stored: a reference that is valid for ever. It is
+    // shared, as all references to writers are, and the members of a writer are atomics.
+    unsafe { word.as_ref() }
+}
+
+/// Sets the word, if it has the old value. Returns whether it did.
+pub(crate) fn replace(old: *mut Writer, writer: Option<&'static Writer>) -> bool {
+    slot::replace(old, writer.map_or(std::ptr::null_mut(), |w| std::ptr::from_ref(w).cast_mut()))
+}

@@ -42,15 +42,14 @@ fn setup_of(data: usize) -> Setup {
     header.data_bytes = data as u64;
     header.magic.store(RING_MAGIC, Ordering::Release);
     let control = map_file(&open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
-    // SAFETY: all members of a writer are valid when zero.
-    let mut writer: Writer = unsafe { std::mem::zeroed() };
+    let writer = Writer::new();
     // SAFETY: both mappings were leaked, and this is the only writer.
     unsafe { writer.attach(base, control.cast::<Control>()) };
     Setup { reader: Ring::open(&file, 0, data as u64).expect("a ring"), writer, control: control.cast() }
 }
 
 impl Setup {
-    fn write(&mut self, id: u16, body: &[u8]) -> bool {
+    fn write(&self, id: u16, body: &[u8]) -> bool {
         let put = |at: *mut u8| {
             // SAFETY: the record's length is that of the body and its head.
             unsafe { at.copy_from_nonoverlapping(body.as_ptr(), body.len()) }
@@ -80,7 +79,7 @@ impl Setup {
 
 #[test]
 fn records_arrive_whole_and_in_order_across_the_end_of_the_ring() {
-    let mut s = setup();
+    let s = setup();
     for round in 0..1000u32 {
         for i in 0..5 {
             assert!(s.write(20 + i, &round.to_le_bytes().repeat(usize::from(i) * 13)));
@@ -94,7 +93,7 @@ fn records_arrive_whole_and_in_order_across_the_end_of_the_ring() {
 
 #[test]
 fn a_full_ring_loses_and_counts_and_goes_on() {
-    let mut s = setup();
+    let s = setup();
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
     assert_eq!(kept, DATA / 100);
     assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 1000 - kept as u64);
@@ -106,7 +105,7 @@ fn a_full_ring_loses_and_counts_and_goes_on() {
 /// What the slow path knew of the drainer's progress was old: the run must not be lost.
 #[test]
 fn a_run_of_polls_finds_room_that_was_made_meanwhile() {
-    let mut s = setup();
+    let s = setup();
     let kept = (0..DATA / 100).filter(|_| s.write(19, &[7; 92])).count();
     assert_eq!(s.read().len(), kept);
     let key = [3; FOLD_WORDS];
@@ -117,29 +116,30 @@ fn a_run_of_polls_finds_room_that_was_made_meanwhile() {
     assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 0);
 }
 
-/// A second ring, twice as large, for [`Writer::grow`], which finds it in `extra`.
-fn with_larger(s: &mut Setup) -> Setup {
+/// A second ring, twice as large, for [`Writer::set_grow`], which finds it in `extra`.
+fn with_larger(s: &Setup) -> Setup {
     // SAFETY: attached to mappings that are leaked.
     let control = unsafe { &*s.control };
     control.drainer_alive.store(1, Ordering::Relaxed);
     let larger = setup_of(2 * DATA);
-    s.writer.extra = std::ptr::from_ref(larger.writer.header().expect("attached")).cast_mut().cast();
-    unsafe fn grow(writer: &mut Writer) -> bool {
-        let base = std::mem::replace(&mut writer.extra, std::ptr::null_mut());
+    let base = std::ptr::from_ref(larger.writer.header().expect("attached")).cast_mut().cast();
+    s.writer.extra.store(base, Ordering::Relaxed);
+    unsafe fn grow(writer: &Writer) -> bool {
+        let base = writer.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
         if !base.is_null() {
             // SAFETY: the start of a mapping that is leaked; its own writer is not used.
             unsafe { writer.move_to(base.cast()) };
         }
         !base.is_null()
     }
-    s.writer.grow = Some(grow);
+    s.writer.set_grow(grow);
     larger
 }
 
 #[test]
 fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
-    let mut s = setup();
-    let larger = with_larger(&mut s);
+    let s = setup();
+    let larger = with_larger(&s);
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
     // Half of so small a ring is left to signal handlers, until there is no other.
     assert_eq!(kept, DATA / 2 / 100 + 2 * DATA / 100);
@@ -151,8 +151,8 @@ fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
 
 #[test]
 fn a_launcher_that_is_gone_gets_no_larger_ring() {
-    let mut s = setup();
-    let larger = with_larger(&mut s);
+    let s = setup();
+    let larger = with_larger(&s);
     // SAFETY: as in `with_larger`.
     unsafe { &*s.control }.drainer_alive.store(0, Ordering::Relaxed);
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
@@ -161,8 +161,8 @@ fn a_launcher_that_is_gone_gets_no_larger_ring() {
 
 #[test]
 fn a_run_of_polls_goes_along_to_the_larger_ring() {
-    let mut s = setup();
-    let larger = with_larger(&mut s);
+    let s = setup();
+    let larger = with_larger(&s);
     let key = [3; FOLD_WORDS];
     let kept = (0..DATA / 2 / 100).filter(|_| s.write(19, &[7; 92])).count();
     s.writer.remember_poll(21, &key);
@@ -177,7 +177,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
 
 #[test]
 fn the_drainer_is_woken_when_a_quarter_is_full() {
-    let mut s = setup();
+    let s = setup();
     // SAFETY: as in `with_larger`.
     let wake = &unsafe { &*s.control }.wake;
     for _ in 0..DATA / 4 / 100 {
@@ -190,7 +190,7 @@ fn the_drainer_is_woken_when_a_quarter_is_full() {
 
 #[test]
 fn equal_polls_become_one_record_before_the_next() {
-    let mut s = setup();
+    let s = setup();
     let key = [3; FOLD_WORDS];
     s.write(19, b"full");
     s.writer.remember_poll(21, &key);
@@ -209,7 +209,7 @@ fn equal_polls_become_one_record_before_the_next() {
 
 #[test]
 fn a_broken_producer_cannot_make_the_reader_leave_the_ring() {
-    let mut s = setup();
+    let s = setup();
     s.write(16, b"good");
     s.reader.header().head.publish(u64::MAX / 2);
     assert!(s.reader.published(usize::MAX).is_empty());
@@ -219,8 +219,7 @@ fn a_broken_producer_cannot_make_the_reader_leave_the_ring() {
 #[test]
 fn a_writer_wiped_by_fork_writes_nothing() {
     let mut s = setup();
-    // SAFETY: what MADV_WIPEONFORK leaves: all members are valid when zero.
-    s.writer = unsafe { std::mem::zeroed() };
+    s.writer = Writer::new(); // Zeros, as MADV_WIPEONFORK leaves it.
     assert!(!s.write(16, b"child"));
     assert!(!s.writer.attached());
     assert!(s.read().is_empty());
@@ -237,22 +236,22 @@ fn deep(call: impl FnOnce()) {
 /// Leaves a record unfinished, as a signal handler does that interrupts it and jumps away;
 /// before, the handler records `handlers` times.
 #[inline(never)]
-fn interrupted_for_ever(s: &mut Setup, handlers: u8) {
+fn interrupted_for_ever(s: &Setup, handlers: u8) {
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let writer = std::ptr::from_mut(&mut s.writer);
+        let writer = &s.writer;
         let handler = |_: *mut u8| {
             for i in 0..handlers {
                 let put = |at: *mut u8| {
-                    // SAFETY: one byte, as the length says.
+                    // SAFETY: a record's length has room for this byte.
                     unsafe { at.write(i) }
                 };
-                // SAFETY: as above; a handler reaches the writer in the same way.
-                deep(|| assert!(unsafe { (*writer).record(30, record::HEAD + 1, put) }.is_some()));
+                // SAFETY: one byte, as the length says.
+                deep(|| assert!(unsafe { writer.record(30, record::HEAD + 1, put) }.is_some()));
             }
             std::panic::resume_unwind(Box::new(()));
         };
         // SAFETY: the body never returns.
-        unsafe { (*writer).record(29, record::HEAD + 50, handler) };
+        unsafe { writer.record(29, record::HEAD + 50, handler) };
     }));
     assert!(unwound.is_err());
 }
@@ -260,9 +259,9 @@ fn interrupted_for_ever(s: &mut Setup, handlers: u8) {
 #[test]
 fn a_record_that_a_handler_never_returned_to_is_given_up_and_the_rest_is_kept() {
     for handlers in [0, 1, 3] {
-        let mut s = setup();
+        let s = setup();
         assert!(s.write(20, b"before"));
-        interrupted_for_ever(&mut s, handlers);
+        interrupted_for_ever(&s, handlers);
         assert!(s.write(21, b"after"));
         let records = s.read();
         let ids: Vec<u16> = records.iter().map(|(id, _)| *id).collect();
@@ -279,9 +278,9 @@ fn a_record_that_a_handler_never_returned_to_is_given_up_and_the_rest_is_kept() 
 
 #[test]
 fn what_waits_behind_a_record_that_is_never_finished_is_known() {
-    let mut s = setup();
+    let s = setup();
     assert!(s.write(20, b"before"));
-    interrupted_for_ever(&mut s, 3);
+    interrupted_for_ever(&s, 3);
     assert_eq!(s.read().len(), 1);
     assert_eq!(s.reader.unpublished(), 3);
 }

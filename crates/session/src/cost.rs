@@ -119,7 +119,7 @@ const MOST: u64 = 600_000;
 
 /// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
 pub fn measure() -> Option<Cost> {
-    let mut scratch = Scratch::new()?;
+    let scratch = Scratch::new()?;
     let began = (clock::ticks(), clock::nanoseconds(libc::CLOCK_MONOTONIC));
     let mut batches = Vec::with_capacity(BATCHES);
     for number in 0..WARM + BATCHES {
@@ -202,10 +202,9 @@ impl Scratch {
         let ring = map_file(&file, ring_bytes(RING as u64) as usize, true).ok()?;
         // SAFETY: a fresh file is zeros, which are a valid header, and nobody else has it.
         unsafe { (*ring.base().cast::<RingHeader>()).data_bytes = RING as u64 };
-        // SAFETY: a control file begins as zeros, too; so does a writer.
+        // SAFETY: a control file begins as zeros, too.
         let control = Box::new(unsafe { MaybeUninit::<Control>::zeroed().assume_init() });
-        // SAFETY: as above.
-        let mut writer = Box::new(unsafe { MaybeUninit::<Writer>::zeroed().assume_init() });
+        let writer = Box::new(Writer::new());
         // Nobody is to be woken when a quarter of the ring is full.
         control.wake.store(1, Ordering::Relaxed);
         // SAFETY: both live as long as the writer, and no other uses the ring.
@@ -221,7 +220,7 @@ impl Scratch {
     }
 
     /// Nothing if the ring was full, which it can't be.
-    fn batch(&mut self) -> Option<Batch> {
+    fn batch(&self) -> Option<Batch> {
         let real: Real = black_box(little);
         let arguments: Arguments = black_box([1, 2, 3]);
         let start = clock::ticks();
@@ -234,7 +233,7 @@ impl Scratch {
         let mut inside_calls = 0u64;
         let start = clock::ticks();
         for _ in 0..BATCH {
-            let (_, time) = recorded(&mut self.writer, real, &arguments)?;
+            let (_, time) = recorded(&self.writer, real, &arguments)?;
             inside_calls = inside_calls.wrapping_add(time);
         }
         let calls = clock::ticks().wrapping_sub(start);
@@ -244,7 +243,7 @@ impl Scratch {
         let mut inside_folds = 0u64;
         let start = clock::ticks();
         for _ in 0..BATCH {
-            let (_, time) = folded(&mut self.writer, real, &arguments, key)?;
+            let (_, time) = folded(&self.writer, real, &arguments, key)?;
             inside_folds = inside_folds.wrapping_add(time);
         }
         let folds = clock::ticks().wrapping_sub(start);
@@ -261,7 +260,7 @@ const FOLD_ID: u16 = FIRST_CALL_ID + 2;
 /// What `hetrace_interpose::call` does around a function: what it returned, and the ticks between
 /// the time stamps.
 #[inline(never)]
-fn recorded(writer: &mut Writer, real: Real, arguments: &Arguments) -> Option<(i32, u64)> {
+fn recorded(writer: &Writer, real: Real, arguments: &Arguments) -> Option<(i32, u64)> {
     let writer = black_box(writer);
     let entry = |at: *mut u8| {
         // SAFETY: so many bytes as the length says.
@@ -282,12 +281,7 @@ fn recorded(writer: &mut Writer, real: Real, arguments: &Arguments) -> Option<(i
 
 /// What `hetrace_interpose::poll` does around a function that answers as before.
 #[inline(never)]
-fn folded(
-    writer: &mut Writer,
-    real: Real,
-    arguments: &Arguments,
-    key: [u64; FOLD_WORDS],
-) -> Option<(i32, u64)> {
+fn folded(writer: &Writer, real: Real, arguments: &Arguments, key: [u64; FOLD_WORDS]) -> Option<(i32, u64)> {
     let (writer, mut key) = (black_box(writer), black_box(key));
     let known = arguments.len();
     if !writer.continues_poll(FOLD_ID, &key, known) {

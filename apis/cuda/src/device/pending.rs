@@ -91,11 +91,13 @@ pub fn own() -> Option<&'static Block> {
         // A thread of which no call was recorded yet gets its ring now.
         None => with_guard(thread_extra)?,
     };
-    if word.is_null() {
-        *word = make()?.cast();
+    let mut block = word.load(Ordering::Relaxed);
+    if block.is_null() {
+        block = make()?.cast();
+        word.store(block, Ordering::Relaxed);
     }
     // SAFETY: made below, and never freed.
-    unsafe { word.cast::<Block>().as_ref() }
+    unsafe { block.cast::<Block>().as_ref() }
 }
 
 #[cold]

@@ -195,11 +195,12 @@ where
             // A thread of which no call was recorded yet gets its ring now.
             None => with_guard(thread_extra)?,
         };
-        if word.is_null() {
-            *word = std::ptr::from_ref(self.claim(thread_id())?).cast_mut().cast();
-        }
-        // SAFETY: made by `claim`, and never unmapped.
-        let block = unsafe { word.cast::<Block<X>>().as_ref() }?;
+        // SAFETY: null, or made by `claim` and never unmapped.
+        let known = unsafe { word.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };
+        let block = match known {
+            Some(block) => block,
+            None => self.first_block(word)?,
+        };
         self.part(block)
     }
 
@@ -207,6 +208,21 @@ where
     pub(super) fn part(&self, block: &'static Block<X>) -> Option<Thread<T, X>> {
         let state = self.state()?;
         Some(Thread { block, state, limit: self.limit(), _here: PhantomData })
+    }
+
+    #[cold]
+    fn first_block(&self, word: &AtomicPtr<libc::c_void>) -> Option<&'static Block<X>> {
+        let block = self.claim(thread_id())?;
+        let own = std::ptr::from_ref(block).cast_mut().cast();
+        match word.compare_exchange(std::ptr::null_mut(), own, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Some(block),
+            Err(handlers) => {
+                // A handler of this thread got one meanwhile.
+                block.extra.give();
+                // SAFETY: made by `claim`, and never unmapped.
+                unsafe { handlers.cast::<Block<X>>().as_ref() }
+            }
+        }
     }
 
     /// A block for a thread: one of a thread that has ended, or a new one.
@@ -268,7 +284,7 @@ where
 
     /// This thread's block, if it has one.
     fn own_block(&self) -> Option<&'static Block<X>> {
-        let word = thread_extra()?;
+        let word = thread_extra()?.load(Ordering::Relaxed);
         // SAFETY: null, or made by `claim` and never unmapped.
         unsafe { word.cast::<Block<X>>().as_ref() }
     }

@@ -14,6 +14,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::cell::{Half, Word};
 use super::{Room, Writer, add, stack_pointer};
 use crate::abi::special;
 use crate::record;
@@ -22,21 +23,59 @@ use crate::record;
 const DEPTH: usize = 4;
 
 /// What is known of the records in progress.
-#[derive(Debug, Default)]
+#[repr(C)]
+#[derive(Debug)]
 pub(super) struct Nested {
     /// Records of handlers that are being written.
-    count: u32,
+    count: Half,
     /// Where the last one that is complete ends.
-    end: u64,
+    end: Word,
     /// Place and length of the record that was interrupted, by how many it interrupted itself;
     /// of no length if it had no place yet.
-    holes: [(u64, u32); DEPTH],
+    holes: [Hole; DEPTH],
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct Hole {
+    at: Word,
+    length: Half,
+}
+
+impl Hole {
+    const fn new() -> Self {
+        Hole { at: Word::new(), length: Half::new() }
+    }
+
+    fn set(&self, at: u64, length: u32) {
+        self.at.set(at);
+        self.length.set(length);
+    }
 }
 
 impl Nested {
+    pub(super) const fn new() -> Self {
+        Nested { count: Half::new(), end: Word::new(), holes: [const { Hole::new() }; DEPTH] }
+    }
+
+    /// No record is in progress any more, and the last one ended at `end`.
+    pub(super) fn reset(&self, end: u64) {
+        self.count.set(0);
+        self.end.set(end);
+        self.holes.iter().for_each(|hole| hole.set(0, 0));
+    }
+
+    pub(super) fn copy_from(&self, from: &Nested) {
+        self.count.set(from.count.get());
+        self.end.set(from.end.get());
+        for (hole, there) in self.holes.iter().zip(&from.holes) {
+            hole.set(there.at.get(), there.length.get());
+        }
+    }
+
     /// Records that are being written, but for the last.
     pub(super) fn interrupted(&self) -> usize {
-        self.count as usize
+        self.count.get() as usize
     }
 }
 
@@ -45,15 +84,16 @@ impl Writer {
     /// if not, the new record is no handler's. An `inner` one is the writer's own.
     #[cold]
     #[inline(never)]
-    pub(super) fn enter_nested(&mut self, inner: bool) -> bool {
-        if !inner && !is_below(self.busy) && !on_another_stack(self.busy) {
+    pub(super) fn enter_nested(&self, inner: bool) -> bool {
+        if !inner && !is_below(self.busy.get()) && !on_another_stack(self.busy.get()) {
             self.give_up_interrupted();
             return false;
         }
         self.note_hole();
-        self.nested.count = self.nested.count.wrapping_add(1);
-        if let Some(hole) = self.nested.holes.get_mut(self.nested.count as usize) {
-            *hole = (0, 0);
+        let count = self.nested.count.get().wrapping_add(1);
+        self.nested.count.set(count);
+        if let Some(hole) = self.nested.holes.get(count as usize) {
+            hole.set(0, 0);
         }
         true
     }
@@ -61,18 +101,18 @@ impl Writer {
     /// A handler's record is complete, or has no room.
     #[cold]
     #[inline(never)]
-    pub(super) fn leave_nested(&mut self) {
-        self.nested.end = self.end;
-        self.nested.count = self.nested.count.saturating_sub(1);
+    pub(super) fn leave_nested(&self) {
+        self.nested.end.set(self.end.get());
+        self.nested.count.set(self.nested.count.get().saturating_sub(1));
     }
 
     /// Whether a handler's record has room, and can be published later.
-    pub(super) fn nested_room(&mut self, length: usize) -> Room {
+    pub(super) fn nested_room(&self, length: usize) -> Room {
         let Some(header) = self.header() else { return Room::Detached };
         let deep = self.nested.interrupted() >= DEPTH;
         // It takes what is known to be free, and leaves room for those that it interrupted.
         let others = self.nested.interrupted() * record::MAX_RECORD;
-        if !deep && self.end.wrapping_add((length + others) as u64) <= self.free_until {
+        if !deep && self.end.get().wrapping_add((length + others) as u64) <= self.free_until.get() {
             let head = header.head.own();
             if header.unpublished_at.load(Ordering::Relaxed) != head {
                 header.unpublished.store(0, Ordering::Relaxed);
@@ -86,29 +126,31 @@ impl Writer {
     }
 
     /// What was reserved since the last complete record is the interrupted one's.
-    fn note_hole(&mut self) {
+    fn note_hole(&self) {
         let Some(published) = self.header().map(|h| h.head.own()) else { return };
-        let from = self.nested.end.max(published);
-        let length = self.end.wrapping_sub(from);
+        let from = self.nested.end.get().max(published);
+        let length = self.end.get().wrapping_sub(from);
         if length > 0
             && length <= record::MAX_RECORD as u64
-            && let Some(hole) = self.nested.holes.get_mut(self.nested.count as usize)
+            && let Some(hole) = self.nested.holes.get(self.nested.interrupted())
         {
-            *hole = (from, length as u32);
+            hole.set(from, length as u32);
         }
     }
 
     /// Whoever wrote the records in progress has left them.
-    fn give_up_interrupted(&mut self) {
+    fn give_up_interrupted(&self) {
         self.note_hole();
         let Some(header) = self.header() else {
-            (self.busy, self.nested) = (0, Nested::default());
+            self.nested.reset(0);
+            self.busy.set(0);
             return;
         };
         let published = header.head.own();
-        let levels = (self.nested.count as usize + 1).min(DEPTH);
+        let levels = (self.nested.interrupted() + 1).min(DEPTH);
         let mut given_up = 0;
-        for (at, length) in self.nested.holes.iter().take(levels).copied() {
+        for hole in self.nested.holes.iter().take(levels) {
+            let (at, length) = (hole.at.get(), hole.length.get());
             // Holes of earlier records are published long ago.
             if length < record::HEAD as u32 || at < published {
                 continue;
@@ -117,7 +159,7 @@ impl Writer {
             // SAFETY: the hole lies between what is published and the end, so it is this
             // writer's, in one piece, and has room for a head.
             unsafe {
-                let place = self.data.add((at & self.mask) as usize);
+                let place = self.data.get().add((at & self.mask.get()) as usize);
                 place.cast::<u64>().write_unaligned(head.to_le());
             }
             given_up += 1;
@@ -125,16 +167,18 @@ impl Writer {
         // One that had no place yet is lost as well.
         add(&header.lost, given_up.max(1));
         add(&header.lost_calls, given_up.max(1));
-        header.head.publish(self.end);
-        (self.busy, self.nested) = (0, Nested { end: self.end, ..Nested::default() });
+        let end = self.end.get();
+        header.head.publish(end);
+        self.nested.reset(end);
+        self.busy.set(0);
     }
 
     /// The tracer's own calls were left by a handler that did not return: calls are the
     /// program's again.
-    pub(super) fn is_inside_no_more(&mut self) -> bool {
-        let left = stack_pointer() > self.inside_stack && !on_another_stack(self.inside_stack);
+    pub(super) fn is_inside_no_more(&self) -> bool {
+        let left = stack_pointer() > self.inside_stack.get() && !on_another_stack(self.inside_stack.get());
         if left {
-            self.inside = 0;
+            self.inside.set(0);
         }
         left
     }

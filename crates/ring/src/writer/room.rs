@@ -2,27 +2,27 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use super::{FOLD_RECORD, Nested, Room, Writer, add, fold_words, stack_pointer};
+use super::{FOLD_RECORD, Grow, Room, Writer, add, fold_words, stack_pointer};
 use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
 use crate::record;
 
 impl Writer {
     /// Goes on in another ring. For
-    /// [`Writer::grow`], while a record waits for room.
+    /// [`Writer::set_grow`], while a record waits for room.
     ///
     /// # Safety
     /// As [`Writer::attach`].
-    pub unsafe fn move_to(&mut self, base: *mut u8) {
+    pub unsafe fn move_to(&self, base: *mut u8) {
         // SAFETY: a ring begins with a page that holds the header.
         let header = unsafe { &*base.cast::<RingHeader>() };
         // A handler that comes now finds no room, and its record is counted as lost: it could
         // go to neither ring.
-        self.free_until = 0;
+        self.free_until.set(0);
         compiler_fence(Ordering::SeqCst);
         if let Some(old) = self.header() {
             // With what signal handlers wrote while the present record waited.
-            old.head.publish(self.end);
-            if self.fold_open {
+            old.head.publish(self.end.get());
+            if self.fold_open.get() {
                 let id = old.fold.id.load(Ordering::Relaxed);
                 let [count, first, last, total] = fold_words(&old.fold);
                 old.fold.id.store(0, Ordering::Release);
@@ -35,29 +35,29 @@ impl Writer {
             // Pairs with the Acquire load of the drainer: no record will follow here.
             old.state.store(state::MOVED, Ordering::Release);
         }
-        self.header = header;
-        // SAFETY: the data begins one page into the mapping.
-        self.data = unsafe { base.add(PAGE) };
-        self.mask = header.data_bytes - 1;
-        self.end = header.head.own();
-        self.fold_head = u64::MAX;
-        self.limit = self.end;
-        self.nested = Nested::default();
+        self.header.set(base.cast());
+        // SAFETY: the data begins one page into the ring, which is larger than that.
+        self.data.set(unsafe { base.add(PAGE) });
+        self.mask.set(header.data_bytes - 1);
+        self.end.set(header.head.own());
+        self.fold_head.set(u64::MAX);
+        self.limit.set(self.end.get());
+        self.nested.reset(0);
         compiler_fence(Ordering::SeqCst);
-        self.free_until = self.end;
+        self.free_until.set(self.end.get());
     }
 
     /// The slow path: closes a fold, learns how far the drainer is, wakes it.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&mut self, length: usize, nested: bool) -> Room {
-        if self.control.is_null() || self.header.is_null() {
+    pub(super) fn make_room(&self, length: usize, nested: bool) -> Room {
+        if self.control.get().is_null() || !self.attached() {
             return Room::Detached;
         }
-        if self.inside != 0 && !self.is_inside_no_more() {
+        if self.is_inside() && !self.is_inside_no_more() {
             return Room::No;
         }
-        if self.is_adrift() {
+        if self.adrift.get() {
             return self.come_ashore(nested);
         }
         if nested {
@@ -69,44 +69,45 @@ impl Writer {
         room
     }
 
-    /// See [`Writer::set_adrift`].
-    fn is_adrift(&self) -> bool {
-        // SAFETY: a member of ours; a handler may have forked at any moment.
-        unsafe { (&raw const self.adrift).read_volatile() }
-    }
-
     /// The interrupted record has been written, and the next one goes to a ring of the child's
     /// own. As long as it is interrupted, those of the handler that forked can't: they are lost.
-    fn come_ashore(&mut self, nested: bool) -> Room {
+    fn come_ashore(&self, nested: bool) -> Room {
         if !nested {
             self.detach();
             return Room::Detached;
         }
-        // SAFETY: not null, and mapped as `attach` was promised, in children, too.
-        unsafe { &*self.control }.calls_without_ring.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `make_room` found that it is not null, and the contract of `attach` says that a
+        // control file stays mapped; in children too, since nothing keeps it from them.
+        unsafe { &*self.control.get() }.calls_without_ring.fetch_add(1, Ordering::Relaxed);
         Room::No
     }
 
     /// Moves to a larger ring, if one can be had and somebody will read it.
-    fn grow(&mut self, control: &Control) -> bool {
-        let Some(grow) = self.grow else { return false };
-        // SAFETY: whoever set it knows what it does.
-        drainer_lives(control) && unsafe { grow(self) }
+    fn grow(&self, control: &Control) -> bool {
+        let grow = self.grow.get();
+        if grow.is_null() || !drainer_lives(control) {
+            return false;
+        }
+        // SAFETY: not null, so it is what `set_grow` stored: a `Grow`.
+        let grow = unsafe { std::mem::transmute::<*mut (), Grow>(grow) };
+        // SAFETY: only the slow path of this thread's own record comes here, with a writer that
+        // `wait_for_room` found attached.
+        unsafe { grow(self) }
     }
 
-    fn wait_for_room(&mut self, length: usize) -> Room {
-        // SAFETY: not null, and mapped as `attach` was promised.
-        let control = unsafe { &*self.control };
+    fn wait_for_room(&self, length: usize) -> Room {
+        // SAFETY: `make_room` found that it is not null, and the contract of `attach` says that it
+        // stays mapped.
+        let control = unsafe { &*self.control.get() };
         let block = control.options.load(Ordering::Relaxed) & option::BLOCK != 0;
         let mut naps = 0u32;
         loop {
-            let fold = if self.fold_open { FOLD_RECORD } else { 0 };
+            let fold = if self.fold_open.get() { FOLD_RECORD } else { 0 };
             let Some(header) = self.header() else { return Room::Detached };
             let size = header.data_bytes;
             let free_until = header.tail.released().wrapping_add(size);
             // Read once: a signal handler may move it at any moment.
-            // SAFETY: a word of ours.
-            let end = unsafe { (&raw const self.end).read_volatile() };
+            let end = self.end.get();
             let free = free_until.wrapping_sub(end);
             let need = (length + fold) as u64;
             // Also when this record is the one that fills the first quarter: the next
@@ -115,28 +116,28 @@ impl Writer {
                 wake(&control.wake);
             }
             // While it moves, handlers find room here: it leaves before the ring is full.
-            let reserve = if block || self.grow.is_none() { 0 } else { RESERVE.min(size / 2) };
+            let reserve = if block || self.grow.get().is_null() { 0 } else { RESERVE.min(size / 2) };
             let enough = free <= size && need + reserve <= free;
             if !enough && !block && self.grow(control) {
                 continue;
             }
             if free <= size && need <= free {
-                if self.fold_open {
+                if self.fold_open.get() {
                     self.close_fold();
                 }
-                self.free_until = free_until;
+                self.free_until.set(free_until);
                 // Come back after a quarter, to see whether to wake the drainer, and where
                 // another ring is to be looked for.
                 let until = if enough { free - reserve } else { free };
-                self.limit = end.wrapping_add(need.max(size / 4).min(until));
+                self.limit.set(end.wrapping_add(need.max(size / 4).min(until)));
                 compiler_fence(Ordering::SeqCst);
-                if self.is_adrift() {
-                    self.limit = 0; // A handler forked before the limit was set, and this is the child.
+                if self.adrift.get() {
+                    self.limit.set(0); // A handler forked before the limit was set, and this is the child.
                 }
                 return Room::Yes;
             }
             if !block || !drainer_lives(control) || !is_read(self.header(), naps) {
-                if self.fold_open {
+                if self.fold_open.get() {
                     self.lose_fold();
                 }
                 self.lose();
@@ -150,17 +151,17 @@ impl Writer {
     /// Counts a call that is not, or not wholly, recorded. As busy as with a record: a handler that
     /// forks finds the child something to count in.
     #[cold]
-    pub fn lose_call(&mut self) {
-        let outermost = self.busy == 0;
+    pub fn lose_call(&self) {
+        let outermost = !self.is_busy();
         if outermost {
-            self.busy = stack_pointer();
+            self.busy.set(stack_pointer());
         }
         compiler_fence(Ordering::SeqCst);
         match self.header() {
             Some(header) => add(&header.lost_calls, 1),
-            None => self.busy = 0,
+            None => self.busy.set(0),
         }
-        if outermost && self.busy != 0 {
+        if outermost && self.is_busy() {
             self.finish();
         }
     }

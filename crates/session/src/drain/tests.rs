@@ -125,12 +125,12 @@ impl Program {
     }
 }
 
-unsafe fn grow(writer: &mut Writer) -> bool {
+unsafe fn grow(writer: &Writer) -> bool {
     // SAFETY: set by `Thread::start`; nobody else uses the program meanwhile.
-    let program = unsafe { &mut *writer.extra.cast::<Program>() };
+    let program = unsafe { &mut *writer.extra.load(Ordering::Relaxed).cast::<Program>() };
     let (size, number, thread) = {
         let header = writer.header().expect("attached");
-        (header.data_bytes as usize, header.number, writer.tid)
+        (header.data_bytes as usize, header.number, writer.tid())
     };
     if size * 4 > program.largest {
         return false;
@@ -157,13 +157,12 @@ impl Thread {
     fn start_behind(program: &mut Program, number: u32, follows: u32) -> Thread {
         let base = program.ring(FIRST);
         Program::open(base, number, follows);
-        // SAFETY: all members of a writer are valid when zero.
-        let mut writer: Writer = unsafe { std::mem::zeroed() };
+        let writer = Writer::new();
         // SAFETY: both are leaked, and the ring was claimed for this writer.
         unsafe { writer.attach(base, program.control) };
-        writer.extra = std::ptr::from_mut(program).cast();
-        writer.tid = number;
-        writer.grow = Some(grow);
+        writer.extra.store(std::ptr::from_mut(program).cast(), Ordering::Relaxed);
+        writer.set_tid(number);
+        writer.set_grow(grow);
         Thread { writer, number, written: Vec::new(), tried: 0 }
     }
 
@@ -335,9 +334,8 @@ fn what_another_left_long_ago_has_the_times_of_then() {
     let base = program.ring(FIRST);
     // Three periods of the low bits of time before now.
     let then = clock::ticks() - (3 << record::TIME_BITS);
-    // SAFETY: a ring made by `ring`, and a zeroed writer, which is valid.
-    let mut writer: Writer = unsafe { std::mem::zeroed() };
-    // SAFETY: both are leaked, and nobody else uses the ring.
+    let writer = Writer::new();
+    // SAFETY: a ring made by `ring`; it and the control file are leaked, and nobody else uses the ring.
     unsafe { writer.attach(base, program.control) };
     let reader = &writer.header().expect("attached").reader;
     reader.tid.store(1, Ordering::Relaxed);
