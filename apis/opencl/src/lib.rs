@@ -15,9 +15,9 @@ mod hooks;
 mod kernels;
 mod layer;
 mod measure;
-mod pending;
 mod preload;
 mod queues;
+mod shared;
 
 /// Runs when the library is loaded, as a layer or preloaded.
 extern "C" fn loaded() {

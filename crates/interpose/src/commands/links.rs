@@ -194,9 +194,7 @@ impl Claim {
     #[inline]
     pub fn holding<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         // Pairs with the Release store below: all that the last holder did is seen.
-        if self.0.swap(true, Ordering::Acquire) {
-            return None;
-        }
+        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let result = work();
         self.0.store(false, Ordering::Release);
         Some(result)

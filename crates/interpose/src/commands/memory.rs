@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use crate::ErrnoGuard;
+
 /// Returns fresh zeroed memory that takes no room until it is used; NULL if there is none.
 #[cold]
 pub fn pages(length: usize) -> *mut u8 {
+    let _errno = ErrnoGuard::new();
     // SAFETY: a fresh range at an address of the kernel's choice.
     let fresh = unsafe {
         libc::mmap(
@@ -22,6 +25,7 @@ pub fn pages(length: usize) -> *mut u8 {
 /// The same, of which a forked child finds zeros: it can touch nothing of its parent's.
 #[cold]
 pub(super) fn own_pages(length: usize) -> *mut u8 {
+    let _errno = ErrnoGuard::new();
     let fresh = pages(length);
     // SAFETY: the range mapped above, which nobody has yet.
     if !fresh.is_null() && unsafe { libc::madvise(fresh.cast(), length, libc::MADV_WIPEONFORK) } != 0 {

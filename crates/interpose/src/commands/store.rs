@@ -27,6 +27,7 @@ use super::nodes::{Nodes, Pending};
 use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
+use crate::ErrnoGuard;
 use crate::call::{count_commands, thread_extra, thread_id, with_guard};
 
 /// Blocks that are mapped together: one for each bit of a word.
@@ -65,7 +66,7 @@ impl<T, X> std::fmt::Debug for Store<T, X> {
 
 /// This thread's part of a [`Store`].
 #[derive(Debug)]
-pub struct Thread<T: 'static, X: 'static> {
+pub struct Thread<T: 'static, X: 'static = ()> {
     block: &'static Block<X>,
     state: &'static State<T, X>,
     limit: u32,
@@ -255,6 +256,7 @@ where
 
     /// Looks for commands of this thread that have ended, and records them.
     pub fn harvest<B: Backend<Token = T>>(&self, thread: &Thread<T, X>, backend: &mut B) {
+        let _errno = ErrnoGuard::new();
         thread.block.looks(ticks());
         let mut report = Ring::new(Depth::Some);
         let outcome = thread.block.collect(&thread.state.nodes, backend, &mut report, Depth::Some);
@@ -264,6 +266,7 @@ where
 
     /// Looks for commands of all threads that have ended, and records them.
     pub fn collect<B: Backend<Token = T>>(&self, depth: Depth, backend: &mut B) {
+        let _errno = ErrnoGuard::new();
         let mut report = Ring::new(depth);
         let outcome = self.collect_with(depth, backend, &mut report).1;
         self.say(outcome, outcome.left, depth == Depth::Last, &mut report);
