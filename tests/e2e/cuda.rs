@@ -6,7 +6,7 @@ mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use run::{Op, check_all_told, check_order, kinds, run, work};
+use run::{Op, check_all_told, check_order, kinds, run, run_with, work};
 
 #[test]
 fn streams_of_two_devices() {
@@ -200,4 +200,28 @@ fn a_callback_asks_nothing_and_may_end_the_program() {
         assert!(!run.manifest()["notes"].to_string().contains("CUDA error"), "{}", run.manifest()["notes"]);
         run.check_no_misuse();
     }
+}
+
+#[test]
+fn commands_are_all_there_however_many_are_in_flight() {
+    let run = work("events", "inflight");
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    assert_eq!(kinds(&seen), BTreeMap::from([("kernel", 60_004)]));
+    assert_eq!(run.ops().len(), 60_004);
+    assert_eq!(run.lost(), 0);
+    run.check_no_misuse();
+}
+
+#[test]
+fn commands_beyond_the_bound_are_counted() {
+    let options = ["--buffer", "8192", "--max-in-flight", "1000"];
+    let run = run_with(&options, "events", &["work", "inflight", "5000"], &[]);
+    let (seen, doubt) = (run.seen(), run.doubt());
+    check_order(&seen, doubt);
+    assert_eq!((seen.commands.len(), run.lost()), (1_001, 4_003));
+    let report = &run.done.err;
+    assert!(report.contains("LOST: 4003 device commands"), "{report}");
+    assert!(report.contains("(--max-in-flight N allows more)"), "{report}");
+    run.check_no_misuse();
 }

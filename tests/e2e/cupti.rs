@@ -53,6 +53,11 @@ fn all_is_told_in_each_version_of_its_records() {
 }
 
 #[test]
+fn commands_are_all_there_however_many_are_in_flight() {
+    check_told(&with_version(13, "inflight"));
+}
+
+#[test]
 fn it_sees_into_graphs() {
     for version in [12, 13] {
         let run = with_version(version, "capture");

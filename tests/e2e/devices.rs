@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hetrace_tests::seen::Command;
 use hetrace_tests::{Platform, Traced, trace, trace_with};
+use serde_json::json;
 
 /// No command may be before its call, nor before itself.
 fn check_order(traced: &Traced) -> Vec<Command> {
@@ -20,8 +21,9 @@ fn check_order(traced: &Traced) -> Vec<Command> {
         assert!(c.queued <= c.submitted && c.submitted <= c.start && c.start <= c.end, "{c:?}");
         assert!(c.cause <= c.queued + error, "queued before the call that enqueued it: {c:?}, error {error}");
         let entries = &seen.entries[&(c.pid, c.cause_tid)];
-        let cause = entries.iter().find(|(time, _)| *time == c.cause);
-        let (_, function) = cause.unwrap_or_else(|| panic!("no call at the time of the cause: {c:?}"));
+        let cause = entries.binary_search_by_key(&c.cause, |(time, _)| *time);
+        let cause = cause.unwrap_or_else(|_| panic!("no call at the time of the cause: {c:?}"));
+        let (_, function) = &entries[cause];
         assert!(function.starts_with("clEnqueue"), "{function} enqueues nothing");
     }
     seen.commands
@@ -97,4 +99,64 @@ fn without_devices_there_are_no_commands() {
     let seen = traced.seen();
     assert!(seen.commands.is_empty());
     assert_eq!(seen.total()["clEnqueueNDRangeKernel"], 20);
+}
+
+/// Kernels that are all in flight before the first of them runs.
+fn in_flight(options: &[&str], mode: &str) -> Traced {
+    let traced = trace_with(Platform::Pocl, options, &["inflight", "60000", mode]);
+    assert_eq!(traced.done.status, 0, "{}", traced.done.err);
+    traced
+}
+
+fn check_in_flight(mode: &str) {
+    let traced = in_flight(&["-q", "--buffer", "8192"], mode);
+    assert_eq!(by_kind(&check_order(&traced)), BTreeMap::from([("kernel", 60_000)]), "{mode}");
+    let losses = &traced.manifest()["losses"];
+    assert_eq!((&losses["device_commands"], &losses["commands_under_way"]), (&json!(0), &json!(0)), "{mode}");
+    assert!(!traced.done.err.contains("LOST"), "{}", traced.done.err);
+}
+
+#[test]
+fn commands_are_all_there_however_many_are_in_flight() {
+    check_in_flight("plain");
+}
+
+#[test]
+fn commands_of_a_queue_without_order_are_all_there() {
+    check_in_flight("unordered");
+}
+
+#[test]
+fn commands_with_events_of_the_program_are_all_there() {
+    check_in_flight("events");
+}
+
+#[test]
+fn commands_of_threads_that_have_ended_are_all_there() {
+    check_in_flight("threads");
+}
+
+/// The ring takes a small part of the records; the others wait for their turn.
+#[test]
+fn commands_are_all_there_in_a_small_ring() {
+    let traced = in_flight(&["-q", "--on-full", "block", "--buffer", "64"], "plain");
+    assert_eq!(check_order(&traced).len(), 60_000);
+}
+
+#[test]
+fn commands_beyond_the_bound_are_counted_and_said() {
+    for quiet in [&["-q"][..], &[]] {
+        let options = [quiet, &["--buffer", "8192", "--max-in-flight", "1000"]].concat();
+        let traced = in_flight(&options, "plain");
+        assert_eq!(check_order(&traced).len(), 1_000);
+        let losses = &traced.manifest()["losses"];
+        assert_eq!(losses["device_commands"], 59_000);
+        assert_eq!(losses["commands_under_way"], 0);
+        let report = &traced.done.err;
+        assert_eq!(report.matches("LOST: 59000 device commands").count(), 1, "{report}");
+        let note = "more than 1000 commands were in flight";
+        // As a note of the launcher's, and below the tables.
+        assert_eq!(report.matches(note).count(), if quiet.is_empty() { 2 } else { 1 }, "{report}");
+        assert!(report.contains("(--max-in-flight N allows more)"), "{report}");
+    }
 }

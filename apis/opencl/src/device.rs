@@ -1,24 +1,21 @@
 //! How commands on devices are timed.
 //!
 //! Every queue gets the profiling property, every command an event; the
-//! program sees neither ([`crate::hooks`]). Times are read when a command has
-//! completed: when the program synchronizes, and now and then while it
-//! enqueues. There is no callback per command, because the driver's wake-up
-//! for it costs more than everything else together, and never a wait.
+//! program sees neither ([`crate::hooks`]). [`hetrace_interpose::commands`] keeps
+//! them and says when to ask about them. There is no callback per command,
+//! because the driver's wake-up for it costs more than everything else together.
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use hetrace_interpose::ring::abi::{ClockRecord, CommandRecord, PendingRecord, QueueRecord, option, special};
+use hetrace_interpose::commands::{Backend, Depth, Enqueued, Progress, Put, Store, Thread, Times, text};
+use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{OwnWork, count_commands, record_with_text, session};
+use hetrace_interpose::{OwnWork, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
 use crate::kernels;
-use crate::pending::{self, Enqueued, Left, Pending, Progress};
 use crate::queues::{self, OUT_OF_ORDER, PROFILED};
+use crate::shared;
 
 const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
 const CL_PROFILING_COMMAND_QUEUED: u32 = 0x1280;
@@ -48,10 +45,22 @@ pub unsafe fn geometry(
     (dimensions.min(3) as u8, all)
 }
 
-/// Events of the program of which we own a reference.
-static SHARED: Table<16384> = Table::new();
-/// Commands whose times could not be learned.
-static LOST: AtomicU64 = AtomicU64::new(0);
+/// Commands in flight.
+static COMMANDS: Store<Event> = Store::new();
+
+/// By what a command is asked about.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    /// We own one reference.
+    handle: P,
+    /// The program has the event, too.
+    shared: bool,
+}
+
+// SAFETY: OpenCL's functions may be called with a handle from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Event {}
 
 /// Whether commands are timed.
 #[inline]
@@ -61,7 +70,7 @@ pub fn timing() -> bool {
 
 /// References of an event that are ours and not the program's.
 pub fn own_references(event: P) -> u64 {
-    SHARED.get(event as u64).unwrap_or(0)
+    u64::from(shared::has(event))
 }
 
 /// Runs a call that enqueues a command, with an event even if the program
@@ -98,160 +107,123 @@ pub unsafe fn enqueue<R: Copy>(
     if shared {
         // SAFETY: a live event, just made.
         unsafe { real::clRetainEvent(handle) };
-        SHARED.set(handle as u64, 1);
+        shared::add(handle);
     }
+    let event = Event { handle, shared };
+    let Some(thread) = COMMANDS.thread() else {
+        COMMANDS.lose(1);
+        Asking.release(event);
+        return result;
+    };
     let command = Enqueued {
-        cause_tid: hetrace_interpose::thread_id(),
+        cause_tid: thread.tid(),
         kind,
         dimensions: geometry.0,
+        memory: memory(kind),
         cause: time,
         returned,
         queue: queue as u64,
         device: known.device as u64,
+        function: 0,
+        name: if kernel.is_null() { std::ptr::null() } else { kernels::name(kernel) },
         bytes: bytes() as u64,
         geometry: geometry.1,
+        shared: 0,
+        weight: 0,
+        flags: 0,
+        in_order: known.flags & OUT_OF_ORDER == 0,
     };
-    let name = if kernel.is_null() { std::ptr::null() } else { kernels::name(kernel) };
-    match pending::push(Pending { event: handle, name, shared, command }) {
-        // Not each time, and not before there is something worth looking at.
-        Some(under_way) => {
-            count_commands(1, 0);
-            if under_way % 32 == 0 {
-                work.collecting(|| collect(false));
-            }
-        }
-        None => {
-            let _ = LOST.fetch_add(1, Ordering::Relaxed);
-            release(handle, shared);
-            work.collecting(|| collect(false));
-        }
+    match thread.put(event, command) {
+        Put::Kept => {}
+        Put::Due => work.collecting(|| COMMANDS.harvest(&thread, &mut Asking)),
+        Put::Full => work.collecting(|| put_again(&thread, event, command)),
     }
     result
 }
 
-fn release(event: P, shared: bool) {
-    if shared {
-        SHARED.remove(event as u64);
+/// There was no place for a command; perhaps there is one if those that have ended go.
+#[cold]
+#[inline(never)]
+fn put_again(thread: &Thread<Event>, event: Event, command: Enqueued) {
+    COMMANDS.harvest(thread, &mut Asking);
+    if thread.put(event, command) == Put::Full {
+        COMMANDS.lose_for_room();
+        Asking.release(event);
     }
-    // SAFETY: the reference is ours.
-    unsafe { real::clReleaseEvent(event) };
 }
 
 /// The program has waited for a device: collect what is finished.
 pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
-        collect(true);
+        COMMANDS.collect(Depth::All, &mut Asking);
     }
 }
 
-/// Collects finished commands, of this thread or of all.
-pub fn collect(all: bool) {
-    let (collected, left) = collect_finished(all);
-    if collected > 0 {
-        // The drainer orders commands; it must know how far it may go. What is
-        // known of one thread's commands says nothing of the others'.
-        tell_pending(if all { left } else { Left { oldest: 1 } });
-    }
-}
+/// Asks about events.
+struct Asking;
 
-/// Answers how many were collected, and what is still under way.
-fn collect_finished(all: bool) -> (u32, Left) {
-    let mut collected = 0u32;
-    let left = pending::collect(all, |pending| {
-        let progress = finished(pending);
-        collected += u32::from(progress == Progress::Collected);
-        progress
-    });
-    (collected, left)
-}
+impl Backend for Asking {
+    type Token = Event;
 
-/// Records since when the oldest command is under way.
-fn tell_pending(left: Left) {
-    let lost = LOST.swap(0, Ordering::Relaxed);
-    let record = PendingRecord { lost, oldest: left.oldest };
-    record_with_text(special::PENDING, &record, c"");
-}
-
-/// Records a command if it is complete, and gives its event back.
-fn finished(pending: &Pending) -> Progress {
-    let mut status = 0i32;
-    // SAFETY: room for the answer; the event is live, we own a reference.
-    let error = unsafe {
-        real::clGetEventInfo(
-            pending.event,
-            CL_EVENT_COMMAND_EXECUTION_STATUS,
-            4,
-            (&raw mut status).cast(),
-            null_mut(),
-        )
-    };
-    if error == 0 && status > 0 {
-        let in_order = queues::get(pending.command.queue as P).is_some_and(|q| q.flags & OUT_OF_ORDER == 0);
-        return if in_order { Progress::QueueWaits } else { Progress::Waits };
-    }
-    let known = &pending.command;
-    let (from, to) = memory(known.kind);
-    let mut command = CommandRecord {
-        cause_tid: known.cause_tid,
-        kind: known.kind,
-        dimensions: known.dimensions,
-        from,
-        to,
-        cause: known.cause,
-        returned: known.returned,
-        observed: ticks(),
-        queue: known.queue,
-        device: known.device,
-        bytes: known.bytes,
-        status: if error == 0 { status } else { error },
-        geometry: known.geometry,
-        ..CommandRecord::default()
-    };
-    let times = [&mut command.queued, &mut command.submitted, &mut command.start, &mut command.end];
-    for (i, time) in times.into_iter().enumerate() {
-        // SAFETY: room for the answer.
+    fn poll(&mut self, event: Event, command: &Enqueued) -> Progress {
+        let mut status = 0i32;
+        // SAFETY: room for the answer; the event is live, we own a reference.
         let error = unsafe {
-            real::clGetEventProfilingInfo(
-                pending.event,
-                CL_PROFILING_COMMAND_QUEUED + i as u32,
-                8,
-                std::ptr::from_mut(time).cast(),
+            real::clGetEventInfo(
+                event.handle,
+                CL_EVENT_COMMAND_EXECUTION_STATUS,
+                4,
+                (&raw mut status).cast(),
                 null_mut(),
             )
         };
-        if error != 0 {
-            command.times_error = error;
+        if error == 0 && status > 0 {
+            return Progress::Waits;
         }
+        let mut times = Times { status: if error == 0 { status } else { error }, ..Times::default() };
+        let places = [&mut times.queued, &mut times.submitted, &mut times.start, &mut times.end];
+        for (i, time) in places.into_iter().enumerate() {
+            // SAFETY: room for the answer.
+            let error = unsafe {
+                real::clGetEventProfilingInfo(
+                    event.handle,
+                    CL_PROFILING_COMMAND_QUEUED + i as u32,
+                    8,
+                    std::ptr::from_mut(time).cast(),
+                    null_mut(),
+                )
+            };
+            if error != 0 {
+                times.error = error;
+            }
+        }
+        correlate(command.device as P);
+        Progress::Ended(times)
     }
-    if !record_with_text(special::COMMAND, &command, text(pending.name)) {
-        LOST.fetch_add(1, Ordering::Relaxed);
+
+    fn release(&mut self, event: Event) {
+        if event.shared {
+            shared::remove(event.handle);
+        }
+        // SAFETY: the reference is ours.
+        unsafe { real::clReleaseEvent(event.handle) };
     }
-    count_commands(0, 1);
-    correlate(pending.command.device as P);
-    release(pending.event, pending.shared);
-    Progress::Collected
 }
 
 /// Where the bytes of a command come from and go to, as indexes into
 /// `MEMORY_KINDS`. Only of these two the API tells: what a copy or a map is
 /// about may be the host's as well as the device's.
-fn memory(kind: u8) -> (u8, u8) {
+fn memory(kind: u8) -> [u8; 2] {
     const READ: u8 = 2;
     const WRITE: u8 = 3;
     const DEVICE: u8 = 3;
     const HOST: u8 = 7;
     match kind {
-        READ => (DEVICE, HOST),
-        WRITE => (HOST, DEVICE),
-        _ => (0, 0),
+        READ => [DEVICE, HOST],
+        WRITE => [HOST, DEVICE],
+        _ => [0; 2],
     }
-}
-
-/// A name of the arena or of the driver's; empty where there is none.
-fn text<'n>(name: *const u8) -> &'n CStr {
-    // SAFETY: NULL, or NUL-terminated, and there for as long as it is used.
-    if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name.cast()) } }
 }
 
 /// Says that a queue was made, and for which device.
@@ -273,20 +245,16 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
         resolution,
         ..QueueRecord::default()
     };
-    record_with_text(special::QUEUE, &record, text(name.as_ptr()));
+    // SAFETY: it ends with a NUL, which was left there.
+    record_with_text(special::QUEUE, &record, unsafe { text(name.as_ptr()) });
     correlate(device);
-    static AT_EXIT: AtomicBool = AtomicBool::new(false);
-    if !AT_EXIT.swap(true, Ordering::Relaxed) {
-        // Registered after the driver was loaded, so it runs before its end.
-        // SAFETY: a function that lives as long as this library.
-        unsafe { libc::atexit(at_exit) };
-    }
+    COMMANDS.at_exit(at_exit);
 }
 
 /// What is complete when the program ends is collected; nothing is waited for.
 extern "C" fn at_exit() {
     if timing() {
-        tell_pending(collect_finished(true).1);
+        COMMANDS.collect(Depth::Last, &mut Asking);
     }
 }
 

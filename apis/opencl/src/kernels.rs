@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hetrace_interpose::commands::arena;
 use hetrace_interpose::table::Table;
 
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
-use crate::queues::arena;
 
 /// Longest name kept, without its NUL.
 pub const NAME: usize = 247;
@@ -62,8 +62,8 @@ fn intern(name: &[u8]) -> Option<*const u8> {
     if !there.is_null() && unsafe { std::ffi::CStr::from_ptr(there.cast()) }.to_bytes() == name {
         return Some(there);
     }
-    let place = arena(name.len() / 8 + 1)?.cast::<u8>();
-    // SAFETY: the arena gave at least one byte more than the name has.
+    let place = arena(name.len() + 1)?;
+    // SAFETY: the arena gave one byte more than the name has.
     unsafe {
         place.copy_from_nonoverlapping(name.as_ptr(), name.len());
         *place.add(name.len()) = 0;

@@ -16,8 +16,8 @@ mod hooks;
 mod kernels;
 mod layer;
 mod measure;
-mod pending;
 mod queues;
+mod shared;
 
 /// Runs when the library is loaded, as a layer or preloaded.
 extern "C" fn loaded() {

@@ -1,7 +1,6 @@
 //! What is known of each queue.
 
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-
+use hetrace_interpose::commands::arena;
 use hetrace_interpose::table::Table;
 
 use crate::generated::prelude::P;
@@ -41,8 +40,9 @@ pub const LIST: usize = 32;
 
 /// Keeps the program's property list, to be shown to it again.
 pub fn remember_list(queue: P, list: &[u64]) {
-    let Some(place) = arena(list.len() + 1) else { return };
-    // SAFETY: `arena` gave room for this many words.
+    let Some(place) = arena((list.len() + 1) * size_of::<u64>()) else { return };
+    let place = place.cast::<u64>();
+    // SAFETY: `arena` gave room for this many words, at a multiple of 8.
     unsafe {
         *place = list.len() as u64;
         place.add(1).copy_from_nonoverlapping(list.as_ptr(), list.len());
@@ -55,47 +55,4 @@ pub fn list(queue: P) -> Option<&'static [u64]> {
     let place = LISTS.get(queue as u64)? as *const u64;
     // SAFETY: made by `remember_list`, and never changed or freed.
     unsafe { Some(std::slice::from_raw_parts(place.add(1), *place as usize)) }
-}
-
-const ARENA_WORDS: usize = 1 << 17;
-static ARENA: AtomicPtr<u64> = AtomicPtr::new(std::ptr::null_mut());
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-/// Words that are never given back, from a megabyte that costs nothing until
-/// it is used. `None` when it is used up: then something is merely not known.
-pub fn arena(words: usize) -> Option<*mut u64> {
-    let mut base = ARENA.load(Ordering::Acquire);
-    if base.is_null() {
-        // SAFETY: a fresh range at an address of the kernel's choice.
-        let fresh = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                ARENA_WORDS * 8,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if fresh == libc::MAP_FAILED {
-            return None;
-        }
-        let fresh = fresh.cast::<u64>();
-        base = match ARENA.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
-        {
-            Ok(_) => fresh,
-            Err(there) => {
-                // SAFETY: another thread was quicker; ours is not used.
-                unsafe { libc::munmap(fresh.cast(), ARENA_WORDS * 8) };
-                there
-            }
-        };
-    }
-    let at = USED.fetch_add(words, Ordering::Relaxed);
-    if at.checked_add(words)? > ARENA_WORDS {
-        USED.fetch_sub(words, Ordering::Relaxed);
-        return None;
-    }
-    // SAFETY: inside the arena, and this caller's alone.
-    Some(unsafe { base.add(at) })
 }

@@ -242,6 +242,16 @@ pub struct Run {
     /// kernel only and counts the others (N is 100 if left out), `off` records calls only
     #[arg(long, value_name = "SOURCE", default_value = "auto", env = "HETRACE_DEVICE_TIMES")]
     pub device_times: DeviceTimes,
+    /// Commands on devices whose times are not known yet, at most, in each process and API; those
+    /// beyond are counted and have no times. Takes 200 bytes of the program's memory for each
+    #[arg(
+        long,
+        default_value_t = 1 << 20,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=16 << 20),
+        env = "HETRACE_MAX_IN_FLIGHT"
+    )]
+    pub max_in_flight: u32,
     /// Short for --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,

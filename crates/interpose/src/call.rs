@@ -337,6 +337,11 @@ pub struct Extra {
 }
 
 impl Extra {
+    /// Gives back what [`Extra::take`] took.
+    pub(crate) fn give(&self) {
+        self.used.store(0, Ordering::Release);
+    }
+
     /// Takes what no thread has. Returns whether that worked.
     pub fn take(&self) -> bool {
         // Pairs with the Release store in `release_extra`: its last user is done with it.

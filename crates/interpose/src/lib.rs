@@ -16,6 +16,7 @@ mod asan;
 mod attach;
 mod call;
 mod cancel;
+pub mod commands;
 mod direct;
 pub mod dlsym;
 pub mod early;

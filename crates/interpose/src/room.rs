@@ -17,7 +17,8 @@ pub fn await_room(bytes: usize) -> bool {
     has_room(bytes) || wait(bytes)
 }
 
-fn has_room(bytes: usize) -> bool {
+/// Returns whether this thread's ring has room for so many bytes, or at least half of it is free.
+pub(crate) fn has_room(bytes: usize) -> bool {
     let Some(header) = tls::writer_at(tls::get()).and_then(|w| w.header()) else {
         return true; // Its first record gets it a ring, which is empty.
     };

@@ -13,7 +13,7 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -128,8 +128,9 @@ pub struct Control {
     pub budget: AtomicI64,
     /// Processes that could not make an arena: none of their calls is recorded.
     pub arenas_failed: AtomicU32,
-    /// Not used.
-    pub reserved: u32,
+    /// Commands on devices whose times are not known yet, at most, in each process and API;
+    /// 0: as many as the library thinks right.
+    pub most_in_flight: AtomicU32,
     /// A robust mutex of the C library, which the launcher holds as long as it lives. The
     /// first word is its lock, in which the kernel marks that the holder died.
     pub keeper: [AtomicU32; 16],

@@ -27,6 +27,8 @@ pub struct Settings {
     pub caps: (u32, u32, u32),
     /// With [`abi::option::SAMPLED`]: every how many launches one is timed.
     pub sample_every: u32,
+    /// Commands in flight at most in each process and API; 0: as many as the library thinks right.
+    pub most_in_flight: u32,
     /// Name and flags of each API.
     pub apis: Vec<(String, Vec<u8>)>,
 }
@@ -78,6 +80,7 @@ impl Control {
             }
             page.options.store(settings.options, Ordering::Relaxed);
             page.sample_every.store(settings.sample_every, Ordering::Relaxed);
+            page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
             page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);

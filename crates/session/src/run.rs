@@ -47,6 +47,9 @@ pub struct RunOptions {
     pub selection: Selection,
     /// Where times of commands come from, if [`Selection::devices`].
     pub device_times: DeviceTimes,
+    /// Commands on devices in flight at most in each process and API; 0: as many as the library
+    /// thinks right.
+    pub most_in_flight: u32,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.

@@ -91,5 +91,6 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
         _ => (255, 64, 32),
     };
     let ring_bytes = options.ring_bytes.clamp(4096, 1 << 30).next_power_of_two();
-    Settings { options: bits, ring_bytes, caps, sample_every, apis }
+    let most_in_flight = options.most_in_flight;
+    Settings { options: bits, ring_bytes, caps, sample_every, most_in_flight, apis }
 }

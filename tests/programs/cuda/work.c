@@ -530,6 +530,25 @@ static void underway(void)
         launch(function("k1000000000"), 1, 1, s);
 }
 
+/* Launches behind one that takes a while: none of them has ended when the last is made. */
+static void inflight(void)
+{
+    CUcontext c;
+    CUstream s;
+    int n = argument_count > 2 ? atoi(arguments[2]) : 60000;
+    OK(cuCtxCreate_v2(&c, 0, 0));
+    OK(cuStreamCreate(&s, 1));
+    CUfunction slow = function("k1000000000"), f = function("k300");
+    launch(f, 1, 1, s);
+    OK(cuStreamSynchronize(s));
+    for (int i = 0; i < 3; i++)
+        launch(slow, 1, 1, s);
+    for (int i = 0; i < n; i++)
+        launch(f, 1, 1, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuCtxDestroy_v2(c));
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -539,7 +558,7 @@ int main(int argc, char **argv)
         {"per_thread", per_thread}, {"destroy", destroy}, {"fault", fault},
         {"threads", threads}, {"sampled", sampled}, {"slowly", slowly}, {"modules", modules},
         {"fork", forked}, {"graph", graph}, {"copies", copies}, {"churn", churn},
-        {"killed", killed}, {"underway", underway}, {"callback", callback},
+        {"killed", killed}, {"underway", underway}, {"callback", callback}, {"inflight", inflight},
     };
     const char *wanted = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -1,32 +1,46 @@
 //! Commands timed by an event before and one after, on their own stream.
 //!
-//! Nothing is ever waited for. Events are asked when the program has
-//! synchronized, and now and then while it enqueues. A stream in capture is left
-//! alone: what is put there becomes part of the program's graph.
+//! [`hetrace_interpose::commands`] keeps them and says when to ask about them. A
+//! stream in capture is left alone: what is put there becomes part of the
+//! program's graph.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hetrace_interpose::ring::abi::{CommandRecord, PendingRecord, command_flag, special};
-use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::{ErrnoGuard, OwnWork, count_commands, thread_id};
+use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
+use hetrace_interpose::ring::abi::command_flag;
+use hetrace_interpose::{ErrnoGuard, OwnWork, pid};
 
 use super::clock;
 use super::contexts::{self, Context};
-use super::pending::{self, Block, Enqueued, Left, Pending, Progress};
-use super::record::{Note, send};
-use super::streams::{self, State, Stream};
+use super::record::Note;
+use super::streams::{self, Cache, State, Stream};
 use super::{device_key, driver, functions, memory, sampled};
 use crate::generated::prelude::P;
 
 /// Index of "kernel" in `COMMAND_KINDS`.
 const KERNEL: u8 = 1;
-/// A thread looks for finished commands whenever it has so many more.
-const LOOK: u64 = 32;
 
-/// Commands whose times could not be learned.
-static LOST: AtomicU64 = AtomicU64::new(0);
+/// Commands in flight.
+static COMMANDS: Store<Pair, Cache> = Store::new();
 /// Commands that were put into captures instead of being run.
 static CAPTURED: AtomicU64 = AtomicU64::new(0);
+
+type Thread = commands::Thread<Pair, Cache>;
+
+/// The events around a command.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    before: P,
+    after: P,
+    /// Where both belong.
+    context: &'static Context,
+    generation: u32,
+}
+
+// SAFETY: the driver's functions may be called with an event from any thread.
+unsafe impl Send for Pair {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Pair {}
 
 /// What is known of a command before it is enqueued.
 #[derive(Debug, Clone, Copy)]
@@ -41,11 +55,16 @@ pub struct Wanted {
 
 /// A command with its first event in place.
 struct Begun {
-    block: &'static Block,
     stream: Stream,
-    context: &'static Context,
-    before: P,
-    after: P,
+    events: Pair,
+}
+
+/// Why a command is not timed.
+enum Untimed {
+    /// Too many are in flight.
+    Full,
+    /// The driver does not want to.
+    Refused,
 }
 
 /// Runs a call that enqueues a command, between two events. A function of its own, so that the code
@@ -63,7 +82,10 @@ pub unsafe fn around<R: Copy>(
     let errno = ErrnoGuard::new();
     let handle = streams::meant(wanted.queue, wanted.per_thread);
     let mut work = OwnWork::since(wanted.time);
-    let Some(block) = pending::own() else { return work.real(call).0 };
+    // To a forked child the driver is dead.
+    let Some(thread) = super::is_owner(pid()).then(|| COMMANDS.thread()).flatten() else {
+        return work.real(call).0;
+    };
     match streams::state(handle) {
         State::Free => {}
         State::Captured => {
@@ -83,7 +105,7 @@ pub unsafe fn around<R: Copy>(
         }
         return result;
     }
-    let begun = begin(block, handle, &mut work);
+    let begun = begin(&thread, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);
     let (result, returned) = work.real(call);
@@ -91,74 +113,92 @@ pub unsafe fn around<R: Copy>(
     let ok = ok(result);
     // Its end comes first: all that follows takes time.
     let begun = match begun {
-        Some(begun) if ok && mark_end(&begun, handle) => Some(begun),
-        Some(begun) => {
-            give_back(&begun);
-            None
+        Ok(begun) if ok && mark_end(&begun, handle) => Ok(begun),
+        Ok(begun) => {
+            give_back(&begun.events);
+            Err(Untimed::Refused)
         }
-        None => None,
+        Err(untimed) => Err(untimed),
     };
     if let Some(function) = function.filter(|_| weight.is_some()) {
         if !ok {
             sampled::uncount(function);
-        } else if begun.is_some() {
+        } else if begun.is_ok() {
             function.timed.fetch_add(1, Ordering::Relaxed);
         }
     }
-    let Some(begun) = begun else {
-        LOST.fetch_add(u64::from(ok), Ordering::Relaxed);
-        return result;
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(untimed) => {
+            match untimed {
+                Untimed::Full if ok => COMMANDS.lose_for_room(),
+                _ => COMMANDS.lose(u64::from(ok)),
+            }
+            return result;
+        }
     };
     let (bytes, shared) = sizes();
+    let [x, y, z, a, b, c] = geometry().map(|n| n as u32).map(u64::from);
+    let has_geometry = x | y | z | a | b | c != 0;
     let command = Enqueued {
+        cause_tid: thread.tid(),
         kind: wanted.kind,
+        dimensions: if has_geometry { 3 } else { 0 },
         memory: memory::refine(wanted.memory, addresses()),
-        flags: if weight.is_some() { command_flag::SAMPLED } else { 0 },
-        cause_tid: thread_id(),
         cause: wanted.time,
         returned,
         queue: begun.stream.key,
+        device: device_key(begun.events.context.device()),
         function: function.map_or(0, |f| f.id),
+        name: std::ptr::null(),
         bytes: bytes as u64,
-        geometry: geometry().map(|n| n as u32),
+        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
         shared: shared as u32,
         weight: weight.unwrap_or(0),
+        flags: if weight.is_some() { command_flag::SAMPLED } else { 0 },
+        in_order: true,
     };
-    remember(&begun, command, &mut work);
+    match thread.put(begun.events, command) {
+        Put::Kept => {}
+        Put::Due => work.collecting(|| harvest(&thread)),
+        Put::Full => {
+            give_back(&begun.events);
+            COMMANDS.lose_for_room();
+        }
+    }
     result
 }
 
-/// Puts the first event into the stream. `None` if the command can't be timed.
+/// Puts the first event into the stream.
 #[inline]
-fn begin(block: &'static Block, handle: P, work: &mut OwnWork) -> Option<Begun> {
-    // SAFETY: this thread's own block, and no other reference to this part of it.
-    let stream = unsafe { &mut *block.streams.get() }.find(handle)?;
-    let context = stream.context().filter(|c| c.lives())?;
-    if !block.has_room() {
-        work.collecting(|| collect(Some(block), false));
-        if !block.has_room() {
-            return None;
+fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<Begun, Untimed> {
+    let stream = thread.local().find(handle).ok_or(Untimed::Refused)?;
+    let context = stream.context().filter(|c| c.lives()).ok_or(Untimed::Refused)?;
+    if !thread.has_room() {
+        work.collecting(|| harvest(thread));
+        if !thread.has_room() {
+            return Err(Untimed::Full);
         }
     }
     // SAFETY: the stream that the program is using lives, and so does its context.
     unsafe {
         let (before, after) = (context.pool.take(context.handle()), context.pool.take(context.handle()));
-        let begun = Begun { block, stream, context, before, after };
+        let events = Pair { before, after, context, generation: stream.generation };
         if before.is_null() || after.is_null() || driver::cuEventRecord(before, handle) != 0 {
-            give_back(&begun);
+            give_back(&events);
             // What was remembered of the stream may be wrong.
             contexts::EPOCH.fetch_add(1, Ordering::Relaxed);
-            return None;
+            return Err(Untimed::Refused);
         }
-        Some(begun)
+        Ok(Begun { stream, events })
     }
 }
 
-fn give_back(begun: &Begun) {
-    for event in [begun.before, begun.after].into_iter().filter(|e| !e.is_null()) {
+fn give_back(events: &Pair) {
+    for event in [events.before, events.after].into_iter().filter(|e| !e.is_null()) {
         // SAFETY: events of this context that nothing refers to; one that is
         // still under way is simply recorded anew.
-        unsafe { begun.context.pool.give(event) };
+        unsafe { events.context.pool.give(event) };
     }
 }
 
@@ -166,48 +206,26 @@ fn give_back(begun: &Begun) {
 #[inline]
 fn mark_end(begun: &Begun, handle: P) -> bool {
     // SAFETY: as in `begin`.
-    let error = unsafe { driver::cuEventRecord(begun.after, handle) };
+    let error = unsafe { driver::cuEventRecord(begun.events.after, handle) };
     if driver::stays(error) {
-        begun.context.broke(error, true);
+        begun.events.context.broke(error, true);
     }
     error == 0
 }
 
-/// Keeps a command until its events are complete.
-#[inline]
-fn remember(begun: &Begun, command: Enqueued, work: &mut OwnWork) {
-    let pending = Pending {
-        before: begun.before,
-        after: begun.after,
-        context: begun.context,
-        generation: begun.stream.generation,
-        command,
-    };
-    count_commands(1, 0);
-    match begun.block.push(pending) {
-        Some(under_way) if under_way % LOOK == 0 => work.collecting(|| collect(Some(begun.block), false)),
-        Some(_) => {}
-        None => {
-            give_back(begun);
-            lose(1);
-        }
-    }
-}
-
-/// Commands that were counted as enqueued, and of which nothing will be told.
-fn lose(commands: u64) {
-    LOST.fetch_add(commands, Ordering::Relaxed);
-    count_commands(0, commands);
-}
-
-/// What a collector has made ready: the context it looks at is current.
-struct Collector {
+/// What a look at commands has made ready: the context it asks about is current.
+struct Asking {
     context: Option<(&'static Context, u32)>,
     pushed: Option<driver::Pushed>,
-    collected: u64,
+    /// Dropped last: a capture may be in progress where what was current is made so again.
+    _relaxed: driver::Relaxed,
 }
 
-impl Collector {
+impl Asking {
+    fn new() -> Self {
+        Asking { context: None, pushed: None, _relaxed: driver::Relaxed::new() }
+    }
+
     /// Makes the context of a command current. `None` if that can't be done.
     fn turn_to(&mut self, context: &'static Context, generation: u32) -> Option<()> {
         if self.context.is_some_and(|(c, g)| std::ptr::eq(c, context) && g == generation) {
@@ -224,119 +242,73 @@ impl Collector {
         }
         Some(())
     }
+}
 
-    /// Tells of a command if it is complete, and gives its events back.
-    fn finished(&mut self, pending: &Pending) -> Progress {
-        let Some(_in_use) = pending.context.enter(pending.generation) else {
-            lose(1); // It ended before anybody asked.
-            return Progress::Collected;
+impl Backend for Asking {
+    type Token = Pair;
+
+    fn poll(&mut self, pair: Pair, _: &Enqueued) -> Progress {
+        let Some(_in_use) = pair.context.enter(pair.generation) else {
+            return Progress::Gone; // It ended before anybody asked.
         };
-        if self.turn_to(pending.context, pending.generation).is_none() {
-            return Progress::QueueWaits;
+        if self.turn_to(pair.context, pair.generation).is_none() {
+            return Progress::Waits;
         }
         // SAFETY: events of a context that lives and is current, recorded once
         // each and not given back yet.
         let times = unsafe {
-            match driver::cuEventQuery(pending.after) {
-                0 => match pending.context.clock.times(pending.before, pending.after) {
-                    Some(times) => times,
-                    None => {
-                        pending.context.clock.renew(pending.context);
-                        return Progress::QueueWaits;
-                    }
-                },
-                driver::NOT_READY | driver::NOT_PERMITTED => return Progress::QueueWaits,
-                error if driver::CAPTURE_ERRORS.contains(&error) => return Progress::QueueWaits,
+            match driver::cuEventQuery(pair.after) {
+                0 => pair.context.clock.times(pair.before, pair.after),
+                driver::NOT_READY | driver::NOT_PERMITTED => return Progress::Waits,
+                error if driver::CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
                 error => {
                     // Else it ended through a door that we do not see: no news to the program.
-                    pending.context.broke(error, driver::stays(error));
-                    lose(1);
-                    return Progress::Collected;
+                    pair.context.broke(error, driver::stays(error));
+                    return Progress::Gone;
                 }
             }
         };
-        if !send(special::COMMAND, &record(pending, times), c"") {
-            LOST.fetch_add(1, Ordering::Relaxed);
+        let Some(times) = times else {
+            // SAFETY: it lives and is current.
+            unsafe { pair.context.clock.renew(pair.context) };
+            return Progress::Waits;
+        };
+        let (start, end) = times.unwrap_or((0, 0));
+        // A context that joined another's clock did so by a bracket: when its calls were
+        // made says nothing about the device's clock, and the launcher is not told.
+        let apart = !clock::leads(pair.context);
+        Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), apart, ..Times::default() })
+    }
+
+    fn release(&mut self, pair: Pair) {
+        // Of a context that has ended or is broken, the events went with it.
+        if let Some(_in_use) = pair.context.enter(pair.generation) {
+            give_back(&pair);
         }
-        count_commands(0, 1);
-        self.collected += 1;
-        // SAFETY: both are complete, and this was the last that knew them.
-        unsafe {
-            pending.context.pool.give(pending.before);
-            pending.context.pool.give(pending.after);
-        }
-        Progress::Collected
     }
 }
 
-fn record(pending: &Pending, times: Result<(u64, u64), i32>) -> CommandRecord {
-    let known = &pending.command;
-    let [x, y, z, a, b, c] = known.geometry.map(u64::from);
-    let has_geometry = known.geometry.iter().any(|n| *n != 0);
-    let (start, end) = times.unwrap_or((0, 0));
-    let [from, to] = known.memory;
-    // A context that joined another's clock did so by a bracket: when its calls were
-    // made says nothing about the device's clock, and the launcher is not told.
-    let vouches = clock::leads(pending.context);
-    CommandRecord {
-        cause_tid: known.cause_tid,
-        kind: known.kind,
-        dimensions: if has_geometry { 3 } else { 0 },
-        from,
-        to,
-        cause: known.cause,
-        returned: if vouches { known.returned } else { 0 },
-        observed: if vouches { ticks() } else { 0 },
-        queue: known.queue,
-        device: device_key(pending.context.device()),
-        function: known.function,
-        bytes: known.bytes,
-        start,
-        end,
-        times_error: times.err().unwrap_or(0),
-        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
-        flags: known.flags,
-        shared: known.shared,
-        weight: known.weight.into(),
-        ..CommandRecord::default()
-    }
-}
-
-/// Collects what is complete, of one thread or of all. Records since when the
-/// oldest command is under way, if that is known of all.
-fn collect(only: Option<&Block>, last: bool) {
-    let mut collector = Collector { context: None, pushed: None, collected: 0 };
-    let relaxed = driver::Relaxed::new();
-    let left = pending::collect(only, |pending| collector.finished(pending));
-    let collected = collector.collected;
-    drop(collector);
-    drop(relaxed);
-    if collected > 0 || last || LOST.load(Ordering::Relaxed) > 0 {
-        // Other threads may have older ones: only a look at all of them tells.
-        tell_pending(if only.is_none() { left } else { Left { oldest: 1 } });
-    }
-    sampled::tell(last);
-}
-
-fn tell_pending(left: Left) {
-    let lost = LOST.swap(0, Ordering::Relaxed);
-    send(special::PENDING, &PendingRecord { lost, oldest: left.oldest }, c"");
+/// Looks for commands of this thread that have ended.
+#[cold]
+fn harvest(thread: &Thread) {
+    COMMANDS.harvest(thread, &mut Asking::new());
+    sampled::tell(false);
 }
 
 /// The program has waited for a device: collect what is finished.
 pub fn synchronized() {
     let _errno = ErrnoGuard::new();
-    if pending::any() {
-        collect(None, false);
-    } else {
-        sampled::tell(false);
+    if COMMANDS.any() {
+        COMMANDS.collect(Depth::All, &mut Asking::new());
     }
+    sampled::tell(false);
 }
 
 /// A context or a stream is about to end, or the process.
 pub fn last_look() {
     let _errno = ErrnoGuard::new();
-    collect(None, true);
+    COMMANDS.collect(Depth::Last, &mut Asking::new());
+    sampled::tell(true);
     static SAID: AtomicBool = AtomicBool::new(false);
     let captured = CAPTURED.load(Ordering::Relaxed);
     if captured > 0 && !SAID.swap(true, Ordering::Relaxed) {

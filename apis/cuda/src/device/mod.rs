@@ -22,7 +22,6 @@ mod driver;
 mod events;
 mod functions;
 mod memory;
-mod pending;
 mod pool;
 mod record;
 mod sampled;

@@ -1,7 +1,9 @@
 //! Streams: to which context each belongs, and the keys of queues.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use hetrace_interpose::commands::Local;
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::thread_id;
@@ -72,11 +74,21 @@ impl Traits {
 
 const CACHED: usize = 8;
 
-/// The streams that a thread used last. All zeroes are an empty one.
+/// The streams that a thread used last.
 #[derive(Debug)]
 pub struct Cache {
-    entries: [Stream; CACHED],
-    next: usize,
+    entries: [Cell<Stream>; CACHED],
+    next: Cell<usize>,
+}
+
+// SAFETY: zeros are numbers, null pointers and no context.
+unsafe impl Local for Cache {
+    fn begin(&self) {
+        // The default stream of the thread before is not this one's.
+        for entry in &self.entries {
+            entry.set(Stream { epoch: 0, handle: null_mut(), ..entry.get() });
+        }
+    }
 }
 
 impl Stream {
@@ -121,16 +133,17 @@ pub fn state(stream: P) -> State {
 impl Cache {
     /// What is known of a stream; `None` if nothing can be.
     #[inline]
-    pub fn find(&mut self, handle: P) -> Option<Stream> {
+    pub fn find(&self, handle: P) -> Option<Stream> {
         let current = if handle <= driver::PER_THREAD { driver::current() } else { null_mut() };
         let epoch = EPOCH.load(Ordering::Relaxed);
-        let known = |s: &&Stream| s.handle == handle && s.current == current && s.epoch == epoch;
-        if let Some(stream) = self.entries.iter().find(known) {
-            return Some(*stream);
+        let known = |s: &Stream| s.handle == handle && s.current == current && s.epoch == epoch;
+        if let Some(stream) = self.entries.iter().map(Cell::get).find(known) {
+            return Some(stream);
         }
         let stream = ask(handle, current, epoch)?;
-        self.next = (self.next + 1) % CACHED;
-        *self.entries.get_mut(self.next)? = stream;
+        let next = (self.next.get() + 1) % CACHED;
+        self.next.set(next);
+        self.entries.get(next)?.set(stream);
         Some(stream)
     }
 }

@@ -76,6 +76,7 @@ fn record(args: &Run) -> Result<Outcome> {
             DeviceTimes::Sampled(every) => hetrace_session::DeviceTimes::Sampled(every),
             DeviceTimes::Auto | DeviceTimes::Off => hetrace_session::DeviceTimes::Auto,
         },
+        most_in_flight: args.max_in_flight,
         command: args.command.clone(),
         output,
         access: match args.share {
@@ -172,6 +173,10 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         tables(out, trace)?;
     }
     let losses = &manifest.losses;
+    if quiet && losses.device_commands > 0 {
+        // Else the tables say it.
+        writeln!(out, "hetrace: LOST: {} device commands without times", losses.device_commands)?;
+    }
     let dropped = losses.calls_without_ring.saturating_add(losses.calls).saturating_add(losses.records);
     if manifest.written.records == 0 && dropped > 0 {
         writeln!(out, "hetrace: nothing was recorded: all calls that are traced were dropped")?;

@@ -1,0 +1,54 @@
+//! Events of the program of which we own a reference, so that it can be hidden.
+//!
+//! A table in the library for the few that most programs have at a time, and a large one, made when
+//! that is full: there is one such event for each command in flight that the program asked for one.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use hetrace_interpose::commands::pages;
+use hetrace_interpose::table::Table;
+
+use crate::generated::prelude::{P, null_mut};
+
+/// Twice as many places as commands can be in flight by default, so that they are found soon.
+type Large = Table<{ 2 << 20 }>;
+
+static SMALL: Table<16384> = Table::new();
+static LARGE: AtomicPtr<Large> = AtomicPtr::new(null_mut::<Large>());
+
+fn large() -> Option<&'static Large> {
+    // SAFETY: null, or zeroed pages that stay, which are an empty table.
+    unsafe { LARGE.load(Ordering::Acquire).as_ref() }
+}
+
+/// A reference to this event is ours from now on.
+pub fn add(event: P) {
+    if !SMALL.set(event as u64, 1)
+        && let Some(large) = large().or_else(make)
+    {
+        large.set(event as u64, 1);
+    }
+}
+
+#[cold]
+fn make() -> Option<&'static Large> {
+    let fresh = pages(size_of::<Large>()).cast::<Large>();
+    let order = Ordering::AcqRel;
+    // Whoever is second wastes addresses, and no memory.
+    let _ = LARGE.compare_exchange(null_mut(), fresh, order, Ordering::Acquire);
+    large()
+}
+
+/// Whether a reference to this event is ours.
+pub fn has(event: P) -> bool {
+    SMALL.get(event as u64).is_some() || large().is_some_and(|l| l.get(event as u64).is_some())
+}
+
+/// Our reference is about to be released.
+pub fn remove(event: P) {
+    if SMALL.remove(event as u64).is_none()
+        && let Some(large) = large()
+    {
+        large.remove(event as u64);
+    }
+}

@@ -1,0 +1,429 @@
+//! The commands that one thread has in flight: what it puts in, and what a collector takes out.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
+
+use super::lanes::{Lanes, Place};
+use super::links::{Claim, Inbox, Link, Returned};
+use super::nodes::{BATCH, Node, Nodes, Pending};
+use super::report::{Report, record, text};
+use super::{Backend, Depth, Left, Progress};
+use crate::call::Extra;
+
+/// A thread looks for finished commands after so many more,
+const HARVEST_COMMANDS: u64 = 32;
+/// and after so many ticks: some ten milliseconds.
+const HARVEST_TICKS: u64 = 1 << 25;
+/// Free nodes that an owner gets back; more are for all.
+const KEPT: u32 = 2 * BATCH;
+
+/// The commands of one thread, and of those that had the block before it. All zeros are a block
+/// of nobody without commands.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Block<X> {
+    /// Whether it is some thread's. First, as `thread_extra` wants it.
+    pub(super) extra: Extra,
+    /// The owner's thread id.
+    pub(super) tid: AtomicU32,
+    /// Owner: its number in the directory.
+    pub(super) number: AtomicU32,
+    /// Owner: it is adding a command; a handler that interrupts it must not.
+    entered: AtomicBool,
+    /// Owner: the bit of the block is set.
+    pub(super) announced: AtomicBool,
+    /// Owner: free nodes.
+    spare: Link,
+    /// Owner: commands that were ever put in.
+    put: AtomicU64,
+    /// Owner: what `put` was when it looked last, and when that was.
+    looked_put: AtomicU64,
+    looked: AtomicU64,
+    inbox: Inbox,
+    returned: Returned,
+    /// Free nodes that were returned and not taken yet, or a few more.
+    given: AtomicU32,
+    /// Who collects.
+    claim: Claim,
+    /// Collector: commands that were ever taken out and are not in flight any more.
+    done: AtomicU64,
+    /// Collector: the node that the inbox keeps is free but for that.
+    kept_is_free: AtomicBool,
+    lanes: Lanes,
+    /// The API's own, for the owner.
+    pub(super) local: X,
+}
+
+/// What came of collecting from a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub(super) left: Left,
+    /// Commands that were recorded.
+    pub(super) collected: u64,
+    /// Commands of which nothing will be known.
+    pub(super) lost: u64,
+    /// The ring is full: no more now.
+    pub(super) full: bool,
+}
+
+impl<X> Block<X> {
+    /// Whether no command is in flight. One that is being added is not complete, and its call
+    /// has not returned.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        // `done` first: it never overtakes `put`, which so is at least as new.
+        let done = self.done.load(Ordering::Acquire);
+        self.put.load(Ordering::Acquire) == done
+    }
+
+    /// Owner: the block has become this thread's.
+    pub(super) fn begin(&self, number: u32, tid: u32, now: u64) {
+        self.number.store(number, Ordering::Relaxed);
+        self.tid.store(tid, Ordering::Relaxed);
+        self.entered.store(false, Ordering::Relaxed);
+        self.looked.store(now, Ordering::Relaxed);
+    }
+
+    /// Owner: whether one more command has a place.
+    #[inline]
+    pub(super) fn has_room<T: Copy>(&self, nodes: &Nodes<T>, limit: u32) -> bool {
+        !self.is_entered() && (self.spare.get() != 0 || self.fetch(nodes, limit) != 0)
+    }
+
+    #[cold]
+    fn fetch<T: Copy>(&self, nodes: &Nodes<T>, limit: u32) -> u32 {
+        let mut first = self.returned.take();
+        if first == 0 {
+            first = nodes.take(limit);
+        } else {
+            self.given.store(0, Ordering::Relaxed);
+        }
+        self.spare.set(first);
+        first
+    }
+
+    /// Owner: whether this is a handler that interrupted it while it added a command.
+    #[inline(always)]
+    fn is_entered(&self) -> bool {
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    /// Owner: takes the free nodes that another has not taken back yet.
+    pub(super) fn take_from(&self, other: &Block<X>) -> bool {
+        let first = if self.is_entered() { 0 } else { other.returned.take() };
+        if first != 0 {
+            self.spare.set(first);
+        }
+        first != 0
+    }
+
+    /// Owner: adds a command. `None` if there is no place for it; else whether it is time to look
+    /// for finished ones.
+    #[inline(always)]
+    pub(super) fn push<T: Copy>(&self, nodes: &Nodes<T>, limit: u32, pending: Pending<T>) -> Option<bool> {
+        if self.is_entered() {
+            return None;
+        }
+        self.entered.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let done = self.add(nodes, limit, pending);
+        compiler_fence(Ordering::SeqCst);
+        self.entered.store(false, Ordering::Relaxed);
+        done
+    }
+
+    #[inline(always)]
+    fn add<T: Copy>(&self, nodes: &Nodes<T>, limit: u32, pending: Pending<T>) -> Option<bool> {
+        let mut number = self.spare.get();
+        if number == 0 {
+            number = self.fetch(nodes, limit);
+        }
+        let node = nodes.get(number)?;
+        self.spare.set(node.next.get());
+        let returned = pending.command.returned;
+        // SAFETY: the node was among the free ones, which are the owner's alone; `entered` keeps
+        // handlers of this thread out.
+        unsafe { node.write(pending) };
+        self.inbox.put(number, |n| nodes.arrival(n));
+        let put = self.put.load(Ordering::Relaxed).wrapping_add(1);
+        // Pairs with the Acquire load in `is_empty`.
+        self.put.store(put, Ordering::Release);
+        let many = put.wrapping_sub(self.looked_put.load(Ordering::Relaxed)) >= HARVEST_COMMANDS;
+        let late = returned.wrapping_sub(self.looked.load(Ordering::Relaxed)).cast_signed()
+            > HARVEST_TICKS.cast_signed();
+        Some(many | late)
+    }
+
+    /// Owner: it looks for finished commands now.
+    pub(super) fn looks(&self, now: u64) {
+        self.looked_put.store(self.put.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.looked.store(now, Ordering::Relaxed);
+    }
+
+    /// Owner that has ended, or takes its place: gives all free nodes to whoever needs some.
+    pub(super) fn give_spares<T: Copy>(&self, nodes: &Nodes<T>) {
+        for first in [self.spare.get(), self.returned.take()] {
+            nodes.give(first);
+        }
+        self.spare.set(0);
+        self.given.store(0, Ordering::Relaxed);
+    }
+
+    /// Asks about commands in flight, and records those that have ended. A block that another
+    /// thread, or an interrupted part of this one, collects from is left to it.
+    pub(super) fn collect<B: Backend>(
+        &self,
+        nodes: &Nodes<B::Token>,
+        backend: &mut B,
+        report: &mut impl Report,
+        depth: Depth,
+    ) -> Outcome {
+        if self.is_empty() {
+            return Outcome::default();
+        }
+        let all = self.claim.holding(|| {
+            let mut round = Round {
+                block: self,
+                nodes,
+                backend,
+                report,
+                depth,
+                free: Free::default(),
+                outcome: Outcome::default(),
+            };
+            round.take_in();
+            round.ask();
+            round.outcome.left = round.oldest();
+            round.free.give_back(self, nodes);
+            round.outcome
+        });
+        // The other one will say what is left; until then nothing is certain.
+        all.unwrap_or(Outcome { left: Left::unknown(), ..Outcome::default() })
+    }
+}
+
+/// Nodes that have become free.
+#[derive(Debug, Default)]
+struct Free {
+    first: u32,
+    last: u32,
+    count: u32,
+}
+
+impl Free {
+    fn add<T: Copy, X>(&mut self, number: u32, block: &Block<X>, nodes: &Nodes<T>) {
+        let Some(node) = nodes.get(number) else { return };
+        node.next.set(self.first);
+        self.first = number;
+        if self.count == 0 {
+            self.last = number;
+        }
+        self.count += 1;
+        if self.count == BATCH {
+            if block.given.load(Ordering::Relaxed) < KEPT {
+                self.give_back(block, nodes);
+            } else {
+                nodes.give(self.first);
+                *self = Free::default();
+            }
+        }
+    }
+
+    /// Gives them to the block's owner.
+    fn give_back<T: Copy, X>(&mut self, block: &Block<X>, nodes: &Nodes<T>) {
+        if let Some(last) = nodes.get(self.last) {
+            let given = block.given.load(Ordering::Relaxed);
+            block.given.store(given.saturating_add(self.count), Ordering::Relaxed);
+            block.returned.give(self.first, &last.next);
+        }
+        *self = Free::default();
+    }
+}
+
+/// One look at a block, by who has its claim.
+struct Round<'r, B: Backend, R, X> {
+    block: &'r Block<X>,
+    nodes: &'r Nodes<B::Token>,
+    backend: &'r mut B,
+    report: &'r mut R,
+    depth: Depth,
+    free: Free,
+    outcome: Outcome,
+}
+
+/// What became of a command.
+#[derive(PartialEq, Eq)]
+enum Asked {
+    /// It was recorded, or given up.
+    Ended,
+    Waits,
+    /// It was not asked about: there is no room for its record.
+    Full,
+}
+
+/// How far a look at the commands of a queue without order came.
+enum Pass {
+    /// None is left.
+    Emptied,
+    /// To the last.
+    End,
+    /// To this one, which waits; 0: not even to the first.
+    Stopped(u32),
+}
+
+impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
+    /// Takes what the owner has put in.
+    fn take_in(&mut self) {
+        loop {
+            let before = self.block.inbox.kept();
+            let Some(number) = self.block.inbox.take(|n| self.nodes.arrival(n)) else { return };
+            if self.block.kept_is_free.load(Ordering::Relaxed) {
+                self.block.kept_is_free.store(false, Ordering::Relaxed);
+                self.free.add(before, self.block, self.nodes);
+            }
+            // SAFETY: just taken by who has the claim; the owner wrote it before it put it in.
+            unsafe { self.block.lanes.add(self.nodes, number) };
+        }
+    }
+
+    /// Asks about the commands of all queues, or of some: then the next look begins behind them.
+    fn ask(&mut self) {
+        let (block, nodes) = (self.block, self.nodes);
+        let mut waits = 0;
+        for (bucket, mut place) in block.lanes.places() {
+            if waits >= self.depth.queues() || self.outcome.full {
+                block.lanes.begin.set(bucket);
+                return;
+            }
+            while let Some((_, first)) = place.first(nodes) {
+                // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
+                let in_order = unsafe { first.read() }.command.in_order;
+                let left = if in_order { self.ask_first(place) } else { self.ask_each(place) };
+                if self.outcome.full {
+                    break;
+                }
+                // A lane that is over has made room for the next.
+                if left && let Some((_, first)) = place.first(nodes) {
+                    waits += 1;
+                    place = place.after(first);
+                }
+            }
+        }
+    }
+
+    /// Asks about commands that end one after the other. Returns whether some are left.
+    fn ask_first(&mut self, place: Place<'_>) -> bool {
+        while let Some((number, node)) = place.first(self.nodes) {
+            let is_last = node.next.get() == 0;
+            if self.one(node) != Asked::Ended {
+                return true;
+            }
+            place.remove(self.nodes, None);
+            self.is_free(number);
+            if is_last {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Asks about commands that end in any order: from the first, and from where the last look
+    /// stopped, so that none waits for ever behind those that do. Returns whether some are left.
+    fn ask_each(&mut self, place: Place<'_>) -> bool {
+        let begun = self.pass(place, 0);
+        let Some((_, first)) = place.first(self.nodes) else { return false };
+        let resume = first.resume.get();
+        let next = match begun {
+            Pass::Emptied => return false,
+            Pass::End => 0,
+            Pass::Stopped(at) if resume == 0 || self.outcome.full => at,
+            Pass::Stopped(_) => match self.pass(place, resume) {
+                Pass::Stopped(at) => at,
+                _ => 0,
+            },
+        };
+        // It is another one if the first has ended.
+        if let Some((_, first)) = place.first(self.nodes) {
+            first.resume.set(next);
+        }
+        true
+    }
+
+    /// Asks about the commands behind `before`, or all if that is 0.
+    fn pass(&mut self, place: Place<'_>, mut before: u32) -> Pass {
+        let mut misses = 0;
+        loop {
+            let Some((first, _)) = place.first(self.nodes) else { return Pass::Emptied };
+            let number = self.nodes.get(before).map_or(first, |b| b.next.get());
+            let Some(node) = self.nodes.get(number) else { return Pass::End };
+            let is_only = before == 0 && node.next.get() == 0;
+            match self.one(node) {
+                Asked::Full => return Pass::Stopped(before),
+                Asked::Waits => {
+                    misses += 1;
+                    before = number;
+                    if misses >= self.depth.misses() {
+                        return Pass::Stopped(number);
+                    }
+                }
+                Asked::Ended => {
+                    place.remove(self.nodes, Some(before));
+                    self.is_free(number);
+                    if is_only {
+                        return Pass::Emptied;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks about a command, and records it if it has ended.
+    fn one(&mut self, node: &Node<B::Token>) -> Asked {
+        if !self.report.has_room() {
+            self.outcome.full = true;
+            return Asked::Full;
+        }
+        // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
+        let Pending { token, command } = unsafe { node.read() };
+        match self.backend.poll(*token, command) {
+            Progress::Waits => return Asked::Waits,
+            Progress::Gone => self.outcome.lost += 1,
+            Progress::Ended(times) => {
+                // SAFETY: as `Enqueued::name` says.
+                let name = unsafe { text(command.name) };
+                match self.report.command(&record(command, &times), name) {
+                    true => self.outcome.collected += 1,
+                    false => self.outcome.lost += 1,
+                }
+            }
+        }
+        self.report.counted();
+        self.backend.release(*token);
+        Asked::Ended
+    }
+
+    /// A node that was taken out of its lane.
+    fn is_free(&mut self, number: u32) {
+        let done = self.block.done.load(Ordering::Relaxed).wrapping_add(1);
+        // Pairs with the Acquire load in `is_empty`.
+        self.block.done.store(done, Ordering::Release);
+        if self.block.inbox.kept() == number {
+            // Its link leads to the next one, and is the owner's.
+            self.block.kept_is_free.store(true, Ordering::Relaxed);
+        } else {
+            self.free.add(number, self.block, self.nodes);
+        }
+    }
+
+    /// Since when the oldest command is in flight.
+    fn oldest(&self) -> Left {
+        let mut left = Left::default();
+        for (_, mut place) in self.block.lanes.places() {
+            while let Some((_, first)) = place.first(self.nodes) {
+                // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
+                left.add(Left { oldest: unsafe { first.read() }.command.cause });
+                place = place.after(first);
+            }
+        }
+        left
+    }
+}
