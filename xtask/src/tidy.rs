@@ -21,9 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-model", &[]),
     ("hetrace-interpose", &["hetrace-ring"]),
     ("hetrace-codegen", &["hetrace-model"]),
-    ("hetrace-session", &["hetrace-ring", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
+    ("hetrace-session", &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-analyze", &["hetrace-ctf", "hetrace-model"]),
-    ("hetrace-edit", &["hetrace-ctf", "hetrace-model"]),
+    ("hetrace-edit", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-analyze", "hetrace-ctf", "hetrace-model"]),
     (
         "hetrace-cli",
