@@ -175,6 +175,11 @@ impl Manifest {
         Ok(text)
     }
 
+    /// Largest error of a device's clock, in nanoseconds; none if no clock's is known.
+    pub fn device_error_ns(&self) -> Option<u64> {
+        self.device_clocks.iter().filter_map(|clock| clock.error_ns).max()
+    }
+
     /// Whether the launcher lived to write it.
     pub fn is_present(&self) -> bool {
         // The first one, written while the program runs, says of no end.

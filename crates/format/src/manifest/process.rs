@@ -31,6 +31,12 @@ impl Process {
     pub fn line(&self) -> String {
         self.command.join(" ")
     }
+
+    /// The program's name, without its folder; empty if it is not known.
+    pub fn program(&self) -> &str {
+        let first = self.command.first().and_then(|line| line.split(' ').next()).unwrap_or("");
+        first.rsplit('/').next().unwrap_or("")
+    }
 }
 
 /// How an API was reached.
