@@ -10,6 +10,7 @@ use std::path::Path;
 
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write::form;
+use hetrace_format::files::{self, MANIFEST, METADATA, MODELS, OWN};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::apis::Library;
@@ -19,10 +20,6 @@ use crate::schema;
 use crate::telemetry;
 use crate::time::ReferencePoint;
 
-/// The metadata's file.
-const METADATA: &str = "metadata";
-/// The manifest.
-const MANIFEST: &str = "hetrace/manifest.json";
 /// The next manifest, until it is whole.
 const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
 /// Room kept for the last manifest.
@@ -40,11 +37,11 @@ pub fn prepare(
 ) -> io::Result<()> {
     let (folder, access) = (trace.path(), trace.access());
     access.write(&folder.join(METADATA), metadata(trace, started, manifest, libraries).as_bytes())?;
-    access.make_folder(&folder.join("hetrace"))?;
-    let models = folder.join("hetrace/model");
+    access.make_folder(&folder.join(OWN))?;
+    let models = folder.join(MODELS);
     access.make_folder(&models)?;
     for library in libraries {
-        access.write(&models.join(format!("{}.json", library.model.api)), &library.model_json)?;
+        access.write(&folder.join(files::model(&library.model.api)), &library.model_json)?;
     }
     write_manifest(trace, manifest)?;
     reserve(&access.make_file(&folder.join(FRESH_MANIFEST))?, MANIFEST_ROOM)
@@ -102,10 +99,10 @@ fn metadata(
 /// # Errors
 /// When that is not possible.
 pub fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)? + "\n";
+    let text = manifest.to_json().map_err(io::Error::other)?;
     let fresh = trace.path().join(FRESH_MANIFEST);
     let file = open(trace, &fresh)?;
-    file.write_all_at(text.as_bytes(), 0)?;
+    file.write_all_at(&text, 0)?;
     // Gives back what was kept and not needed.
     file.set_len(text.len() as u64)?;
     fs::rename(fresh, trace.path().join(MANIFEST))

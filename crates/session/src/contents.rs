@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use hetrace_format::files;
 use hetrace_ring::abi::BLOB_PREFIX;
 
 use crate::access::Access;
@@ -37,7 +38,7 @@ pub struct Contents {
 impl Contents {
     /// From a session's folder into a trace's.
     pub fn new(session: &Path, trace: &Path, access: Access) -> Self {
-        let (session, blobs) = (session.to_owned(), trace.join("hetrace/blobs"));
+        let (session, blobs) = (session.to_owned(), trace.join(files::BLOBS));
         Contents { session, blobs, access, odd: BTreeSet::new(), refused: None }
     }
 
@@ -59,7 +60,7 @@ impl Contents {
             let Some(name) = file.to_str().and_then(|n| n.strip_prefix(BLOB_PREFIX)) else { continue };
             // Its own metadata, not those of what a link leads to.
             let Ok(found) = entry.metadata() else { continue };
-            let hash = u64::from_str_radix(name, 16).ok().filter(|_| name.len() == 16);
+            let hash = files::blob_hash(name);
             let Some(hash) = hash.filter(|_| found.is_file() && found.len() <= LARGEST) else {
                 self.odd.insert(file.to_string_lossy().into_owned());
                 continue;
@@ -107,7 +108,7 @@ impl Contents {
     /// What the report must say.
     pub fn notes(&self, drainer: &Drainer) -> Vec<String> {
         let there = |hash: &u64, size: u64| {
-            fs::metadata(self.blobs.join(format!("{hash:016x}"))).is_ok_and(|m| m.len() == size)
+            fs::metadata(self.blobs.join(files::blob(*hash))).is_ok_and(|m| m.len() == size)
         };
         let contents = drainer.devices().flat_map(|d| d.contents());
         let missing = contents.filter(|(h, s)| !there(h, **s)).count();

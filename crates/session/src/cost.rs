@@ -24,54 +24,8 @@ use hetrace_ring::record::{FIRST_CALL_ID, HEAD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{Mapping, clock, map_file};
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of this machine, each a mean over many in a row.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Cost {
-    /// All that a recorded call takes longer than one that is not.
-    pub call_ns: f64,
-    /// The part of it between the call's time stamps: in its own time.
-    pub inside_ns: f64,
-    /// The same of a poll that is folded into the one before.
-    pub fold_ns: f64,
-    /// And between its time stamps.
-    pub fold_inside_ns: f64,
-    /// Work to time commands, where that is done inside of calls. It was measured there, not here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub timing: Vec<Timing>,
-}
-
-impl Cost {
-    /// Takes what another measurement found, where that is less: processors now and then are slower
-    /// for a while, and too much taken off is worse than too little.
-    pub fn at_most(&mut self, other: Option<Self>) {
-        let Some(other) = other else { return };
-        for (ns, other) in [
-            (&mut self.call_ns, other.call_ns),
-            (&mut self.inside_ns, other.inside_ns),
-            (&mut self.fold_ns, other.fold_ns),
-            (&mut self.fold_inside_ns, other.fold_inside_ns),
-        ] {
-            *ns = ns.min(other);
-        }
-    }
-}
-
-/// What timing commands took inside of an API's calls that enqueue them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Timing {
-    /// The API.
-    pub api: String,
-    /// Calls.
-    pub calls: u64,
-    /// In all of them together.
-    pub ns: u64,
-    /// What was done in a few of them for many: collecting commands that had finished. It is not in `ns`.
-    pub collecting_ns: u64,
-}
+use crate::manifest::{Cost, Timing};
 
 /// The same as rings tell it: by API the calls, ticks of that, and of collecting.
 #[derive(Debug, Default)]
@@ -302,8 +256,7 @@ mod tests {
     fn the_least_of_two_measurements_counts() {
         let cost = |call_ns, inside_ns| Cost { call_ns, inside_ns, ..Cost::default() };
         let mut both = cost(58.0, 24.0);
-        both.at_most(Some(cost(44.0, 28.0)));
-        both.at_most(None);
+        both.at_most(&cost(44.0, 28.0));
         assert_eq!(both, cost(44.0, 24.0));
     }
 

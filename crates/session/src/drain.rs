@@ -12,9 +12,9 @@ use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::abi::ARENA_PREFIX;
 use hetrace_ring::reader::RingError;
 
-use crate::cost::{Timing, TimingSums};
+use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
-use crate::manifest::{Losses, Process, ThreadLosses};
+use crate::manifest::{Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
 use crate::schema::api_stream;
 use crate::time::HostClock;
@@ -377,10 +377,11 @@ impl Drainer {
             // A process that became another program is one still.
             if starts.insert((image.key.0, image.key.1)) {
                 processes.push(Process {
-                    pid: image.pid,
-                    parent: image.parent,
+                    pid: image.pid.into(),
+                    parent: Some(image.parent.into()),
                     command: image.command.clone(),
                     job: image.job.clone(),
+                    host: String::new(),
                 });
             }
         }

@@ -5,7 +5,6 @@
 //! is what the process was started with, which is where launchers put it. The program does
 //! nothing for it.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
@@ -44,8 +43,7 @@ pub const VARIABLES: [&str; 21] = [
     "SLURM_LOCALID",
 ];
 
-/// The variables that are there, with their numbers.
-pub type Job = BTreeMap<String, u32>;
+pub use crate::manifest::Job;
 
 /// Most bytes that are read of an environment; Linux allows programs 6 MiB on its usual stacks.
 const MOST: u64 = 8 << 20;
@@ -57,7 +55,7 @@ pub fn parse(environment: &[u8]) -> Job {
         let (name, value) = entry.split_once('=')?;
         let plain = VARIABLES.contains(&name) && value.bytes().all(|b| b.is_ascii_digit());
         plain.then_some(())?;
-        Some((name.to_owned(), value.parse().ok()?))
+        Some((name.to_owned(), value.parse::<u32>().ok()?.into()))
     };
     environment.split(|byte| *byte == 0).filter_map(one).collect()
 }

@@ -12,6 +12,7 @@
 //! survives whatever happens to the program.
 
 mod access;
+mod account;
 pub mod apis;
 mod beside;
 mod budget;
@@ -26,7 +27,6 @@ mod inject;
 mod job;
 mod keeper;
 mod ldcache;
-pub mod manifest;
 mod output;
 mod place;
 pub mod recover;
@@ -41,6 +41,7 @@ pub mod time;
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
 pub use child::{end_by, ended, guard};
+pub use hetrace_format::manifest;
 pub use inject::{Way, loader};
 pub use ldcache::find as find_library;
 pub use place::Place;

@@ -10,10 +10,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::Account;
+use hetrace_format::files::MANIFEST;
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
 use crate::access::Access;
+use crate::account::account_of_files;
 use crate::apis::{self, Found, Library, LibraryError};
 use crate::beside::{host_name, prepare, write_manifest};
 use crate::child::{self, Child, Event, Inherited, guard};
@@ -24,7 +26,7 @@ use crate::drain::{Drainer, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
-use crate::manifest::{Exit, HostClockReport, Interposition, Losses, Manifest, Written, account_of_files};
+use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recover::ticket::{Looked, Ticket};
@@ -207,13 +209,15 @@ fn recover_others() -> Vec<String> {
 /// What is known before the program starts.
 fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
     Manifest {
-        schema: 2,
+        schema: hetrace_format::SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: options.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         host: host_name(),
         job: job::own(),
-        start_ns: started.monotonic_ns,
-        start_realtime_ns: started.realtime_ns,
+        start_ns: Some(started.monotonic_ns),
+        start_realtime_ns: Some(started.realtime_ns),
+        // Not known yet.
+        end_ns: Some(0),
         session: Some(session.to_owned()),
         options: options.shown.clone(),
         cost: cost::measure(),
@@ -270,9 +274,7 @@ fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> O
         return Some(format!("{path} was removed while it was being recorded: nothing of the trace is left"));
     }
     let error = write_manifest(trace, manifest).err()?;
-    Some(format!(
-        "{path}/hetrace/manifest.json can't be written ({error}): the trace does not show what it lacks"
-    ))
+    Some(format!("{path}/{MANIFEST} can't be written ({error}): the trace does not show what it lacks"))
 }
 
 /// The three clocks at one moment: the best of a few readings.
@@ -360,7 +362,7 @@ fn drain_until_end(
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
     let page = control.page();
     manifest.session = None;
-    manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
     manifest.processes = drainer.processes();
     let unread = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();
@@ -375,12 +377,12 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     };
     if let Some(cost) = &mut manifest.cost {
         // The program has ended: the time is ours.
-        cost.at_most(cost::measure());
+        cost::measure().iter().for_each(|again| cost.at_most(again));
         cost.timing = drainer.timing(per_tick);
     }
     let (records, bytes) = drainer.written();
     let account = Account { streams: drainer.accounts().to_vec(), ..Account::default() };
-    manifest.written = Written { records, bytes, account: Some(account) };
+    manifest.written = Written { records: Some(records), bytes, account: Some(account) };
     manifest.notes = control.notes();
     manifest.notes.extend(unread);
     let lost = page.notes_lost.load(Ordering::Relaxed);

@@ -29,7 +29,7 @@ pub const RECENT: usize = 1 << 14;
 /// Commands in all.
 pub const MOST: usize = 1 << 16;
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
-const MAX_SLACK: f64 = 10_000.0;
+const MAX_SLACK: u64 = 10_000;
 /// Queues of a process that are kept without commands.
 const IDLE: usize = 1024;
 
@@ -112,8 +112,7 @@ pub fn is_default(handle: u64) -> bool {
 impl<'t, T> Waits<'t, T> {
     /// With nothing seen yet.
     pub fn new(trace: &'t Trace) -> Self {
-        let errors = trace.manifest().device_clocks.iter().filter_map(|c| c.error_ns);
-        let slack = errors.fold(0.0, f64::max).min(MAX_SLACK) as u64;
+        let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let ids =
             (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
         let all = ids.map(|id| waits_for_all(trace, id)).collect();

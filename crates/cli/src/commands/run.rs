@@ -169,7 +169,8 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     if *living > 0 {
         writeln!(out, "hetrace: {living} traced processes still run; the trace ends here")?;
     }
-    if !quiet && manifest.written.records > 0 {
+    let records = manifest.written.records.unwrap_or(0);
+    if !quiet && records > 0 {
         tables(out, trace)?;
     }
     let losses = &manifest.losses;
@@ -178,22 +179,19 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: LOST: {} device commands without times", losses.device_commands)?;
     }
     let dropped = losses.calls_without_ring.saturating_add(losses.calls).saturating_add(losses.records);
-    if manifest.written.records == 0 && dropped > 0 {
+    if records == 0 && dropped > 0 {
         writeln!(out, "hetrace: nothing was recorded: all calls that are traced were dropped")?;
-    } else if manifest.written.records == 0 && remarks.is_empty() {
+    } else if records == 0 && remarks.is_empty() {
         writeln!(out, "hetrace: the program made no call that is traced (see `hetrace doctor`)")?;
     }
     let name = trace.display();
-    writeln!(
-        out,
-        "hetrace: {} records, {} bytes in {name}",
-        manifest.written.records, manifest.written.bytes
-    )?;
+    writeln!(out, "hetrace: {records} records, {} bytes in {name}", manifest.written.bytes)?;
     if let Some(telemetry) = manifest.telemetry.as_ref().filter(|t| t.records > 0) {
         let (records, devices) = (telemetry.records, telemetry.devices.len());
         writeln!(out, "hetrace: telemetry: {records} records of {devices} devices")?;
     }
-    if !quiet && manifest.written.records > 0 {
+    let records = manifest.written.records.unwrap_or(0);
+    if !quiet && records > 0 {
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
     }
     Ok(())

@@ -5,19 +5,13 @@ use std::collections::BTreeSet;
 use hetrace_ctf::account::Account;
 use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::read::{Files, Trace};
-use serde_json::Value as Json;
+use hetrace_format::files::{self as places, BLOBS, MANIFEST, MODELS};
+use hetrace_format::manifest::Losses;
 
 use super::{Checked, Finding};
-use crate::account::{self, BLOBS};
 use crate::parallel::in_parallel;
 use crate::{Error, Watch, tell};
 
-/// Where the manifest is in a trace.
-const MANIFEST: &str = "hetrace/manifest.json";
-/// Where models are.
-const MODELS: &str = "hetrace/model";
-/// What a name of a content is: its hash.
-const NAME: usize = 16;
 /// How the name of an event ends that begins a call.
 const ENTRY: &str = "_entry";
 
@@ -47,8 +41,8 @@ impl Manifest {
             Self { is_ours, ..Self::default() }
         };
         let unknown = "so it is not known what else is missing";
-        let manifest: Json = match files.read(MANIFEST).map(|bytes| bytes.map(|b| serde_json::from_slice(&b)))
-        {
+        let read = files.read(MANIFEST).map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
+        let manifest = match read {
             Ok(None) if !is_ours => {
                 done.notes.push("there is no account of what was written: only what the trace says of itself was verified".into());
                 return Self::default();
@@ -58,40 +52,43 @@ impl Manifest {
             Ok(Some(Err(error))) => return find("manifest-damaged", format!("{error}, {unknown}")),
             Ok(Some(Ok(manifest))) => manifest,
         };
-        let has_account = manifest.pointer("/written/account").is_some_and(|account| !account.is_null());
-        let account = account::of_manifest(&manifest);
-        if has_account && account.is_none() {
-            return find(
-                "manifest-damaged",
-                format!("the account of what was written is damaged, {unknown}"),
-            );
-        }
-        let ended = !is_ours || manifest.get("exit").is_some_and(|exit| !exit.is_null());
+        let ended = !is_ours || manifest.exit.is_some();
         if !ended {
             let text = "the recording was not finished: hetrace was killed, or it still records";
             find("unfinished", text.into());
-        } else if account.is_none() {
+        } else if manifest.written.account.is_none() {
             let why = "there is no account of what was written (an older hetrace made the trace)";
             done.notes.push(format!("{MANIFEST}: {why}: whether anything is missing cannot be verified"));
         }
-        losses(&manifest, done);
-        let is_whole = is_ours && manifest.get("trimmed").is_none();
-        Self { account, is_ours, is_whole }
+        losses(&manifest.losses, done);
+        let is_whole = is_ours && manifest.trimmed.is_empty();
+        Self { account: manifest.written.account, is_ours, is_whole }
     }
 }
 
 /// What was lost while recording.
-fn losses(manifest: &Json, done: &mut Checked) {
-    let parts = [
-        ("records", "records dropped while recording"),
-        ("calls_without_ring", "calls of threads that could not record"),
-        ("device_commands", "device commands without a record"),
-        ("unwritten_bytes", "bytes that could not be written to disk"),
-        ("damaged_bytes", "bytes of ring buffers that made no sense"),
-    ];
-    for (member, what) in parts {
-        let n = manifest.pointer(&format!("/losses/{member}")).and_then(Json::as_u64).unwrap_or(0);
-        if n > 0 {
+fn losses(losses: &Losses, done: &mut Checked) {
+    let Losses {
+        records,
+        calls_without_ring,
+        device_commands,
+        unwritten_bytes,
+        damaged_bytes,
+        // Of the records.
+        calls: _,
+        threads: _,
+        // Not of the trace: what the program left behind, and what is there.
+        commands_under_way: _,
+        commands_without_call: _,
+    } = losses;
+    for (n, what) in [
+        (records, "records dropped while recording"),
+        (calls_without_ring, "calls of threads that could not record"),
+        (device_commands, "device commands without a record"),
+        (unwritten_bytes, "bytes that could not be written to disk"),
+        (damaged_bytes, "bytes of ring buffers that made no sense"),
+    ] {
+        if *n > 0 {
             done.notes.push(format!("{n} {what}"));
         }
     }
@@ -118,7 +115,7 @@ pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, 
     let events = trace.class().streams.iter().flat_map(|stream| &stream.events);
     let apis = events.filter_map(|e| Some(e.name.strip_suffix(ENTRY)?.split_once(':')?.0.to_owned()));
     for api in apis.collect::<BTreeSet<String>>().difference(&there) {
-        let name = format!("{MODELS}/{api}.json");
+        let name = places::model(&api);
         let text = format!("{name}: the model is missing: errors and arguments of {api} have no names");
         done.findings.push(Finding::new("file-missing", &name, text));
     }
@@ -126,12 +123,11 @@ pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, 
 
 /// Looks at stored contents: each is named by its hash.
 pub(super) fn blobs(files: &Files, watch: Watch<'_>, done: &mut Checked) -> Result<(), Error> {
-    let names = files.list(BLOBS.trim_end_matches('/'));
+    let names = files.list(BLOBS);
     let look = |index: usize| -> Result<Option<Finding>, Error> {
         let Some(name) = names.get(index) else { return Ok(None) };
-        let expected = u64::from_str_radix(name, 16).ok().filter(|_| name.len() == NAME);
-        let Some(expected) = expected else { return Ok(None) };
-        let path = format!("{BLOBS}{name}");
+        let Some(expected) = places::blob_hash(name) else { return Ok(None) };
+        let path = format!("{BLOBS}/{name}");
         let plain = files.content(&path).map_err(Error::io(&files.path().join(&path)))?;
         let found = match &plain {
             Some(content) => Some(hash(content)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hetrace_ctf::class::ClockClass;
-use serde_json::{Value as Json, json};
+use hetrace_format::manifest::Boot;
 
 use super::fields::Kind;
 use super::input::Input;
@@ -138,7 +138,7 @@ pub(super) struct Clocks {
     /// That of the result.
     pub class: ClockClass,
     /// For the manifest: the boots whose clocks are in the result, and what was added to each.
-    pub known: Vec<Json>,
+    pub known: Vec<Boot>,
     /// Which traces have no clock in common with those before, so that UTC had to do.
     pub aligned: Vec<bool>,
 }
@@ -178,19 +178,15 @@ pub(super) fn clocks(inputs: &[Input], changes: &mut [Change]) -> Result<Clocks,
     class.offset_seconds = i64::try_from(first.div_euclid(1_000_000_000)).unwrap_or(0);
     class.offset = first.rem_euclid(1_000_000_000) as u64;
     let shift = |origin: i128| i64::try_from(origin - first).unwrap_or(0);
-    let known = boots.iter().map(|(boot, origin)| json!({ "boot": boot, "shift_ns": shift(*origin) }));
+    let known = boots.iter().map(|(boot, origin)| Boot { boot: boot.clone(), shift_ns: shift(*origin) });
     Ok(Clocks { class, known: known.collect(), aligned })
 }
 
 /// The boots whose clocks are in a trace, and what was added to each.
 fn boots_of(input: &Input, uuid: Option<[u8; 16]>) -> Vec<(String, i128)> {
-    let known = input.member("clocks").and_then(Json::as_array);
-    let entry = |entry: &Json| {
-        let boot = entry.get("boot")?.as_str()?.to_owned();
-        Some((boot, i128::from(entry.get("shift_ns")?.as_i64()?)))
-    };
+    let known = input.manifest.as_ref().and_then(|manifest| manifest.clocks.as_ref());
     match known {
-        Some(known) => known.iter().filter_map(entry).collect(),
+        Some(known) => known.iter().map(|b| (b.boot.clone(), i128::from(b.shift_ns))).collect(),
         // Zeros are those of who could not find out.
         None => uuid.filter(|uuid| *uuid != [0; 16]).map(|uuid| (text(uuid), 0)).into_iter().collect(),
     }

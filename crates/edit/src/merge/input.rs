@@ -7,10 +7,10 @@ use hetrace_ctf::account::StreamAccount;
 use hetrace_ctf::class::{ByteOrder, TraceClass};
 use hetrace_ctf::read::{Files, PACKED, PacketReader, StreamReader, Trace};
 use hetrace_ctf::write::{HEADER_LEN, form};
-use serde_json::{Map, Value as Json};
+use hetrace_format::Manifest;
+use hetrace_format::files::MANIFEST;
 
 use super::fields::{Kind, Layout, What, word};
-use super::{MANIFEST, at};
 use crate::parallel::in_parallel;
 use crate::{Error, Watch, account, tell};
 
@@ -34,7 +34,9 @@ pub(super) struct Input {
     pub files: Files,
     pub trace: Trace,
     /// Its manifest, if it is there and can be read.
-    pub manifest: Option<Map<String, Json>>,
+    pub manifest: Option<Manifest>,
+    /// Members of the manifest that this version does not know.
+    pub unknown: Vec<String>,
     /// By stream class and event class.
     pub layouts: Vec<Vec<Layout>>,
     pub survey: Survey,
@@ -70,25 +72,25 @@ impl Input {
         }
         let mut problems = files.problems().to_vec();
         let bytes = files.read(MANIFEST).map_err(Error::io(&files.path().join(MANIFEST)))?;
-        let manifest = match bytes.map(|bytes| serde_json::from_slice(&bytes)) {
-            Some(Ok(Json::Object(members))) => Some(members),
-            Some(_) => {
+        let (manifest, unknown) = match bytes.map(|bytes| Manifest::parse_strictly(&bytes)) {
+            Some(Ok((manifest, unknown))) => (Some(manifest), unknown),
+            Some(Err(_)) => {
                 problems.push(format!("{}: {MANIFEST} is damaged", path.display()));
-                None
+                (None, Vec::new())
             }
-            None => None,
+            None => (None, Vec::new()),
         };
-        let account = manifest.as_ref().and_then(|m| account::of_manifest(&Json::Object(m.clone())));
-        let lacks = account::lacks(&files, &trace, account.as_ref());
+        let account = manifest.as_ref().and_then(|manifest| manifest.written.account.as_ref());
+        let lacks = account::lacks(&files, &trace, account);
         problems.extend(lacks.into_iter().map(|lack| format!("{}: {lack}", path.display())));
-        let streams = account.into_iter().flat_map(|account| account.streams);
-        let accounts = streams.map(|stream| (stream.name.clone(), stream)).collect();
+        let streams = account.into_iter().flat_map(|account| &account.streams);
+        let accounts = streams.map(|stream| (stream.name.clone(), stream.clone())).collect();
         let real = files.path().canonicalize().ok();
         let name = real.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| path.display().to_string());
         let path = path.to_owned();
         let survey = Survey::default();
-        Ok(Self { path, name, files, trace, manifest, layouts, survey, accounts, problems })
+        Ok(Self { path, name, files, trace, manifest, unknown, layouts, survey, accounts, problems })
     }
 
     /// Finds its ids and numbers.
@@ -108,13 +110,13 @@ impl Input {
             all.instances.extend(part.instances);
         }
         // Some are told of though nothing of them is there.
-        let lists = ["/processes", "/losses/threads"].map(|pointer| at(self.manifest.as_ref(), pointer));
-        for entry in lists.into_iter().flatten().filter_map(Json::as_array).flatten() {
-            let id =
-                |name: &str| entry.get(name).and_then(Json::as_u64).and_then(|id| u32::try_from(id).ok());
-            if let Some(pid) = id("pid") {
-                all.threads.entry(pid).or_default().extend(id("tid"));
-            }
+        let manifest = self.manifest.iter();
+        let processes = manifest.clone().flat_map(|m| &m.processes).map(|p| (p.pid, None));
+        let threads = manifest.flat_map(|m| &m.losses.threads).map(|t| (t.pid, Some(t.tid)));
+        for (pid, tid) in processes.chain(threads) {
+            let Ok(pid) = u32::try_from(pid) else { continue };
+            let tid = tid.and_then(|tid| u32::try_from(tid).ok());
+            all.threads.entry(pid).or_default().extend(tid);
         }
         self.survey = all;
         Ok(())
@@ -156,14 +158,10 @@ impl Input {
         Ok(found)
     }
 
-    /// A member of its manifest.
-    pub fn member(&self, name: &str) -> Option<&Json> {
-        self.manifest.as_ref()?.get(name)
-    }
-
     /// The version of hetrace that wrote it.
     pub fn version(&self) -> &str {
-        self.member("version").and_then(Json::as_str).unwrap_or("of unknown version")
+        let version = self.manifest.as_ref().map(|manifest| manifest.version.as_str());
+        version.filter(|version| !version.is_empty()).unwrap_or("of unknown version")
     }
 
     /// Names of its files besides streams and metadata.

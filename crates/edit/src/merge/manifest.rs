@@ -1,36 +1,28 @@
 //! All manifests as one: lists joined, losses summed, and what became of each trace.
+//!
+//! Each member has its own rule in [`join`], which takes a manifest apart completely: a member that
+//! the format gets cannot be forgotten here. Members that this version does not know are left
+//! out, and a note names them: how they are to be joined is not known either.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value as Json, json};
+use hetrace_format::Manifest;
+use hetrace_format::manifest::{Cost, Exit, Origin};
 
+use super::Merged;
 use super::change::{Change, Clocks};
 use super::input::Input;
-use super::{Merged, at};
 use crate::Error;
 use crate::merge::fields::Kind;
 
-/// Members of which the larger counts, the smaller, or the first; other numbers are summed.
-const LARGER: [&str; 7] = [
-    "end_ns",
-    "error_ns",
-    "largest_correction_ns",
-    "opening_ns",
-    "longest_sweep_ns",
-    "period_ns",
-    "query_max_ns",
-];
-const SMALLER: [&str; 2] = ["start_ns", "start_realtime_ns"];
-const FIRST: [&str; 2] = ["schema", "ticks_per_second"];
-
 /// Commands that are named as that of the whole.
 const COMMANDS: usize = 8;
-/// Processes that are named in a note.
+/// Processes and members that are named in a note.
 const NAMED: usize = 4;
 
 /// Refuses traces whose events mean something else.
 pub(super) fn check_schemas(inputs: &[Input]) -> Result<(), Error> {
-    let schema = |input: &Input| input.member("schema").and_then(Json::as_u64);
+    let schema = |input: &Input| Some(input.manifest.as_ref()?.schema).filter(|schema| *schema != 0);
     let first = inputs.iter().find_map(|input| Some((input, schema(input)?)));
     let Some((first, expected)) = first else { return Ok(()) };
     match inputs.iter().find(|input| schema(input).is_some_and(|found| found != expected)) {
@@ -68,13 +60,15 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
                 input.name
             ));
         }
+        if !input.unknown.is_empty() {
+            notes.push(format!(
+                "the manifest of {} has members that this version of hetrace does not know; they are left out: {}",
+                input.name,
+                some(input.unknown.iter().cloned())
+            ));
+        }
         if !change.pids.is_empty() {
-            let named = change.pids.iter().take(NAMED).map(|(old, new)| format!("{old} is {new} here"));
-            let mut named: Vec<_> = named.collect();
-            if change.pids.len() > NAMED {
-                named.push("and so on".to_owned());
-            }
-            let named = named.join(", ");
+            let named = some(change.pids.iter().map(|(old, new)| format!("{old} is {new} here")));
             notes.push(format!(
                 "processes of {} have ids that others have, too, and get new ones: {named}",
                 input.name
@@ -84,280 +78,258 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
     notes
 }
 
+/// Some of many, as one text.
+fn some(mut all: impl Iterator<Item = String>) -> String {
+    let mut named: Vec<String> = all.by_ref().take(NAMED).collect();
+    if all.next().is_some() {
+        named.push("and so on".to_owned());
+    }
+    named.join(", ")
+}
+
 /// The manifest of the result.
-pub(super) fn unite(
-    inputs: &[Input],
-    changes: &[Change],
-    clocks: &Clocks,
-    done: &Merged,
-) -> Map<String, Json> {
-    let mut all = Map::new();
-    let mut merged: Vec<Json> = Vec::new();
+pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done: &Merged) -> Manifest {
+    let mut all: Option<Manifest> = None;
+    let mut origins: Vec<Origin> = Vec::new();
     let mut exits = Vec::new();
     for ((input, change), aligned) in inputs.iter().zip(changes).zip(&clocks.aligned) {
-        merged.extend(origins(input, change, *aligned));
-        exits.push(input.member("exit").cloned().unwrap_or(Json::Null));
+        origins.extend(self::origins(input, change, *aligned));
+        exits.push(input.manifest.as_ref().and_then(|manifest| manifest.exit));
         let Some(manifest) = &input.manifest else { continue };
-        for (name, member) in changed(manifest, change) {
-            match all.get_mut(&name) {
-                None => _ = all.insert(name, member),
-                Some(known) => join(&name, known, member),
-            }
+        let manifest = changed(manifest, change);
+        match &mut all {
+            None => all = Some(manifest),
+            Some(all) => join(all, manifest),
         }
     }
-    let mut notes: Vec<_> = done.notes.iter().map(|note| json!(note)).collect();
-    notes.extend(done.problems.iter().map(|problem| json!(format!("merged: {problem}"))));
-    notes.extend(inputs.iter().filter(|input| input.manifest.is_none()).map(|input| {
-        json!(format!("{} has no manifest: what it lacks beside the streams is not known", input.name))
-    }));
-    join("notes", all.entry("notes").or_insert_with(|| json!([])), Json::Array(notes));
-    if all.contains_key("schema") {
-        all.insert("exit".into(), worst(&exits));
-        all.insert("command".into(), command(&merged));
-    }
-    if let Some(cost) = cost(inputs) {
-        all.insert("cost".into(), cost);
-    }
-    all.insert("merged".into(), Json::Array(merged));
-    all.insert("clocks".into(), Json::Array(clocks.known.clone()));
+    let mut all = all.unwrap_or_default();
+    let problems = done.problems.iter().map(|problem| format!("merged: {problem}"));
+    let without = inputs.iter().filter(|input| input.manifest.is_none()).map(|input| {
+        format!("{} has no manifest: what it lacks beside the streams is not known", input.name)
+    });
+    join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
+    all.exit = worst(&exits);
+    all.command = command(&origins);
+    all.job.clear();
+    all.cost = cost(inputs);
+    all.merged = Some(origins);
+    all.clocks = Some(clocks.known.clone());
     all
 }
 
 /// What recording a call took: of several, the least, so that nothing is taken off that was not
-/// there; nothing if it is not known of one.
-fn cost(inputs: &[Input]) -> Option<Json> {
-    let told = inputs.iter().filter(|input| input.manifest.is_some());
-    let mut all = told.map(|input| input.member("cost").and_then(Json::as_object));
+/// there; none if it is not known of one.
+fn cost(inputs: &[Input]) -> Option<Cost> {
+    let mut all = inputs.iter().filter_map(|input| input.manifest.as_ref()).map(|m| m.cost.as_ref());
     let mut least = all.next()??.clone();
     for cost in all {
         let cost = cost?;
-        for (name, known) in least.iter_mut().filter(|(name, _)| *name != "timing") {
-            let other = cost.get(name).and_then(Json::as_f64);
-            *known = json!(known.as_f64()?.min(other.unwrap_or(0.0)));
-        }
-        // Sums over calls are what they are.
-        for timing in cost.get("timing").and_then(Json::as_array).into_iter().flatten() {
-            let all = least.entry("timing").or_insert_with(|| json!([])).as_array_mut()?;
-            match all.iter_mut().find(|known| known.get("api") == timing.get("api")) {
-                None => all.push(timing.clone()),
-                Some(known) => {
-                    for name in ["calls", "ns", "collecting_ns"] {
-                        if let Some((known, other)) = known.get_mut(name).zip(timing.get(name)) {
-                            number(name, known, other);
-                        }
-                    }
-                }
-            }
-        }
+        least.at_most(cost);
+        cost.timing.iter().for_each(|timing| least.add_timing(timing));
     }
-    Some(Json::Object(least))
+    Some(least)
 }
 
 /// Whether [`cost`] is another than one of the traces has.
 fn costs_differ(inputs: &[Input]) -> bool {
-    let (of_all, known) = (cost(inputs), |input: &Input| input.member("cost").cloned());
-    inputs
-        .iter()
-        .any(|input| known(input).is_some_and(|own| own.is_object() && Some(&own) != of_all.as_ref()))
+    let of_all = cost(inputs);
+    let mut known = inputs.iter().filter_map(|input| input.manifest.as_ref()?.cost.as_ref());
+    known.any(|own| Some(own) != of_all.as_ref())
 }
 
 /// How it ended: not known if one is not, else as the first that did not end well.
-fn worst(exits: &[Json]) -> Json {
-    let well = json!({ "code": 0 });
-    let worst = exits.iter().find(|exit| exit.is_null()).or_else(|| exits.iter().find(|exit| **exit != well));
-    worst.unwrap_or(&well).clone()
+fn worst(exits: &[Option<Exit>]) -> Option<Exit> {
+    let well = Some(Exit::Code(0));
+    let worst = exits.iter().find(|exit| exit.is_none()).or_else(|| exits.iter().find(|exit| **exit != well));
+    worst.copied().unwrap_or(well)
 }
 
 /// What was run: different commands, with `+` between.
-fn command(merged: &[Json]) -> Json {
-    let mut commands: Vec<&Vec<Json>> = Vec::new();
-    for command in merged.iter().filter_map(|entry| entry.get("command")?.as_array()) {
+fn command(origins: &[Origin]) -> Vec<String> {
+    let mut commands: Vec<&Vec<String>> = Vec::new();
+    for command in origins.iter().filter_map(|origin| origin.command.as_ref()) {
         if !command.is_empty() && !commands.contains(&command) {
             commands.push(command);
         }
     }
-    let mut words: Vec<Json> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for command in commands.iter().take(COMMANDS) {
         if !words.is_empty() {
-            words.push(json!("+"));
+            words.push("+".to_owned());
         }
         words.extend(command.iter().cloned());
     }
     if commands.len() > COMMANDS {
-        words.push(json!(format!("+ {} more", commands.len() - COMMANDS)));
+        words.push(format!("+ {} more", commands.len() - COMMANDS));
     }
-    Json::Array(words)
+    words
 }
 
 /// What the trace is of: one entry, or those that it has if it was merged itself.
-fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Json> {
-    let pair = |new: u32, own: u32| json!([new, own]);
-    if let Some(Json::Array(entries)) = input.member("merged") {
-        let mut entries = entries.clone();
-        for entry in entries.iter_mut().filter_map(Json::as_object_mut) {
-            again(entry, change);
-            add(entry.get_mut("shift_ns"), change.shift);
+fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Origin> {
+    let manifest = input.manifest.as_ref();
+    if let Some(origins) = manifest.and_then(|manifest| manifest.merged.as_ref()) {
+        let again = |origin: &Origin| {
+            let mut origin = again(origin, change);
+            origin.shift_ns = origin.shift_ns.saturating_add(change.shift);
             if aligned {
-                entry.insert("clock_error_ns".into(), Json::Null);
+                origin.clock_error_ns = None;
             }
-        }
-        return entries;
+            origin
+        };
+        return origins.iter().map(again).collect();
     }
-    let member = |name: &str| input.member(name).cloned().unwrap_or(Json::Null);
     let pids = input.survey.threads.keys().filter(|&&pid| pid != 0);
     let tids = change.tids.iter().filter(|((pid, tid), _)| pid != tid);
-    vec![json!({
-        "of": input.name,
-        "host": member("host"),
-        "command": member("command"),
-        "exit": member("exit"),
-        "job": member("job"),
-        "start_realtime_ns": member("start_realtime_ns"),
-        "shift_ns": change.shift,
+    vec![Origin {
+        of: input.name.clone(),
+        host: manifest.map(|m| m.host.clone()),
+        command: manifest.map(|m| m.command.clone()),
+        exit: manifest.and_then(|m| m.exit),
+        job: manifest.map(|m| m.job.clone()).filter(|job| !job.is_empty()),
+        start_realtime_ns: manifest.and_then(|m| m.start_realtime_ns),
+        shift_ns: change.shift,
         // The same clock, or nobody knows.
-        "clock_error_ns": if aligned { Json::Null } else { json!(0) },
-        "pids": pids.map(|&pid| pair(change.pid(pid), pid)).collect::<Vec<_>>(),
-        "tids": tids.map(|((_, tid), new)| pair(*new, *tid)).collect::<Vec<_>>(),
-    })]
+        clock_error_ns: (!aligned).then_some(0),
+        pids: pids.map(|&pid| (change.pid(pid), pid)).collect(),
+        tids: tids.map(|((_, tid), new)| (*new, *tid)).collect(),
+    }]
 }
 
-/// Ids of an entry, which is there already, change again.
-fn again(entry: &mut Map<String, Json>, change: &Change) {
-    let id = |id: Option<&Json>| id.and_then(Json::as_u64).and_then(|id| u32::try_from(id).ok());
-    let mut pids = BTreeSet::new();
-    let pairs = entry.get_mut("pids").and_then(Json::as_array_mut);
-    for new in pairs.into_iter().flatten().filter_map(|pair| pair.get_mut(0)) {
-        let Some(pid) = id(Some(new)) else { continue };
-        pids.insert(pid);
-        *new = json!(change.pid(pid));
-    }
+/// An origin whose ids, which are those of a merged trace already, change again.
+fn again(origin: &Origin, change: &Change) -> Origin {
+    let known: BTreeSet<u32> = origin.pids.iter().map(|(new, _)| *new).collect();
+    let pids = origin.pids.iter().map(|&(new, own)| (change.pid(new), own)).collect();
     // By what they were called until now: only ids that had changed are listed.
-    let mut tids: BTreeMap<u32, Json> = BTreeMap::new();
-    let pairs = entry.get("tids").and_then(Json::as_array).into_iter().flatten();
-    tids.extend(pairs.filter_map(|pair| Some((id(pair.get(0))?, pair.clone()))));
-    for (&(_, tid), &new) in change.tids.iter().filter(|((pid, tid), _)| pids.contains(pid) && pid != tid) {
-        let pair = tids.entry(tid).or_insert_with(|| json!([tid, tid]));
-        if let Some(changed) = pair.get_mut(0) {
-            *changed = json!(new);
-        }
+    let mut tids: BTreeMap<u32, (u32, u32)> = origin.tids.iter().map(|pair| (pair.0, *pair)).collect();
+    for (&(_, tid), &new) in change.tids.iter().filter(|((pid, tid), _)| known.contains(pid) && pid != tid) {
+        tids.entry(tid).or_insert((tid, tid)).0 = new;
     }
-    entry.insert("tids".into(), tids.into_values().collect());
+    Origin { pids, tids: tids.into_values().collect(), ..origin.clone() }
 }
 
-fn add(member: Option<&mut Json>, shift: u64) {
-    if let Some(member) = member
-        && let Some(time) = member.as_u64()
-    {
-        *member = json!(time.saturating_add(shift));
-    }
-}
-
-/// The members that are joined, with the ids, numbers and times of the result.
-fn changed(manifest: &Map<String, Json>, change: &Change) -> Map<String, Json> {
+/// A manifest with the ids, numbers and times of the result.
+fn changed(manifest: &Manifest, change: &Change) -> Manifest {
     let mut manifest = manifest.clone();
-    for name in ["exit", "command", "job", "cost", "merged", "clocks", "written"] {
-        manifest.remove(name);
-    }
-    let host = at(Some(&manifest), "/host").cloned();
-    for time in ["start_ns", "end_ns"] {
+    let host = manifest.host.clone();
+    for time in [&mut manifest.start_ns, &mut manifest.end_ns] {
         // 0 is what is not known.
-        let known = manifest.get(time).and_then(Json::as_u64).is_some_and(|time| time > 0);
-        if known { add(manifest.get_mut(time), change.shift) } else { _ = manifest.remove(time) }
+        *time = time.filter(|time| *time > 0).map(|time| time.saturating_add(change.shift));
     }
-    if let Some(Json::Array(options)) = manifest.get_mut("options") {
-        // The program follows, which is elsewhere.
-        let end = options.iter().position(|option| option == "--").unwrap_or(options.len());
-        options.truncate(end);
-    }
-    let id = |entry: &Map<String, Json>, name: &str| {
-        entry.get(name).and_then(Json::as_u64).and_then(|id| u32::try_from(id).ok())
-    };
-    for pointer in ["processes", "device_clocks", "losses/threads", "telemetry/devices"] {
-        let (first, second) = pointer.split_once('/').unwrap_or((pointer, ""));
-        let list = manifest.get_mut(first);
-        let list = if second.is_empty() { list } else { list.and_then(|list| list.get_mut(second)) };
-        for entry in list.and_then(Json::as_array_mut).into_iter().flatten() {
-            let Some(entry) = entry.as_object_mut() else { continue };
-            if let Some(pid) = id(entry, "pid") {
-                if let Some(tid) = id(entry, "tid") {
-                    entry.insert("tid".into(), json!(change.tid(pid, tid)));
-                }
-                entry.insert("pid".into(), json!(change.pid(pid)));
-            }
-            if let Some(parent) = id(entry, "parent") {
-                entry.insert("parent".into(), json!(change.pid(parent)));
-            }
-            if pointer == "telemetry/devices"
-                && let Some(device) = id(entry, "device")
-            {
-                entry.insert("device".into(), json!(change.number(Kind::Telemetry, device.into())));
-            }
-            if pointer == "processes"
-                && let Some(host) = &host
-                && !entry.contains_key("host")
-            {
-                entry.insert("host".into(), host.clone());
-            }
+    // The program follows, which is elsewhere.
+    let end = manifest.options.iter().position(|option| option == "--");
+    manifest.options.truncate(end.unwrap_or(manifest.options.len()));
+    let pid = |pid: &mut i64| {
+        if let Ok(own) = u32::try_from(*pid) {
+            *pid = change.pid(own).into();
         }
+    };
+    for process in &mut manifest.processes {
+        pid(&mut process.pid);
+        process.parent.iter_mut().for_each(pid);
+        if process.host.is_empty() {
+            process.host.clone_from(&host);
+        }
+    }
+    manifest.device_clocks.iter_mut().for_each(|clock| pid(&mut clock.pid));
+    for thread in &mut manifest.losses.threads {
+        if let (Ok(own), Ok(tid)) = (u32::try_from(thread.pid), u32::try_from(thread.tid)) {
+            thread.tid = change.tid(own, tid).into();
+        }
+        pid(&mut thread.pid);
+    }
+    for device in manifest.telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.devices) {
+        let new = change.number(Kind::Telemetry, device.device.into());
+        device.device = u32::try_from(new).unwrap_or(device.device);
     }
     manifest
 }
 
-/// Joins two members of one name.
-fn join(name: &str, known: &mut Json, other: Json) {
-    match (known, other) {
-        (Json::Object(known), Json::Object(other)) => {
-            for (name, member) in other {
-                match known.get_mut(&name) {
-                    None => _ = known.insert(name, member),
-                    Some(known) => join(&name, known, member),
-                }
-            }
+/// Joins the manifest of another trace.
+fn join(all: &mut Manifest, other: Manifest) {
+    let Manifest {
+        // All are of one schema, see `check_schemas`.
+        schema,
+        version,
+        host,
+        start_ns,
+        end_ns,
+        start_realtime_ns,
+        session,
+        options,
+        interposition,
+        processes,
+        losses,
+        device_clocks,
+        host_clock,
+        notes,
+        telemetry,
+        trimmed,
+        // Of all together, in `unite`.
+        command: _,
+        exit: _,
+        cost: _,
+        merged: _,
+        clocks: _,
+        // Of one launcher: it is in the origins.
+        job: _,
+        // Of what comes to be written.
+        written: _,
+    } = other;
+    if all.schema == 0 {
+        all.schema = schema;
+    }
+    join_text(&mut all.version, &version);
+    join_text(&mut all.host, &host);
+    all.start_ns = least(all.start_ns, start_ns);
+    all.start_realtime_ns =
+        least(all.start_realtime_ns.filter(|t| *t > 0), start_realtime_ns.filter(|t| *t > 0));
+    all.end_ns = all.end_ns.max(end_ns);
+    all.session = all.session.take().or(session);
+    if all.options != options {
+        all.options.extend(options);
+    }
+    join_once(&mut all.interposition, interposition);
+    all.processes.extend(processes);
+    all.losses.add(losses);
+    all.device_clocks.extend(device_clocks);
+    all.host_clock.error_ns = all.host_clock.error_ns.max(host_clock.error_ns);
+    if all.host_clock.ticks_per_second == 0.0 {
+        all.host_clock.ticks_per_second = host_clock.ticks_per_second;
+    }
+    join_once(&mut all.notes, notes);
+    all.telemetry = match (all.telemetry.take(), telemetry) {
+        (Some(mut known), Some(other)) => {
+            known.add(other);
+            Some(known)
         }
-        (Json::Array(known), Json::Array(other)) => {
-            // Texts say the same twice, and so does how an API was reached; losses do not.
-            let once = matches!(name, "notes" | "interposition" | "sources");
-            if name == "options" && *known == other {
-                return;
-            }
-            for entry in other {
-                if !(once && known.contains(&entry)) {
-                    known.push(entry);
-                }
-            }
+        (known, other) => known.or(other),
+    };
+    all.trimmed.extend(trimmed);
+}
+
+/// The smaller of those that are known.
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+/// Adds what a list does not have: texts say the same twice, and so does how an API was reached.
+fn join_once<T: PartialEq>(all: &mut Vec<T>, other: impl IntoIterator<Item = T>) {
+    for entry in other {
+        if !all.contains(&entry) {
+            all.push(entry);
         }
-        (Json::String(known), Json::String(other)) => {
-            for part in other.split(',') {
-                if !known.split(',').any(|known| known == part) {
-                    known.push(',');
-                    known.push_str(part);
-                }
-            }
-        }
-        (known @ Json::Null, other) => *known = other,
-        (known @ Json::Number(_), Json::Number(other)) => number(name, known, &Json::Number(other)),
-        _ => {}
     }
 }
 
-fn number(name: &str, known: &mut Json, other: &Json) {
-    if FIRST.contains(&name) {
-        return;
-    }
-    let (is_larger, is_smaller) = (LARGER.contains(&name), SMALLER.contains(&name));
-    *known = match (known.as_u64(), other.as_u64()) {
-        (Some(a), Some(b)) if is_larger => json!(a.max(b)),
-        (Some(a), Some(b)) if is_smaller => json!(if a == 0 || b == 0 { a.max(b) } else { a.min(b) }),
-        (Some(a), Some(b)) => json!(a.saturating_add(b)),
-        _ => {
-            let (a, b) = (known.as_f64().unwrap_or(0.0), other.as_f64().unwrap_or(0.0));
-            json!(if is_larger {
-                a.max(b)
-            } else if is_smaller {
-                a.min(b)
-            } else {
-                a + b
-            })
+/// Adds the parts of a text that it does not have, with a comma between.
+fn join_text(all: &mut String, other: &str) {
+    for part in other.split(',').filter(|part| !part.is_empty()) {
+        if !all.split(',').any(|known| known == part) {
+            if !all.is_empty() {
+                all.push(',');
+            }
+            all.push_str(part);
         }
-    };
+    }
 }

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_ctf::class::{EnvValue, StreamClass, TraceClass};
 use hetrace_ctf::read::OpenError;
+use hetrace_format::files;
 use serde_json::Value as Json;
 
 use super::change::Change;
 use super::input::Input;
 use crate::Error;
-
-/// Where models are.
-pub(super) const MODELS: &str = "hetrace/model/";
 
 /// Refuses APIs that not all traces describe alike: reports could not tell which of two
 /// models an event is of.
@@ -19,7 +17,7 @@ pub(super) fn check_models(inputs: &[Input]) -> Result<(), Error> {
     let mut known: BTreeMap<String, (&Input, Json)> = BTreeMap::new();
     for input in inputs {
         for name in input.others()? {
-            let Some(api) = name.strip_prefix(MODELS).and_then(|file| file.strip_suffix(".json")) else {
+            let Some(api) = files::api_of_model(&name) else {
                 continue;
             };
             let path = input.files.path().join(&name);

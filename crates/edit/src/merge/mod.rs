@@ -18,12 +18,14 @@ mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::PACKED;
 use hetrace_ctf::tsdl;
-use serde_json::{Map, Value as Json};
+use hetrace_format::files::{self, MANIFEST};
+use hetrace_format::manifest::Written;
 
 use crate::output::Output;
 use crate::parallel::in_parallel;
@@ -40,9 +42,6 @@ const TIME_BEGIN: usize = 32;
 const TIME_END: usize = 40;
 const VPID: usize = 80;
 const VTID: usize = 84;
-
-/// Where the manifest is in a trace.
-const MANIFEST: &str = "hetrace/manifest.json";
 
 /// What was merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,9 +122,8 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     others(&inputs, &mut done.problems, &mut write)?;
     done.notes = manifest::notes(&inputs, &changes, &clocks);
     let mut manifest = manifest::unite(&inputs, &changes, &clocks, &done);
-    account::put(&mut manifest, &account);
-    let manifest = Json::Object(manifest);
-    put(MANIFEST, manifest.to_string().as_bytes())?;
+    manifest.written = Written::of(account);
+    put(MANIFEST, &manifest.to_json().map_err(io::Error::other).map_err(Error::io(folder))?)?;
     output.finish()?;
     Ok(done)
 }
@@ -173,7 +171,7 @@ fn others(
                     from.insert(name, input);
                 }
                 // Two texts of one model may differ in spaces.
-                Some(_) if name.starts_with(metadata::MODELS) => {}
+                Some(_) if files::api_of_model(&name).is_some() => {}
                 Some(first) => {
                     if read(first)? != read(input)? {
                         let (first, second) = (&first.name, &input.name);
@@ -184,11 +182,4 @@ fn others(
         }
     }
     Ok(())
-}
-
-/// A member deeper in a manifest, as `/losses/records`.
-fn at<'m>(manifest: Option<&'m Map<String, Json>>, pointer: &str) -> Option<&'m Json> {
-    let (first, rest) = pointer.strip_prefix('/')?.split_once('/').unwrap_or((pointer.get(1..)?, ""));
-    let member = manifest?.get(first)?;
-    if rest.is_empty() { Some(member) } else { member.pointer(&format!("/{rest}")) }
 }

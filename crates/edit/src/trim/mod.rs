@@ -17,11 +17,14 @@ mod stream;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use hetrace_ctf::account::{Account, StreamAccount};
 use hetrace_ctf::read::{Files, PACKED, Trace};
-use serde_json::{Value as Json, json};
+use hetrace_format::Manifest;
+use hetrace_format::files::MANIFEST;
+use hetrace_format::manifest::{Part, Written};
 
 use crate::account;
 use crate::output::Output;
@@ -60,9 +63,6 @@ pub struct Trimmed {
     /// Damage of the trace, a sentence each.
     pub problems: Vec<String>,
 }
-
-/// Where the manifest is in a trace.
-const MANIFEST: &str = "hetrace/manifest.json";
 
 /// Makes a trace of a part of another, in a folder that must not exist.
 ///
@@ -116,8 +116,8 @@ pub fn trim(
     };
     let mut done = Trimmed::default();
     let read = |name: &str| files.read(name).map_err(Error::io(&files.path().join(name)));
-    let old: Option<Json> = read(MANIFEST)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let original = old.as_ref().and_then(account::of_manifest);
+    let old = read(MANIFEST)?;
+    let original = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()?.written.account);
     let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
     let originals: HashMap<_, _> = original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
     let mut account = Account::default();
@@ -143,9 +143,16 @@ pub fn trim(
             write(name, &read(name)?.unwrap_or_default())?;
         }
     }
-    let mut manifest = manifest(&trace, path, old, &frame, lacks);
-    account::put(&mut manifest, &account);
-    put(&output, MANIFEST, Json::Object(manifest).to_string().as_bytes())?;
+    let part = part(&trace, path, &frame);
+    let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
+        manifest.trimmed.push(part);
+        manifest
+            .notes
+            .push("this is a part of a trace; losses in the manifest are those of the whole".into());
+        manifest.notes.extend(lacks.into_iter().map(|lack| format!("the whole lacked: {lack}")));
+        manifest.written = Written::of(account);
+    });
+    put(&output, MANIFEST, &manifest.map_err(io::Error::other).map_err(Error::io(path))?)?;
     output.finish()?;
     Ok(done)
 }
@@ -198,39 +205,19 @@ impl Trimmed {
     }
 }
 
-/// The manifest, with what was done to the trace, and what that one lacked.
-fn manifest(
-    trace: &Trace,
-    path: &Path,
-    old: Option<Json>,
-    frame: &Frame<'_>,
-    lacks: Vec<String>,
-) -> serde_json::Map<String, Json> {
-    let mut manifest = match old {
-        Some(Json::Object(members)) => members,
-        _ => serde_json::Map::new(),
-    };
+/// What is kept of the trace.
+fn part(trace: &Trace, path: &Path, frame: &Frame<'_>) -> Part {
     // Times as the trace's clock has them.
     let offset = trace.class().clocks.first().and_then(|clock| clock.ns_from_origin(0)).unwrap_or(0);
     let time = |ns: i64| (ns != i64::MIN && ns != i64::MAX).then(|| ns.saturating_sub(offset));
     let name = path.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
     let window = frame.window;
-    let entry = json!({
-        "of": name,
-        "from_ns": time(frame.from),
-        "to_ns": time(frame.to),
-        "pids": window.pids,
-        "tids": window.tids,
-        "apis": window.apis,
-    });
-    let mut append = |member: &str, value: Json| {
-        let list = manifest.entry(member).or_insert_with(|| json!([]));
-        if let Json::Array(list) = list {
-            list.push(value);
-        }
-    };
-    append("trimmed", entry);
-    append("notes", json!("this is a part of a trace; losses in the manifest are those of the whole"));
-    lacks.into_iter().for_each(|lack| append("notes", json!(format!("the whole lacked: {lack}"))));
-    manifest
+    Part {
+        of: name,
+        from_ns: time(frame.from),
+        to_ns: time(frame.to),
+        pids: window.pids.clone(),
+        tids: window.tids.clone(),
+        apis: window.apis.clone(),
+    }
 }

@@ -9,7 +9,7 @@ use hetrace_trace::demangle;
 use hetrace_trace::ranges::{Range, Ranges, Step as RangeStep};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why};
 use hetrace_trace::telemetry::{Quantity, Telemetry};
-use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::trace::{FunctionId, Process, Trace};
 
 use super::json::{Events, quoted};
 use super::queues::Queues;
@@ -95,8 +95,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             return Ok(());
         }
         let known = self.trace.manifest().processes.iter().find(|p| p.pid == pid);
-        let command = known.map_or("", |p| p.command.as_str());
-        let name = command.split(' ').next().and_then(|c| c.rsplit('/').next()).unwrap_or("");
+        let name = known.map_or("", Process::program);
         let name = if name.is_empty() { "process" } else { name };
         self.meta("process_name", (pid, 0), name)
     }

@@ -48,7 +48,7 @@ pub struct Options {
 /// When a file cannot be written, is there already, or `watch` says so.
 pub fn export(trace: &Trace, options: &Options, watch: Watch<'_>, folder: &Path) -> Result<Summary, Error> {
     let host = host(trace);
-    let number = options.rank.map(u64::from).or_else(|| trace.manifest().job().first()).unwrap_or(0);
+    let number = options.rank.map(u64::from).or_else(|| trace.job().first()).unwrap_or(0);
     let (uuid, rank) = (uuid(trace), number.to_string());
     let about = [("host", host), ("rank", rank.as_str()), ("trace", uuid.as_str())];
     let mut files = Files::create(folder, host, number, &about)?;

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use hetrace_trace::spans::{Summary, walk};
-use hetrace_trace::trace::Trace;
+use hetrace_trace::trace::{Process, Trace};
 
 use crate::{Error, Watch};
 use paths::Paths;
@@ -127,9 +127,9 @@ pub fn write(
     let written = match options.form {
         Form::Folded => fold(&paths, out),
         Form::Flame => {
-            let command = &trace.manifest().processes;
-            let title = command.first().map_or("hetrace", |p| p.command.as_str());
-            flame::draw(&paths, title, options.weight.unit(), out)
+            let processes = &trace.manifest().processes;
+            let title = processes.first().map_or("hetrace".to_owned(), Process::line);
+            flame::draw(&paths, &title, options.weight.unit(), out)
         }
     };
     written.map_err(|source| Error::Io { path: "the stacks".to_owned(), source })?;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
-use hetrace_trace::trace::{FunctionId, Thread, Trace};
+use hetrace_trace::trace::{FunctionId, Process, Thread, Trace};
 
 use super::paths::{Node, Paths};
 use super::{Options, Weight};
@@ -79,7 +79,7 @@ impl<'t, 'o> Collector<'t, 'o> {
             return *node;
         }
         let known = self.trace.manifest().processes.iter().find(|p| p.pid == pid);
-        let program = known.and_then(|p| p.command.split(' ').next()?.rsplit('/').next());
+        let program = known.map(Process::program);
         let name = program.filter(|p| !p.is_empty()).unwrap_or(otherwise);
         let frame = self.paths.frame(&format!("{name} [{pid}]"));
         let node = self.paths.below(0, frame);

@@ -39,10 +39,8 @@ pub(super) struct Linter<'t> {
 
 impl<'t> Linter<'t> {
     pub fn new(trace: &'t Trace, findings: Findings, pace: Pace<'t>) -> Self {
-        let errors =
-            trace.manifest().device_clocks.iter().filter_map(|clock| Some(clock.error_ns?.max(0.0) as u64));
         let mut copies = Copies::default();
-        copies.error_ns = errors.max().unwrap_or(0);
+        copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         Self {
             pace,
             trace,

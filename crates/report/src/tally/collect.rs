@@ -370,8 +370,8 @@ impl Collector<'_> {
         let manifest = trace.manifest();
         let clock_errors = manifest.device_clocks.iter().map(|c| ClockError {
             pid: c.pid,
-            device: c.title().to_owned(),
-            error_ns: c.error_ns,
+            device: c.title().into_owned(),
+            error_ns: c.error_ns.map(|ns| ns as f64),
             host_clock: c.host_clock,
             corrected: c.corrected,
             largest_correction_ns: c.largest_correction_ns,
@@ -434,7 +434,7 @@ impl Collector<'_> {
             untimed_commands: summary.untimed,
             // Other tracers' traces have no models, and need no manifest.
             manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
-            host_clock_error_ns: manifest.host_clock.error_ns,
+            host_clock_error_ns: manifest.host_clock.error_ns as f64,
             clock_errors: clock_errors.collect(),
             tracing: self.host.tracing(trace),
             apis,

@@ -59,11 +59,8 @@ impl<'t> Labels<'t> {
         if extended {
             commands.extend([By::Device, By::Queue]);
         }
-        let processes = trace.manifest().processes.iter().map(|p| {
-            let program = p.command.split(' ').next().unwrap_or("");
-            (p.pid, program.rsplit('/').next().unwrap_or("").to_owned())
-        });
-        let job = trace.manifest().job();
+        let processes = trace.manifest().processes.iter().map(|p| (p.pid, p.program().to_owned()));
+        let job = trace.job();
         let hosts = hosts(trace);
         let by_thread = |by: &By| match by {
             By::Process | By::Thread | By::Rank => true,

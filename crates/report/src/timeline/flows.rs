@@ -29,7 +29,7 @@ const CAUSES: usize = 4096;
 /// Arrows into one wait.
 const MAX_ENDS: usize = 16;
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
-const MAX_SLACK: f64 = 10_000.0;
+const MAX_SLACK: u64 = 10_000;
 
 /// A command that may be waited for.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +76,7 @@ pub(super) fn is_default(handle: u64) -> bool {
 
 impl Flows {
     pub fn new(trace: &Trace) -> Self {
-        let errors = trace.manifest().device_clocks.iter().filter_map(|c| c.error_ns);
-        let slack = errors.fold(0.0, f64::max).min(MAX_SLACK) as u64;
+        let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         Self { slack, ..Self::default() }
     }
 

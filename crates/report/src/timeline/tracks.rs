@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::packets::field::track;
 use super::sheet::{Row, Sheet};
 use hetrace_trace::spans::{At, cause_id};
-use hetrace_trace::trace::{Thread, Trace};
+use hetrace_trace::trace::{Process, Thread, Trace};
 
 /// What a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +60,14 @@ impl Tracks {
             return row;
         }
         let process = trace.manifest().processes.iter().find(|p| p.pid == pid);
-        let command = process.map_or("", |p| p.command.as_str());
-        let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
+        let command = process.map_or_else(String::new, Process::line);
+        let program = process.map(Process::program);
         let name = program.filter(|p| !p.is_empty()).unwrap_or(&thread.name);
         sheet.describe(Row::new(key, None, ""), |d| {
             d.message(track::PROCESS, |p| {
                 p.varint(track::PROCESS_PID, pid as u64);
                 if !command.is_empty() {
-                    p.string(track::PROCESS_CMDLINE, command);
+                    p.string(track::PROCESS_CMDLINE, &command);
                 }
                 p.string(track::PROCESS_NAME, name);
             });

@@ -19,7 +19,7 @@ use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::watch::{Pace, Stopped, Watch};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
-const MAX_SLACK: f64 = 10_000.0;
+const MAX_SLACK: u64 = 10_000;
 
 /// Tells where the time of a trace's devices went.
 pub fn why(trace: &Trace, options: &Options) -> Report {
@@ -74,8 +74,7 @@ pub(super) struct Collector<'t> {
 
 impl<'t> Collector<'t> {
     fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
-        let errors = trace.manifest().device_clocks.iter().filter_map(|c| c.error_ns);
-        let slack = errors.fold(0.0, f64::max).min(MAX_SLACK) as u64;
+        let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
         let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
         let losses = &trace.manifest().losses;

@@ -48,7 +48,6 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         from.window.from.saturating_sub(reporter.zero),
         from.window.to.min(from.last).saturating_sub(reporter.zero),
     );
-    let errors = manifest.device_clocks.iter().filter_map(|c| c.error_ns);
     Report {
         schema: SCHEMA,
         command: manifest.command.clone(),
@@ -74,7 +73,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
             // Other tracers' traces have no models, and need no manifest.
             manifest_missing: !manifest.is_present() && !reporter.from.trace.models().is_empty(),
-            clock_error_ns: errors.reduce(f64::max),
+            clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
             call_cost_ns: from.trace.costs().of_any(),
         },
     }

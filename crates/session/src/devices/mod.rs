@@ -19,7 +19,7 @@ use hetrace_ring::abi::{
     PendingRecord, PropertyRecord, QueueRecord, special,
 };
 
-use crate::manifest::DeviceClockReport;
+use crate::manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
 use crate::schema::{DEVICE_STREAM, objects};
@@ -320,15 +320,15 @@ impl Devices {
 
     /// How well each device's times are known. A device that ran nothing has a
     /// clock that nobody asked for.
-    pub fn reports(&self) -> Vec<DeviceClockReport> {
+    pub fn reports(&self) -> Vec<manifest::DeviceClock> {
         let mut used: Vec<_> = self.used.iter().map(|(device, host)| (*device, *host)).collect();
         used.sort_unstable();
         let report = |(device, host_clock): (Key, bool)| {
             let order = self.orders.get(&device).copied().unwrap_or_default();
-            DeviceClockReport {
-                pid: self.identity.pid,
+            manifest::DeviceClock {
+                pid: self.identity.pid.into(),
                 api: self.shared.api(device.api).to_owned(),
-                device: format!("{:#x}", device.value),
+                handle: device.value,
                 name: self.names.device_name(device),
                 error_ns: self.worst.get(&device).copied(),
                 epochs: if host_clock { 0 } else { self.clocks.get(&device).map_or(0, DeviceClock::epochs) },

@@ -370,8 +370,8 @@ fn equal_keys_of_two_apis_are_two_things() {
         commands.iter().filter(|c| c.1 == "device:copy").flat_map(|c| list(&c.2, "peer")).collect();
     assert_eq!(peers, [2, 4]);
     let reports = p.devices.reports();
-    let clocks: Vec<_> = reports.iter().map(|r| (&*r.api, &*r.device, &*r.name, r.epochs)).collect();
-    assert_eq!(clocks, [("one", "0xd", "first", 1), ("two", "0xd", "second", 1)]);
+    let clocks: Vec<_> = reports.iter().map(|r| (&*r.api, r.handle, &*r.name, r.epochs)).collect();
+    assert_eq!(clocks, [("one", 0xd, "first", 1), ("two", 0xd, "second", 1)]);
     assert!(reports.iter().all(|r| r.error_ns.is_some_and(|error| error < 100)), "{reports:?}");
     assert_eq!(p.devices.without_call(), 0);
 }

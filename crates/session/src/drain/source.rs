@@ -282,8 +282,8 @@ impl Source {
         }
         let name = self.identity.name.split(|b| *b == 0).next().unwrap_or_default();
         self.threads.push(ThreadLosses {
-            pid: self.identity.pid,
-            tid: self.identity.tid,
+            pid: self.identity.pid.into(),
+            tid: self.identity.tid.into(),
             name: String::from_utf8_lossy(name).into_owned(),
             api: apis.get(self.api).cloned().unwrap_or_default(),
             records,

@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hetrace_format::files;
 use hetrace_ring::clock;
 
 use crate::beside::write_manifest;
@@ -96,8 +97,8 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// The manifest of a ticket's trace, if that is unfinished and of this session.
 fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
-    let text = fs::read(ticket.trace.join("hetrace/manifest.json")).ok()?;
-    let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+    let text = fs::read(ticket.trace.join(files::MANIFEST)).ok()?;
+    let manifest: Manifest = Manifest::parse(&text).ok()?;
     let unfinished = manifest.exit.is_none() && manifest.session.as_deref() == Some(session);
     unfinished.then_some(manifest)
 }
@@ -136,7 +137,7 @@ fn one(
 }
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, records: u64) {
-    manifest.end_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
     manifest.processes = drainer.processes().to_vec();
     let _ = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();

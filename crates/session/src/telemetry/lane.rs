@@ -7,10 +7,10 @@ use std::time::Duration;
 use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::clock;
 
-use super::report::QuantityReport;
 use super::schedule::Schedule;
 use super::schema::{Body, reading_body};
 use super::source::{Quantity, Reading, Refusal, Source};
+use crate::manifest::QuantityReport;
 use crate::output::{Identity, Stream};
 
 /// Packets are written so often, so that a kill of the launcher loses little.

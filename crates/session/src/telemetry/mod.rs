@@ -14,7 +14,6 @@
 
 mod lane;
 mod nvml;
-pub mod report;
 pub mod schedule;
 pub mod schema;
 pub mod source;
@@ -30,10 +29,9 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::StreamAccount;
 
-use crate::manifest::Manifest;
+use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
 use lane::{Lane, LaneReport, Query, Stop, cpu_time, now};
-use report::{DeviceReport, QuantityReport, SourceReport};
 use source::{Missing, Quantity, Source};
 
 /// Share of the period that a query may take and still be among the quick ones.
@@ -55,7 +53,7 @@ pub struct Options {
 /// A run's telemetry. It never fails: what is missing stands in the report.
 #[derive(Debug)]
 pub struct Telemetry {
-    report: report::Telemetry,
+    report: manifest::Telemetry,
     /// For the user: what is missing and what mends it.
     notes: Vec<String>,
     /// When the first sweep began.
@@ -85,7 +83,7 @@ impl Telemetry {
     fn with(period: Duration, sources: Vec<Result<Arc<dyn Source>, Missing>>, folder: &TraceFolder) -> Self {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let mut telemetry = Telemetry {
-            report: report::Telemetry { period_ns: period, ..report::Telemetry::default() },
+            report: manifest::Telemetry { period_ns: period, ..manifest::Telemetry::default() },
             notes: Vec::new(),
             begin: now(),
             waiting: Vec::new(),
@@ -148,7 +146,7 @@ impl Telemetry {
             let (id, body) =
                 schema::device_body(*number, source.name(), source.driver(), device, &names.join(" "));
             streams[0].record(id, self.begin).extend_from_slice(&body);
-            self.report.devices.push(DeviceReport {
+            self.report.devices.push(TelemetryDevice {
                 device: *number,
                 source: source.name().to_owned(),
                 index: device.index,
@@ -176,7 +174,7 @@ impl Telemetry {
     }
 
     /// What is known so far, for the manifest.
-    pub fn report(&self) -> report::Telemetry {
+    pub fn report(&self) -> manifest::Telemetry {
         self.report.clone()
     }
 
@@ -273,7 +271,7 @@ impl Drop for Telemetry {
 #[derive(Debug, Default)]
 pub struct Finished {
     /// For the manifest.
-    pub report: report::Telemetry,
+    pub report: manifest::Telemetry,
     /// For the user.
     pub notes: Vec<String>,
     /// Bytes that could not be written.

@@ -1,8 +1,7 @@
 //! What the tracer itself costs, as the launcher measured it.
 
+use hetrace_format::manifest::Cost;
 use hetrace_model::Model;
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::functions::{FunctionId, Functions};
 
@@ -35,27 +34,6 @@ pub struct Costs {
     known: bool,
 }
 
-/// The manifest's `cost`. Of members that are missing nothing is taken off.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Told {
-    call_ns: f64,
-    inside_ns: f64,
-    fold_ns: f64,
-    fold_inside_ns: f64,
-    timing: Vec<Timing>,
-}
-
-/// Work to time commands, inside of an API's calls that enqueue them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Timing {
-    api: String,
-    calls: u64,
-    ns: f64,
-    collecting_ns: f64,
-}
-
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
 const MOST: f64 = 1e6;
 
@@ -64,15 +42,11 @@ impl Costs {
     ///
     /// # Errors
     /// What is wrong with it, in words; then nothing is known.
-    pub(super) fn read(told: &Value, functions: &Functions, models: &[Model]) -> Result<Self, String> {
-        if told.is_null() {
-            return Ok(Self::default());
-        }
+    pub(super) fn read(told: Option<&Cost>, functions: &Functions, models: &[Model]) -> Result<Self, String> {
+        let Some(told) = told else { return Ok(Self::default()) };
         let wrong = |what: &str| {
             Err(format!("what recording costs is not known: {what}; times are as they were recorded"))
         };
-        let told = if told.is_object() { Told::deserialize(told).ok() } else { None };
-        let Some(told) = told else { return wrong("`cost` is not as it should be") };
         let pair = |inside: f64, whole: f64| {
             let sane = (0.0..=MOST).contains(&whole) && (0.0..=whole).contains(&inside);
             // Whole nanoseconds, as times are.
@@ -96,7 +70,7 @@ impl Costs {
         let mut costs = Self { call, functions: Vec::new(), bursts: Vec::new(), fold, known };
         for timing in &told.timing {
             let calls = timing.calls.max(1) as f64;
-            let (each, burst) = (timing.ns / calls, timing.collecting_ns / calls);
+            let (each, burst) = (timing.ns as f64 / calls, timing.collecting_ns as f64 / calls);
             let (Some(each), Some(_)) = (pair(each, each), pair(burst, burst)) else {
                 let api = &timing.api;
                 return wrong(&format!("{each} and {burst} ns for each command of {api} cannot be"));
@@ -169,40 +143,41 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use hetrace_format::manifest::Timing;
 
     use super::*;
 
-    fn read(told: &Value) -> Result<Costs, String> {
-        Costs::read(told, &Functions::default(), &[])
+    fn read(told: &Cost) -> Result<Costs, String> {
+        Costs::read(Some(told), &Functions::default(), &[])
     }
 
     #[test]
     fn what_makes_sense_is_taken() {
-        let told = json!({"call_ns": 29.6, "inside_ns": 11.4, "fold_ns": 17.0, "later": true});
+        let told = Cost { call_ns: 29.6, inside_ns: 11.4, fold_ns: 17.0, ..Cost::default() };
         let costs = read(&told).unwrap();
         assert!(costs.is_known());
         assert_eq!(costs.of(FunctionId(0)), CallCost { inside: 11, whole: 30 });
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
         assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17 });
-        assert_eq!(read(&Value::Null), Ok(Costs::default()));
+        assert_eq!(Costs::read(None, &Functions::default(), &[]), Ok(Costs::default()));
     }
 
     #[test]
     fn what_makes_none_is_not() {
+        let call = |call_ns, inside_ns| Cost { call_ns, inside_ns, ..Cost::default() };
+        let timing = |ns, collecting_ns| Cost {
+            timing: vec![Timing { api: "toy".to_owned(), calls: 1, ns, collecting_ns }],
+            ..call(10.0, 0.0)
+        };
         for told in [
-            json!({"call_ns": -1.0}),
-            json!({"call_ns": 1e7, "inside_ns": 1.0}),
-            json!({"call_ns": 10.0, "inside_ns": 11.0}),
-            json!({"call_ns": 10.0, "inside_ns": -0.1}),
-            json!({"call_ns": 10.0, "fold_ns": 1e300}),
-            json!({"call_ns": "NaN"}),
-            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 2, "ns": -9.0}]}),
-            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 1, "ns": 1e9}]}),
-            json!({"call_ns": 10.0, "timing": [{"api": "toy", "calls": 1, "collecting_ns": -1.0}]}),
-            json!({"call_ns": 10.0, "timing": 5}),
-            json!([]),
-            json!(7),
+            call(-1.0, 0.0),
+            call(1e7, 1.0),
+            call(10.0, 11.0),
+            call(10.0, -0.1),
+            call(f64::NAN, 0.0),
+            Cost { fold_ns: 1e300, ..call(10.0, 0.0) },
+            timing(1_000_000_000, 0),
+            timing(0, u64::MAX),
         ] {
             let told = read(&told);
             assert!(told.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{told:?}");

@@ -5,7 +5,6 @@ mod cost;
 mod cursor;
 mod functions;
 mod job;
-mod manifest;
 mod names;
 mod only;
 mod open;
@@ -15,6 +14,9 @@ mod source;
 mod threads;
 
 use hetrace_ctf::account::Difference;
+pub use hetrace_format::manifest::{
+    DeviceClock, Exit, HostClock, Losses, Manifest, Process, ThreadLosses, Written,
+};
 use hetrace_model::Model;
 
 pub(crate) use class::Part;
@@ -23,7 +25,6 @@ pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub use job::{Job, Rank};
-pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process, Written};
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
@@ -54,7 +55,7 @@ impl Trace {
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
         let names = Names::read(&ctf, &classes);
         let present = present::present(&ctf, &classes, &functions);
-        let (costs, problem) = match Costs::read(&manifest.cost, &functions, &models) {
+        let (costs, problem) = match Costs::read(manifest.cost.as_ref(), &functions, &models) {
             Ok(costs) => (costs, None),
             Err(problem) => (Costs::default(), Some(problem)),
         };
@@ -76,6 +77,11 @@ impl Trace {
     /// What the launcher noted; empty when it was killed.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The ranks of the processes in their job.
+    pub fn job(&self) -> Job {
+        Job::new(&self.manifest)
     }
 
     /// All functions that may occur.

@@ -21,6 +21,8 @@ pub struct Device {
     pub handle: u64,
     /// The API's number of it.
     pub ordinal: u32,
+    /// The API that told of it; empty in older traces.
+    pub api: String,
     /// Its name.
     pub name: String,
     /// The same in every process and API that sees the device.
@@ -146,6 +148,7 @@ impl Names {
                     pid,
                     handle: long("handle"),
                     ordinal: word("ordinal"),
+                    api: text("api"),
                     name: text("name"),
                     uuid: text("uuid"),
                     compute_units: word("compute_units"),

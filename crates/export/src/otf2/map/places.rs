@@ -6,7 +6,7 @@ use hetrace_ctf::class::EnvValue;
 use hetrace_trace::spans::Command;
 use hetrace_trace::telemetry::Monitored;
 use hetrace_trace::titles::device_title;
-use hetrace_trace::trace::{Device, Job, Trace};
+use hetrace_trace::trace::{Device, Job, Process, Trace};
 
 use super::super::definitions::{Definitions, Domain, GroupKind};
 
@@ -36,7 +36,7 @@ impl<'t> Places<'t> {
         let name = Some(host(trace)).filter(|name| !name.is_empty()).unwrap_or("unknown host");
         let machine = definitions.node(name, "machine", None, Domain::Machine);
         let host = definitions.node(name, "node", Some(machine), Domain::SharedMemory);
-        let job = trace.manifest().job();
+        let job = trace.job();
         Self {
             trace,
             job,
@@ -53,8 +53,7 @@ impl<'t> Places<'t> {
             return *known;
         }
         let process = self.trace.manifest().processes.iter().find(|p| p.pid == pid);
-        let command = process.map_or("", |p| p.command.as_str());
-        let program = command.split(' ').next().and_then(|c| c.rsplit('/').next());
+        let program = process.map(Process::program);
         let name = program.filter(|p| !p.is_empty()).unwrap_or(thread);
         let name = format!("{}{}", self.rank(pid), format!("{name} (process {pid})").trim_start());
         let group = definitions.location_group(&name, GroupKind::Process, self.host, None);

@@ -147,7 +147,7 @@ impl<'t, 'w> Rows<'t, 'w> {
             words: Words::default(),
             operations: Operations::new(trace),
             collectives: Collectives::new(trace),
-            job: trace.manifest().job(),
+            job: trace.job(),
             rank: options.rank,
             kernels: Kernels::default(),
             left_out: LeftOut::default(),

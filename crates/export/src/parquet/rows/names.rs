@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::Summary;
 use hetrace_trace::telemetry::{Monitored, Quantity, Sample, Telemetry};
-use hetrace_trace::trace::{Device, FunctionId};
+use hetrace_trace::trace::{Device, DeviceClock, FunctionId, Process, ThreadLosses};
 
 use super::super::batch::Cell;
 use super::super::json;
@@ -75,6 +75,7 @@ impl Rows<'_, '_> {
                 Cell::number(device.memory_bytes),
                 Cell::text(&properties),
                 self.clock_error(device).into(),
+                Cell::text(&device.api),
             ];
             self.sheets.push(&DEVICES, &cells)?;
         }
@@ -82,9 +83,11 @@ impl Rows<'_, '_> {
     }
 
     fn clock_error(&self, device: &Device) -> Option<f64> {
-        let handle = format!("{:#x}", device.handle);
         let clocks = &self.trace.manifest().device_clocks;
-        clocks.iter().find(|c| c.pid == device.pid && c.device == handle)?.error_ns
+        let is_its = |c: &&DeviceClock| (c.pid, c.handle) == (device.pid, device.handle);
+        // Older traces do not say of which API a device or a clock is.
+        let of_api = |c: &&DeviceClock| c.api.is_empty() || device.api.is_empty() || c.api == device.api;
+        clocks.iter().find(|c| is_its(c) && of_api(c))?.error_ns.map(|ns| ns as f64)
     }
 
     fn queues(&mut self) -> Step {
@@ -147,7 +150,7 @@ impl Rows<'_, '_> {
     fn people(&mut self, summary: &Summary) -> Step {
         let manifest = self.trace.manifest();
         for thread in &summary.threads {
-            let mine = |l: &&hetrace_trace::trace::LostThread| (l.pid, l.tid) == (thread.pid, thread.tid);
+            let mine = |l: &&ThreadLosses| (l.pid, l.tid) == (thread.pid, thread.tid);
             let lost = manifest.losses.threads.iter().filter(mine);
             let add = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.saturating_add(c), b.saturating_add(d));
             let (records, calls) = lost.map(|l| (l.records, l.calls)).fold((0, 0), add);
@@ -168,11 +171,11 @@ impl Rows<'_, '_> {
         pids.dedup();
         for pid in pids {
             let known = manifest.processes.iter().find(|p| p.pid == pid);
-            let rank = self.job.rank_of(pid);
+            let (rank, line) = (self.job.rank_of(pid), known.map(Process::line));
             let cells: [Cell<'_>; PROCESSES.columns.len()] = [
                 pid.into(),
                 known.and_then(|p| p.parent).into(),
-                known.map_or(Cell::Null, |p| Cell::text(&p.command)),
+                line.as_deref().map_or(Cell::Null, Cell::text),
                 self.job_rank(pid).into(),
                 rank.and_then(|rank| rank.size).into(),
                 rank.and_then(|rank| rank.local).into(),

@@ -80,7 +80,7 @@ impl Rows<'_, '_> {
             signal.into(),
             trace.epoch_offset_ns().into(),
             clock.map_or(Cell::Null, |clock| Cell::text(&clock.name)),
-            of_hetrace.then_some(manifest.host_clock.error_ns).into(),
+            of_hetrace.then_some(manifest.host_clock.error_ns as f64).into(),
             time(manifest.start_ns),
             time(manifest.end_ns),
             time(summary.first),

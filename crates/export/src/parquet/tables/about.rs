@@ -35,6 +35,7 @@ pub static DEVICES: Table = Table {
         unless("memory_bytes", Int64, UNTOLD, "size of its memory"),
         unless("properties", Text, "no others", "what else was told: a JSON object of numbers"),
         unless("clock_error_ns", Double, "not known", "largest error of a time of its commands"),
+        unless("api", Name, "recorded by an older version", "API that told of it"),
     ],
 };
 

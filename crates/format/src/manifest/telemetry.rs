@@ -1,4 +1,4 @@
-//! What the manifest says of telemetry: sources, devices, and what sampling cost.
+//! Telemetry of a run: sources, devices, and what sampling cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Telemetry {
     /// Sources, also those that could not be opened.
     pub sources: Vec<SourceReport>,
     /// Devices, by their number in the trace.
-    pub devices: Vec<DeviceReport>,
+    pub devices: Vec<TelemetryDevice>,
     /// What sampling cost.
     pub sampler: SamplerReport,
     /// Records of the telemetry streams.
@@ -36,7 +36,7 @@ pub struct SourceReport {
 /// A device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DeviceReport {
+pub struct TelemetryDevice {
     /// Its number in the telemetry events.
     pub device: u32,
     /// Its source.
@@ -91,4 +91,32 @@ pub struct SamplerReport {
     pub longest_sweep_ns: u64,
     /// Sweeps that were left out because one before them took too long.
     pub missed_periods: u64,
+}
+
+impl Telemetry {
+    /// Adds the telemetry of another trace, whose devices have other numbers already.
+    pub fn add(&mut self, other: Self) {
+        let Self { period_ns, sources, devices, sampler, records, bytes } = other;
+        self.period_ns = self.period_ns.max(period_ns);
+        for source in sources {
+            if !self.sources.contains(&source) {
+                self.sources.push(source);
+            }
+        }
+        self.devices.extend(devices);
+        self.sampler.add(&sampler);
+        self.records = self.records.saturating_add(records);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+impl SamplerReport {
+    fn add(&mut self, other: &Self) {
+        let Self { opening_ns, cpu_ns, sweeps, longest_sweep_ns, missed_periods } = other;
+        self.opening_ns = self.opening_ns.max(*opening_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(*cpu_ns);
+        self.sweeps = self.sweeps.saturating_add(*sweeps);
+        self.longest_sweep_ns = self.longest_sweep_ns.max(*longest_sweep_ns);
+        self.missed_periods = self.missed_periods.saturating_add(*missed_periods);
+    }
 }

@@ -1,0 +1,76 @@
+//! What was lost on the way into the trace.
+
+use serde::{Deserialize, Serialize};
+
+/// What was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Records, of calls or else, that found no room in a ring.
+    pub records: u64,
+    /// Calls whose entry or exit is missing.
+    pub calls: u64,
+    /// Calls of threads that could get no ring.
+    pub calls_without_ring: u64,
+    /// Commands on devices whose times are missing.
+    pub device_commands: u64,
+    /// Commands that were in flight when a process ended, or whose times were not
+    /// delivered by then; of a collector's, calls whose commands are missing.
+    pub commands_under_way: u64,
+    /// Commands on devices whose call is not known; they are there themselves.
+    pub commands_without_call: u64,
+    /// Bytes that could not be written to disk.
+    pub unwritten_bytes: u64,
+    /// Bytes of rings that made no sense.
+    pub damaged_bytes: u64,
+    /// By thread.
+    pub threads: Vec<ThreadLosses>,
+}
+
+/// What one thread lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadLosses {
+    /// Process.
+    pub pid: i64,
+    /// Thread.
+    pub tid: i64,
+    /// The thread's name.
+    pub name: String,
+    /// The API whose ring was full.
+    pub api: String,
+    /// Records.
+    pub records: u64,
+    /// Calls.
+    pub calls: u64,
+}
+
+impl Losses {
+    /// Adds what another trace lost.
+    pub fn add(&mut self, other: Self) {
+        let Self {
+            records,
+            calls,
+            calls_without_ring,
+            device_commands,
+            commands_under_way,
+            commands_without_call,
+            unwritten_bytes,
+            damaged_bytes,
+            threads,
+        } = other;
+        for (all, more) in [
+            (&mut self.records, records),
+            (&mut self.calls, calls),
+            (&mut self.calls_without_ring, calls_without_ring),
+            (&mut self.device_commands, device_commands),
+            (&mut self.commands_under_way, commands_under_way),
+            (&mut self.commands_without_call, commands_without_call),
+            (&mut self.unwritten_bytes, unwritten_bytes),
+            (&mut self.damaged_bytes, damaged_bytes),
+        ] {
+            *all = all.saturating_add(more);
+        }
+        self.threads.extend(threads);
+    }
+}

@@ -1,0 +1,39 @@
+//! What is beside the streams in the folder of a trace, for the account of what was written.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use hetrace_ctf::account::FileAccount;
+use hetrace_format::files::{BLOBS, METADATA, MODELS};
+
+/// What is beside the streams: by their content, and those that are named by it by their size.
+///
+/// # Errors
+/// When a file or folder is there and can't be read.
+pub fn account_of_files(trace: &Path) -> io::Result<Vec<FileAccount>> {
+    let mut files = vec![FileAccount::of(METADATA, &fs::read(trace.join(METADATA))?)];
+    for name in names(&trace.join(MODELS))? {
+        let name = format!("{MODELS}/{name}");
+        files.push(FileAccount::of(&name, &fs::read(trace.join(&name))?));
+    }
+    for name in names(&trace.join(BLOBS))? {
+        let name = format!("{BLOBS}/{name}");
+        let bytes = fs::metadata(trace.join(&name))?.len();
+        files.push(FileAccount { name, bytes, checksum: None });
+    }
+    Ok(files)
+}
+
+/// The names in a folder, sorted; none if it is not there.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = entries.map(name).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
