@@ -333,7 +333,7 @@ pub enum FailOn {
 
 /// The id of a rule.
 fn rule(text: &str) -> Result<String, String> {
-    let known = hetrace_analyze::lint::rule_of(text);
+    let known = hetrace_report::lint::rule_of(text);
     known.map(|r| r.id.to_owned()).ok_or_else(|| "no such rule; `hetrace lint --rules` lists them".to_owned())
 }
 

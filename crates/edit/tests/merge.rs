@@ -3,7 +3,7 @@
 mod common;
 #[path = "common/machine.rs"]
 mod machine;
-#[path = "../../analyze/tests/common/mod.rs"]
+#[path = "../../report/tests/common/mod.rs"]
 mod scripts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +13,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use common::{babeltrace, files, go_on};
-use hetrace_analyze::tally::{Aggregate, By, Options, Query, Tally, aggregate};
-use hetrace_analyze::telemetry::Telemetry;
 use hetrace_ctf::Value;
 use hetrace_ctf::class::{EnvValue, Scope};
 use hetrace_ctf::read::Trace;
 use hetrace_edit::{Error, Form, Merged, PackOptions, merge, pack};
+use hetrace_report::tally::{Aggregate, By, Options, Query, Tally, aggregate};
+use hetrace_trace::telemetry::Telemetry;
 use machine::{HERE, Machine, ORIGIN, write};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -33,7 +33,7 @@ fn merged(paths: &[&Path], folder: &Path) -> Merged {
 }
 
 fn tally(path: &Path, by: &[By]) -> Aggregate {
-    let trace = hetrace_analyze::trace::Trace::open(path).unwrap();
+    let trace = hetrace_trace::trace::Trace::open(path).unwrap();
     assert_eq!(trace.problems(), [""; 0]);
     let query = Query { by: by.to_vec(), ..Query::default() };
     aggregate(&trace, &Options::default(), &query).expect("nobody stops it")
@@ -239,7 +239,7 @@ proptest! {
         fs::write(pa.join(name), bytes).unwrap();
         match merge(&[pb.clone(), pa.clone()], &all, Form::Plain, &go_on) {
             Ok(_) => {
-                hetrace_analyze::trace::Trace::open(&all).unwrap();
+                hetrace_trace::trace::Trace::open(&all).unwrap();
             }
             Err(_) => prop_assert!(!all.exists()),
         }
@@ -330,7 +330,7 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));
     assert_eq!(told["notes"].as_array().unwrap().len(), 3, "{}", told["notes"]);
 
-    let trace = hetrace_analyze::trace::Trace::open(&all).unwrap();
+    let trace = hetrace_trace::trace::Trace::open(&all).unwrap();
     assert_eq!(Telemetry::read(&trace).devices().len(), 2);
     assert!(trace.manifest().is_present());
 }

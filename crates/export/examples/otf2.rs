@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::trace::Trace;
 
 fn main() -> ExitCode {
     let paths: Vec<_> = std::env::args_os().skip(1).map(std::path::PathBuf::from).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use hetrace_analyze::spans::Command;
+use hetrace_trace::spans::Command;
 
 /// Calls of a thread that are remembered.
 pub(crate) const REMEMBERED: usize = 1 << 16;

@@ -1,6 +1,6 @@
 //! Traces in the formats of other tools, one folder each.
 //!
-//! Each goes over the trace as a [`Visitor`](hetrace_analyze::spans::Visitor) does, in one
+//! Each goes over the trace as a [`Visitor`](hetrace_trace::spans::Visitor) does, in one
 //! pass and bounded memory, and asks its [`Watch`] now and then whether to go on. What a
 //! format cannot hold is said in the document of the format, and what the trace lost is
 //! written along where the format has a place for it.
@@ -12,7 +12,7 @@ pub mod otf2;
 pub mod parquet;
 pub mod stacks;
 
-pub use hetrace_analyze::Watch;
+pub use hetrace_trace::Watch;
 
 /// Why nothing, or not all, was written.
 #[derive(Debug, thiserror::Error)]

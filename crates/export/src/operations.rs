@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::spans::{Call, Open};
-use hetrace_analyze::trace::{Function, FunctionId, ThreadId, Trace};
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 use hetrace_model::{Collective, Kind, Model};
+use hetrace_trace::spans::{Call, Open};
+use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
 
 /// Operations of a thread that wait for the end of a group; more have none.
 const MOST: usize = 1 << 16;

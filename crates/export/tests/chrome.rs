@@ -1,6 +1,6 @@
 //! Chrome's trace events: that they are JSON, what is in them, and that Perfetto reads them.
 
-#[path = "../../analyze/tests/common/mod.rs"]
+#[path = "../../report/tests/common/mod.rs"]
 mod common;
 
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use common::perfetto::Processor;
-use hetrace_analyze::tally;
-use hetrace_analyze::trace::Trace;
 use hetrace_export::Error;
 use hetrace_export::chrome::{Options, write};
+use hetrace_report::tally;
+use hetrace_trace::trace::Trace;
 use serde_json::Value;
 
 fn golden() -> Vec<(String, Trace)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden");
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder").flatten() {
         let path = entry.path();
@@ -110,7 +110,7 @@ fn events_are_as_the_format_has_them() {
 
 #[test]
 fn damaged_traces_are_json() {
-    let text = include_str!("../../analyze/tests/golden/arguments.txt");
+    let text = include_str!("../../report/tests/golden/arguments.txt");
     let script = text.split("\n== ").next().unwrap_or("");
     for seed in 0..60_usize {
         let mut at = seed;

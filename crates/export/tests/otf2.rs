@@ -1,9 +1,9 @@
 //! Traces of the golden tests as OTF2 archives: read by a reader of our own, and by
 //! `otf2-print` where it is installed (`otf2-tools`). `otf2/NAME.txt` is what it prints of
-//! `crates/analyze/tests/golden/NAME.txt`; `BLESS=1 cargo test -p hetrace-export --test
+//! `crates/report/tests/golden/NAME.txt`; `BLESS=1 cargo test -p hetrace-export --test
 //! otf2` writes these anew.
 
-#[path = "../../analyze/tests/common/mod.rs"]
+#[path = "../../report/tests/common/mod.rs"]
 mod common;
 #[path = "otf2/reader.rs"]
 mod reader;
@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hetrace_analyze::trace::Trace;
 use hetrace_export::Error;
 use hetrace_export::otf2::{self, Written};
+use hetrace_trace::trace::Trace;
 use proptest::prelude::*;
 
 fn here(path: &str) -> PathBuf {
@@ -31,7 +31,7 @@ fn script(path: &Path) -> String {
 }
 
 fn golden(name: &str) -> String {
-    script(&here(&format!("../analyze/tests/golden/{name}.txt")))
+    script(&here(&format!("../report/tests/golden/{name}.txt")))
 }
 
 /// Writes a trace and reads it.
@@ -116,7 +116,7 @@ fn otf2_print_shows_what_is_expected() {
 #[test]
 fn every_golden_trace_makes_a_sound_archive() {
     let mut seen = 0;
-    for entry in fs::read_dir(here("../analyze/tests/golden")).expect("a folder") {
+    for entry in fs::read_dir(here("../report/tests/golden")).expect("a folder") {
         let path = entry.expect("an entry").path();
         // Those with the model of a real API are all alike here, and large.
         if path.extension().is_none_or(|e| e != "txt") || script(&path).contains("# uses ") {

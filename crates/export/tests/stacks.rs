@@ -1,15 +1,15 @@
 //! Call paths: their text, that they add up to what `tally` says, and the flame graph.
 
-#[path = "../../analyze/tests/common/mod.rs"]
+#[path = "../../report/tests/common/mod.rs"]
 mod common;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use hetrace_analyze::tally;
-use hetrace_analyze::trace::Trace;
 use hetrace_export::Error;
 use hetrace_export::stacks::{Form, Options, Weight, Written, write};
+use hetrace_report::tally;
+use hetrace_trace::trace::Trace;
 
 const SCRIPT: &str = "
 0    1.1 * device device=1 handle=0xd name=\"Toy GPU\"
@@ -74,7 +74,7 @@ fn threads_can_be_put_together() {
 /// What all paths add up to is what `tally` says, whatever the trace.
 #[test]
 fn sums_are_those_of_tally() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden");
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).expect("the folder").flatten() {
         let path = entry.path();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hetrace_analyze::tally::{By, Sort, Table};
+use hetrace_report::tally::{By, Sort, Table};
 
 use super::time::time;
 

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use hetrace_analyze::diff::{
+use hetrace_report::diff::{
     By, FailOn, Form, Metric, MinChange, Options, Profile, Report, TextOptions, Time, diff,
 };
-use hetrace_analyze::tally::Aggregate;
-use hetrace_analyze::trace::Trace;
+use hetrace_report::tally::Aggregate;
+use hetrace_trace::trace::Trace;
 
 use super::say;
 use super::watch::Watch;

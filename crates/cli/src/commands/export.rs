@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::trace::Trace;
 use hetrace_export::{Error, Watch as Ask, chrome, otf2, parquet, stacks};
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Trace;
 
 use self::place::Place;
 use super::newest;

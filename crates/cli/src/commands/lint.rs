@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_analyze::lint::{Options, Severity, TextOptions, lint_watched, rules_text};
-use hetrace_analyze::trace::Trace;
+use hetrace_report::lint::{Options, Severity, TextOptions, lint_watched, rules_text};
+use hetrace_trace::trace::Trace;
 
 use super::watch::Watch;
 use super::{newest, output, terminal};

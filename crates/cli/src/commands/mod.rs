@@ -71,14 +71,14 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// Whether an error is only that Ctrl-C came while output waited for its reader.
 pub fn is_stopped(error: &anyhow::Error) -> bool {
     let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
-    io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_analyze::Stopped>()))
+    io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_trace::Stopped>()))
 }
 
 /// Files that are named at most of those that are not as they were written.
 const DIFFERENCES: usize = 16;
 
 /// Says what of a trace could not be read, and what is not as it was written.
-fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
+fn tell_problems(trace: &hetrace_trace::trace::Trace) {
     if let Some(unfinished) = unfinished(trace) {
         say(format_args!("{unfinished}"));
     }
@@ -96,7 +96,7 @@ fn tell_problems(trace: &hetrace_analyze::trace::Trace) {
 }
 
 /// Why a trace has no end yet.
-fn unfinished(trace: &hetrace_analyze::trace::Trace) -> Option<&'static str> {
+fn unfinished(trace: &hetrace_trace::trace::Trace) -> Option<&'static str> {
     let manifest = trace.manifest();
     let session = manifest.session.as_ref().filter(|_| !manifest.is_present())?;
     Some(match recover_state(session) {
@@ -114,7 +114,7 @@ fn tell_nothing() {
 }
 
 /// Says what a report that has no room for it lacks.
-fn tell_missing(summary: &hetrace_analyze::spans::Summary) {
+fn tell_missing(summary: &hetrace_trace::spans::Summary) {
     if !summary.is_complete() {
         say(format_args!("{}", summary.what_is_missing()));
     }

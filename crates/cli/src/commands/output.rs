@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-use hetrace_analyze::Stopped;
+use hetrace_trace::Stopped;
 
 use super::watch;
 

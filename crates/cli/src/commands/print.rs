@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_analyze::print::{Clock, Filter, Form, Options, print_some};
-use hetrace_analyze::trace::Trace;
+use hetrace_report::print::{Clock, Filter, Form, Options, print_some};
+use hetrace_trace::trace::Trace;
 
 use super::output::Output;
 use super::say;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hetrace_analyze::trace::Trace;
 use hetrace_session::recover::{State, recover, state};
+use hetrace_trace::trace::Trace;
 
 use super::say;
 use crate::args::Recover;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hetrace_analyze::tally::{Options, TextOptions, tally};
+use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::Exit;
 use hetrace_session::{
     Access, Found, Outcome, Place, RunError, RunOptions, Selection, Way, apis, end_by, ended,
@@ -198,7 +198,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
 }
 
 fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<()> {
-    let opened = match hetrace_analyze::trace::Trace::open(trace) {
+    let opened = match hetrace_trace::trace::Trace::open(trace) {
         Ok(opened) => opened,
         Err(error) => return writeln!(out, "hetrace: no tables: {error:#}"),
     };

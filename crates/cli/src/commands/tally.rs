@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::tally::{
+use hetrace_report::tally::{
     Aggregate, By, Form, Options, Query, Reading, Tally, TextOptions, aggregate, is_aggregate,
 };
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Trace;
 
 use super::outside::outside;
 use super::say;

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use hetrace_analyze::timeline::{
+use hetrace_report::timeline::{
     Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
 };
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::trace::Trace;
 
 use super::newest;
 use super::output::Output;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use hetrace_analyze::trace::Trace;
-use hetrace_analyze::why::{Options, TextOptions, why_watched};
+use hetrace_report::why::{Options, TextOptions, why_watched};
+use hetrace_trace::trace::Trace;
 
 use super::watch::Watch;
 use super::{newest, output, terminal};

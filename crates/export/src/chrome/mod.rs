@@ -23,8 +23,8 @@ mod walk;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use hetrace_analyze::spans::{Summary, walk};
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::spans::{Summary, walk};
+use hetrace_trace::trace::Trace;
 
 use crate::{Error, Watch};
 

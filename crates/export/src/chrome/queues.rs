@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use hetrace_analyze::spans::Command;
+use hetrace_trace::spans::Command;
 
 use super::QUEUES;
 

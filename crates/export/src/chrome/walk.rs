@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use hetrace_analyze::demangle;
-use hetrace_analyze::ranges::{Range, Ranges, Step as RangeStep};
-use hetrace_analyze::spans::{At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why};
-use hetrace_analyze::telemetry::{Quantity, Telemetry};
-use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::read::Event;
+use hetrace_trace::demangle;
+use hetrace_trace::ranges::{Range, Ranges, Step as RangeStep};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why};
+use hetrace_trace::telemetry::{Quantity, Telemetry};
+use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::json::{Events, quoted};
 use super::queues::Queues;

@@ -22,8 +22,8 @@ mod map;
 
 use std::path::Path;
 
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Trace;
 
 use crate::{Error, Watch};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hetrace_analyze::args::{Args, Role, Typed};
+use hetrace_trace::args::{Args, Role, Typed};
 
 /// Appends what was passed or came back, without the result; nothing if there
 /// is nothing.

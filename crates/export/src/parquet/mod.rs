@@ -20,9 +20,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use hetrace_analyze::spans::{Summary, walk};
-use hetrace_analyze::trace::Trace;
 use hetrace_ctf::class::EnvValue;
+use hetrace_trace::spans::{Summary, walk};
+use hetrace_trace::trace::Trace;
 
 pub use schema::{Column, Table, Type};
 pub use tables::{SCHEMA, TABLES};

@@ -21,8 +21,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use hetrace_analyze::spans::{Summary, walk};
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::spans::{Summary, walk};
+use hetrace_trace::trace::Trace;
 
 use crate::{Error, Watch};
 use paths::Paths;

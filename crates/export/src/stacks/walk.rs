@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use hetrace_analyze::demangle;
-use hetrace_analyze::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
-use hetrace_analyze::trace::{FunctionId, Thread, Trace};
 use hetrace_ctf::read::Event;
+use hetrace_trace::demangle;
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::trace::{FunctionId, Thread, Trace};
 
 use super::paths::{Node, Paths};
 use super::{Options, Weight};

@@ -1,7 +1,7 @@
 //! Traces from text, exported and read back by the format's own reader: the same
 //! values as a walk finds; whatever becomes of a trace's bytes.
 
-#[path = "../../../analyze/tests/common/mod.rs"]
+#[path = "../../../report/tests/common/mod.rs"]
 mod common;
 mod document;
 mod foreign;
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::trace::Trace;
 use hetrace_export::parquet::{Options, SCHEMA, TABLES, export};
 use hetrace_export::{Error, Watch};
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Trace;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ const ALL: Options = Options { arguments: true, rank: Some(0) };
 
 /// Names and scripts of the golden traces.
 fn scripts() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analyze/tests/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden");
     let entries = std::fs::read_dir(folder).expect("the folder").flatten().map(|e| e.path());
     let mut scripts: Vec<_> = entries
         .filter(|p| p.extension().is_some_and(|e| e == "txt"))
@@ -134,7 +134,7 @@ fn calls_that_cause_commands_are_known() {
 #[test]
 fn telemetry_ranges_and_texts_are_there() {
     let (_, telemetry) = tables(&script("telemetry"));
-    let samples = hetrace_analyze::telemetry::Telemetry::read(&script("telemetry"));
+    let samples = hetrace_trace::telemetry::Telemetry::read(&script("telemetry"));
     let values: usize = samples
         .devices()
         .iter()

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use hetrace_analyze::spans::{At, Call, Command, Fold, Open, Orphan, Sizes, Unfinished, Visitor, Why, walk};
-use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Sizes, Unfinished, Visitor, Why, walk};
+use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::read::{Row, number, text};
 

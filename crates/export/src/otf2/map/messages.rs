@@ -14,10 +14,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use hetrace_analyze::collectives::Collectives;
-use hetrace_analyze::spans::{At, Call, Command, Open, Summary, Unfinished, Visitor, walk};
-use hetrace_analyze::trace::{FunctionId, ThreadId, Trace};
 use hetrace_ctf::read::Event;
+use hetrace_trace::collectives::Collectives;
+use hetrace_trace::spans::{At, Call, Command, Open, Summary, Unfinished, Visitor, walk};
+use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
 
 use super::ranks::{MAX_RANKS, name_of};
 use crate::causes::Causes;

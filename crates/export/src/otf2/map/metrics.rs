@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hetrace_analyze::telemetry::{Quantity, Telemetry};
+use hetrace_trace::telemetry::{Quantity, Telemetry};
 
 use super::super::definitions::{Definitions, LocationKind, Mode};
 use super::super::events;

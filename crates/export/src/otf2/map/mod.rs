@@ -13,15 +13,15 @@ mod threads;
 
 use std::ops::ControlFlow;
 
-use hetrace_analyze::collectives::Collectives;
-use hetrace_analyze::ranges::{Ranges, Step as RangeStep};
-use hetrace_analyze::spans::{
-    At, Call, Command, Fold, NewQueue, Open as OpenCall, Orphan, Summary, Unfinished, Visitor, Why, walk,
-};
-use hetrace_analyze::telemetry::Telemetry;
-use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
+use hetrace_trace::collectives::Collectives;
+use hetrace_trace::ranges::{Ranges, Step as RangeStep};
+use hetrace_trace::spans::{
+    At, Call, Command, Fold, NewQueue, Open as OpenCall, Orphan, Summary, Unfinished, Visitor, Why, walk,
+};
+use hetrace_trace::telemetry::Telemetry;
+use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::archive::{About, Archive};
 use super::definitions::LocationKind;
@@ -238,7 +238,7 @@ fn about(trace: &Trace, written: &Written, (first, last): (u64, u64)) -> About {
     let lost = written.missing().into_iter().map(|(name, _, n)| (format!("HETRACE::{name}"), n.to_string()));
     let uuid = trace.ctf().class().uuid.unwrap_or_default();
     let half = |at: usize| uuid.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    let id = hetrace_analyze::spans::cause_id(first as i64, last as i64, half(0) ^ half(8));
+    let id = hetrace_trace::spans::cause_id(first as i64, last as i64, half(0) ^ half(8));
     About {
         machine: places::host(trace).to_owned(),
         creator: format!("hetrace {}", env!("CARGO_PKG_VERSION")),

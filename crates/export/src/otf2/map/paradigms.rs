@@ -1,6 +1,6 @@
 //! Paradigms: what OTF2 calls the APIs that it knows.
 
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::trace::Trace;
 
 /// One that OTF2 knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::spans::Command;
-use hetrace_analyze::telemetry::Monitored;
-use hetrace_analyze::timeline::device_title;
-use hetrace_analyze::trace::{Device, Job, Trace};
 use hetrace_ctf::class::EnvValue;
+use hetrace_trace::spans::Command;
+use hetrace_trace::telemetry::Monitored;
+use hetrace_trace::titles::device_title;
+use hetrace_trace::trace::{Device, Job, Trace};
 
 use super::super::definitions::{Definitions, Domain, GroupKind};
 

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::ranges::Ranges;
-use hetrace_analyze::spans::{At, Command};
-use hetrace_analyze::timeline::{queue_name, queue_title};
-use hetrace_analyze::trace::Trace;
+use hetrace_trace::ranges::Ranges;
+use hetrace_trace::spans::{At, Command};
+use hetrace_trace::titles::{queue_name, queue_title};
+use hetrace_trace::trace::Trace;
 
 use super::super::definitions::LocationKind;
 use super::super::events::Value;
@@ -77,7 +77,7 @@ impl Queues {
         self.untimed += u64::from(command.times.is_none());
         let region = regions.command(&mut out.archive.definitions, command, queue.paradigm);
         // A graph and its nodes have the call in common.
-        let of = hetrace_analyze::spans::cause_id(
+        let of = hetrace_trace::spans::cause_id(
             command.cause_tid,
             i64::try_from(command.graph).unwrap_or(0),
             command.cause,

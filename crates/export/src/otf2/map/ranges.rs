@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::ranges::{Payload, Range, Step, Style};
-use hetrace_analyze::spans::At;
+use hetrace_trace::ranges::{Payload, Range, Step, Style};
+use hetrace_trace::spans::At;
 
 use super::super::definitions::LocationKind;
 use super::super::events::Value;

@@ -10,8 +10,8 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::collectives::Communicator;
-use hetrace_analyze::spans::Command;
+use hetrace_trace::collectives::Communicator;
+use hetrace_trace::spans::Command;
 
 use super::super::archive::Archive;
 use super::super::definitions::{Definitions, LocationKind, Members};

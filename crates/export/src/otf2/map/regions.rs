@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::demangle;
-use hetrace_analyze::ranges::Range;
-use hetrace_analyze::spans::Command;
-use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_model::{Collective, Expr, Function};
+use hetrace_trace::demangle;
+use hetrace_trace::ranges::Range;
+use hetrace_trace::spans::Command;
+use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::super::definitions::{Definitions, Region, Role};
 use super::paradigms::{self, Paradigm, RANGES};

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use hetrace_analyze::spans::{At, Fold};
-use hetrace_analyze::trace::{FunctionId, ThreadId};
+use hetrace_trace::spans::{At, Fold};
+use hetrace_trace::trace::{FunctionId, ThreadId};
 
 use super::super::definitions::LocationKind;
 use super::super::events::{self, Collective, Message, Value};

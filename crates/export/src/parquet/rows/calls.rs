@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use hetrace_analyze::args::Args;
-use hetrace_analyze::spans::{At, Call, Fold, Open, Orphan, Unfinished, Why};
-use hetrace_analyze::trace::{FunctionId, Trace};
 use hetrace_ctf::read::Event;
+use hetrace_trace::args::Args;
+use hetrace_trace::spans::{At, Call, Fold, Open, Orphan, Unfinished, Why};
+use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::super::batch::Cell;
 use super::super::json;

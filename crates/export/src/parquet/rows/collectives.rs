@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use hetrace_analyze::spans::{At, Call, Open, Unfinished};
-use hetrace_analyze::trace::FunctionId;
 use hetrace_ctf::read::Event;
 use hetrace_model::Collective;
+use hetrace_trace::spans::{At, Call, Open, Unfinished};
+use hetrace_trace::trace::FunctionId;
 
 use super::super::batch::Cell;
 use super::super::tables::{COLLECTIVES, COMMUNICATORS};

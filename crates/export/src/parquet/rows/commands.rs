@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use hetrace_analyze::demangle;
-use hetrace_analyze::spans::{Command, Geometry, Sizes, Times, cause_id};
-use hetrace_analyze::waits::Wait;
+use hetrace_trace::demangle;
+use hetrace_trace::spans::{Command, Geometry, Sizes, Times, cause_id};
+use hetrace_trace::waits::Wait;
 
 use super::super::batch::Cell;
 use super::super::tables::COMMANDS;

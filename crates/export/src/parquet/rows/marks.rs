@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hetrace_analyze::ranges::{Payload, Range, Step as Marked, Style};
-use hetrace_analyze::spans::{At, Summary};
-use hetrace_analyze::trace::{Thread, ThreadId};
+use hetrace_trace::ranges::{Payload, Range, Step as Marked, Style};
+use hetrace_trace::spans::{At, Summary};
+use hetrace_trace::trace::{Thread, ThreadId};
 
 use super::super::batch::Cell;
 use super::super::tables::RANGES;

@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::SyncSender;
 
-use hetrace_analyze::args::{Args, Plans};
-use hetrace_analyze::collectives::Collectives;
-use hetrace_analyze::ranges::Ranges;
-use hetrace_analyze::spans::{
+use hetrace_ctf::read::Event;
+use hetrace_trace::args::{Args, Plans};
+use hetrace_trace::collectives::Collectives;
+use hetrace_trace::ranges::Ranges;
+use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, cause_id,
 };
-use hetrace_analyze::trace::{Job as Ranks, Trace};
-use hetrace_analyze::waits::Waits;
-use hetrace_ctf::read::Event;
+use hetrace_trace::trace::{Job as Ranks, Trace};
+use hetrace_trace::waits::Waits;
 
 use self::calls::Calls;
 use self::collectives::Called;

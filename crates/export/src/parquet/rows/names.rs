@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use hetrace_analyze::demangle;
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::telemetry::{Monitored, Quantity, Sample, Telemetry};
-use hetrace_analyze::trace::{Device, FunctionId};
+use hetrace_trace::demangle;
+use hetrace_trace::spans::Summary;
+use hetrace_trace::telemetry::{Monitored, Quantity, Sample, Telemetry};
+use hetrace_trace::trace::{Device, FunctionId};
 
 use super::super::batch::Cell;
 use super::super::json;
@@ -147,7 +147,7 @@ impl Rows<'_, '_> {
     fn people(&mut self, summary: &Summary) -> Step {
         let manifest = self.trace.manifest();
         for thread in &summary.threads {
-            let mine = |l: &&hetrace_analyze::trace::LostThread| (l.pid, l.tid) == (thread.pid, thread.tid);
+            let mine = |l: &&hetrace_trace::trace::LostThread| (l.pid, l.tid) == (thread.pid, thread.tid);
             let lost = manifest.losses.threads.iter().filter(mine);
             let add = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.saturating_add(c), b.saturating_add(d));
             let (records, calls) = lost.map(|l| (l.records, l.calls)).fold((0, 0), add);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hetrace_analyze::spans::Summary;
-use hetrace_analyze::trace::{Class, Exit, Trace};
 use hetrace_ctf::read::Event;
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::{Class, Exit, Trace};
 
 use super::super::batch::Cell;
 use super::super::tables::{SCHEMA, TRACE};

@@ -1,0 +1,292 @@
+//! One walk over a trace to what is known of a run.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::paths::{Paths, ROOT};
+use super::profile::{Cell, CommandKey, DeviceCount, Missing, Profile, RunRow};
+use crate::tally::Stopped;
+use crate::why::keeps_busy;
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
+use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
+
+/// What is called now and then while a trace is read, with how many events have
+/// been read since the last time; [`ControlFlow::Break`] stops the reading.
+pub type Watch<'w> = &'w dyn Fn(u64) -> ControlFlow<()>;
+
+/// Events between two questions whether to go on.
+const WATCHED: u32 = 1 << 16;
+
+impl Profile {
+    /// Sums up a trace, which is called `run`.
+    ///
+    /// Memory grows with functions, paths (of which so many are told apart), kernels
+    /// and open calls.
+    ///
+    /// # Errors
+    /// When `watch` says so.
+    pub fn of_trace(run: &str, trace: &Trace, watch: Option<Watch<'_>>) -> Result<Self, Stopped> {
+        let mut gatherer = Gatherer::new(trace, watch);
+        match walk(trace, &mut gatherer) {
+            ControlFlow::Continue(summary) => Ok(gatherer.profile(run, &summary)),
+            ControlFlow::Break(Stopped) => Err(Stopped),
+        }
+    }
+}
+
+/// A command's kind, kernel, device and kinds of memory, by their numbers in the trace.
+type Numbers = (u16, u32, u32, u16, u16);
+
+struct Gatherer<'t> {
+    trace: &'t Trace,
+    watch: Option<Watch<'t>>,
+    /// Events until the next question whether to go on.
+    left: u32,
+    /// By function.
+    calls: Vec<Cell>,
+    paths: Paths,
+    /// By thread: the open calls by depth, and their paths.
+    threads: Vec<Vec<(u32, u32)>>,
+    /// Kinds of commands and of memory.
+    words: Vec<String>,
+    commands: HashMap<Numbers, Cell>,
+    /// By device, which a UUID or the process and its handle tell apart.
+    busy: HashMap<DeviceId, Busy>,
+    pids: HashSet<i64>,
+    sampled: bool,
+}
+
+/// A device's UUID, or its process and handle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum DeviceId {
+    Uuid(String),
+    Handle(i64, u64),
+}
+
+/// When a device was busy. Commands come in the order of their starts; what comes
+/// later than it should counts only as far as it goes on.
+#[derive(Clone, Debug, Default)]
+struct Busy {
+    name: String,
+    until: u64,
+    total: u64,
+}
+
+impl Busy {
+    fn add(&mut self, start: u64, end: u64) {
+        self.total = self.total.saturating_add(end.saturating_sub(start.max(self.until)));
+        self.until = self.until.max(end);
+    }
+}
+
+impl<'t> Gatherer<'t> {
+    fn new(trace: &'t Trace, watch: Option<Watch<'t>>) -> Self {
+        Self {
+            trace,
+            watch,
+            left: WATCHED,
+            calls: vec![Cell::default(); trace.functions().all().len()],
+            paths: Paths::default(),
+            threads: Vec::new(),
+            words: Vec::new(),
+            commands: HashMap::new(),
+            busy: HashMap::new(),
+            pids: HashSet::new(),
+            sampled: false,
+        }
+    }
+
+    fn thread(&mut self, thread: ThreadId) -> &mut Vec<(u32, u32)> {
+        if self.threads.len() <= thread.index() {
+            self.threads.resize_with(thread.index() + 1, Vec::new);
+        }
+        &mut self.threads[thread.index()]
+    }
+
+    /// The path of the call of this depth, which ends.
+    fn leave(&mut self, thread: ThreadId, depth: u32) -> Option<u32> {
+        let open = self.thread(thread);
+        let at = open.iter().rposition(|(known, _)| *known == depth)?;
+        Some(open.remove(at).1)
+    }
+
+    fn count(&mut self, function: FunctionId, path: Option<u32>, cell: &Cell) {
+        if let Some(sum) = self.calls.get_mut(function.index()) {
+            sum.add(cell);
+        }
+        if let Some(path) = path {
+            self.paths.add(path, cell);
+        }
+    }
+
+    fn word(&mut self, word: &str) -> u16 {
+        let at = self.words.iter().position(|known| known == word).unwrap_or_else(|| {
+            self.words.push(word.to_owned());
+            self.words.len() - 1
+        });
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    fn text(&self, word: u16) -> String {
+        let known = self.words.get(usize::from(word));
+        known.filter(|word| *word != "unknown").cloned().unwrap_or_default()
+    }
+
+    #[cold]
+    fn ask(&mut self) -> ControlFlow<Stopped> {
+        self.left = WATCHED;
+        match self.watch.map(|watch| watch(u64::from(WATCHED))) {
+            Some(ControlFlow::Break(())) => ControlFlow::Break(Stopped),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn profile(self, run: &str, summary: &Summary) -> Profile {
+        let (trace, manifest) = (self.trace, self.trace.manifest());
+        let apis = trace.functions().apis();
+        let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
+        let mut commands: BTreeMap<CommandKey, Cell> = BTreeMap::new();
+        for (&(kind, function, device, from, to), cell) in &self.commands {
+            let device = trace.names().device(device).map(|d| d.name.clone());
+            let symbol = trace.names().kernel(function).map_or_else(String::new, |f| f.name.clone());
+            let mut key = CommandKey { device, kind: self.text(kind), symbol, ..CommandKey::default() };
+            if key.is_copy() {
+                (key.from, key.to) = (self.text(from), self.text(to));
+            }
+            commands.entry(key).or_default().add(cell);
+        }
+        let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
+        for device in self.busy.values() {
+            *devices.entry(&device.name).or_default() += 1;
+        }
+        let devices = devices.into_iter();
+        let losses = &manifest.losses;
+        let about = RunRow {
+            run: run.to_owned(),
+            command: manifest.command.clone(),
+            wall_ns: summary.duration(),
+            busy_ns: Some(self.busy.values().map(|b| b.total).fold(0, u64::saturating_add)),
+            processes: self.pids.len() as u64,
+            tracing_ns: trace.costs().is_known().then_some(0),
+            devices: devices.map(|(name, count)| DeviceCount { name: name.to_owned(), count }).collect(),
+            sampled: self.sampled,
+            missing: Missing {
+                lost_events: summary.lost_events,
+                lost_calls: summary.lost_calls,
+                lost_commands: summary.lost_commands,
+                lost_packets: summary.lost_packets,
+                lost_bytes: losses.unwritten_bytes.saturating_add(losses.damaged_bytes),
+                damaged: summary.damaged,
+                differences: summary.differences,
+                unfinished_calls: summary.unfinished,
+                orphaned_exits: summary.orphans,
+                untimed_commands: summary.untimed,
+                commands_under_way: losses.commands_under_way,
+                // Other tracers' traces have no models, and need no manifest.
+                manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
+            },
+            ..RunRow::default()
+        };
+        let (mut calls, mut paths) = (self.calls, self.paths);
+        for (function, cell) in (0u32..).zip(&mut calls).chain(paths.cells_mut()) {
+            cell.add_bursts(trace.costs().burst(FunctionId(function)));
+        }
+        let mut profile = Profile {
+            about,
+            functions: trace.functions().all().iter().map(named).collect(),
+            calls,
+            paths: Some(paths),
+            commands,
+        };
+        profile.finish();
+        profile
+    }
+}
+
+impl Visitor for Gatherer<'_> {
+    type Break = Stopped;
+
+    #[inline]
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.left -= 1;
+        if self.left == 0 { self.ask() } else { ControlFlow::Continue(()) }
+    }
+
+    #[inline]
+    fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        let parent = self.thread(call.thread).last().map(|(_, path)| *path);
+        if parent.is_none() {
+            self.pids.insert(at.who().pid);
+        }
+        let path = self.paths.child(parent.unwrap_or(ROOT), call.function.0);
+        self.thread(call.thread).push((call.depth, path));
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        let path = self.leave(call.thread, call.depth);
+        let (total, own) = (call.duration(), call.own);
+        let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, bytes: 0 };
+        self.count(call.function, path, &cell);
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, _: At<'_>, call: &Unfinished) -> ControlFlow<Stopped> {
+        self.leave(call.thread, call.depth);
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.pids.insert(at.who().pid);
+        let parent = self.thread(fold.thread).last().map_or(ROOT, |(_, path)| *path);
+        let path = self.paths.child(parent, fold.function.0);
+        let (calls, time, cost) = (fold.count, fold.total, fold.cost);
+        let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
+        self.count(fold.function, Some(path), &cell);
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        let device = command.on_device.map_or(0, |d| d.id);
+        let function = command.function.map_or(0, |f| f.id);
+        let [kind, from, to] = [command.kind, command.from, command.to].map(|word| self.word(word));
+        let weight = command.weight;
+        self.sampled |= weight > 1;
+        self.pids.insert(command.pid);
+        // What failed has no time that says anything.
+        let times = command.times.filter(|_| !command.failed());
+        let time = times.map_or(0, |t| t.duration()).saturating_mul(weight);
+        let bytes = if command.failed() { 0 } else { command.bytes.saturating_mul(weight) };
+        let cell = Cell { calls: weight, total: time, own: time, bytes, ..Cell::default() };
+        self.commands.entry((kind, function, device, from, to)).or_default().add(&cell);
+        let id = match command.on_device {
+            Some(device) if !device.uuid.is_empty() => DeviceId::Uuid(device.uuid.clone()),
+            _ => DeviceId::Handle(command.pid, command.device),
+        };
+        let busy = self.busy.entry(id).or_default();
+        if busy.name.is_empty() {
+            command.device_name().clone_into(&mut busy.name);
+        }
+        if let Some(times) = times.filter(|_| keeps_busy(command.kind)) {
+            busy.add(times.start, times.end);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_commands_are_busy_once() {
+        let mut busy = Busy::default();
+        for (start, end) in [(0, 10), (5, 8), (8, 20), (30, 40), (32, 31)] {
+            busy.add(start, end);
+        }
+        assert_eq!(busy.total, 30);
+    }
+}

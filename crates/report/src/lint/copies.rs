@@ -1,0 +1,245 @@
+//! Copies: what they have in common, how small they are, what they repeat.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::facts::{Facts, Knowledge};
+use super::findings::{Findings, Hit, Ref};
+use super::memory::Memory;
+use super::passed::{Passed, Span};
+use hetrace_trace::spans::Command;
+
+/// Calls that are remembered for their commands.
+const KEPT: usize = 1 << 16;
+/// Commands that run at a time.
+const ACTIVE: usize = 256;
+/// A small copy has at most so many bytes.
+const SMALL: u64 = 16 * 1024;
+/// So many of them in a row are many.
+const ROW: u64 = 8;
+/// Below it, copies from pageable memory are as good as others.
+const PAGEABLE: u64 = 64 * 1024;
+/// Copies between two launches that are remembered.
+const REPEATS: usize = 4096;
+
+/// A call that moves bytes.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    call: Ref,
+    source: Option<Span>,
+    target: Option<Span>,
+    /// Whether the caller waits for it.
+    waits: bool,
+}
+
+/// A command that runs.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    start: u64,
+    end: u64,
+    moves: Move,
+}
+
+/// Small copies in a row.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    first: Ref,
+    queue: Option<u64>,
+    source: Span,
+    target: Span,
+    count: u64,
+    bytes: u64,
+    time: u64,
+}
+
+/// A copy by what it moves.
+type Same = (Option<Span>, Span);
+
+/// All copies.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    moves: HashMap<(i64, i64, u64), Move>,
+    order: VecDeque<(i64, i64, u64)>,
+    active: HashMap<i64, Vec<Active>>,
+    rows: HashMap<(i64, i64), Row>,
+    /// By process: what nothing could have read yet.
+    written: HashMap<i64, HashMap<Same, Ref>>,
+    /// How wrong times of devices may be.
+    pub error_ns: u64,
+}
+
+impl Copies {
+    /// A call begins.
+    pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, memory: &Memory) {
+        if !facts.moves && facts.transfer.is_none() {
+            return;
+        }
+        if let (Some(source), Some(target)) = (passed.source, passed.target)
+            && source.meets(&target)
+            && passed.root
+            && memory.is_device(passed.call.pid, &target)
+        {
+            let name = &facts.function.name;
+            let what = format!(
+                "{name} copies {} bytes onto themselves or their neighbours: from {:#x} to {:#x}",
+                source.bytes, source.start, target.start
+            );
+            passed.faults.push(Hit::new("overlapping-copies", name, what, ("call", passed.call)));
+        }
+        let key = (passed.call.pid, passed.call.tid, passed.call.start);
+        let waits = passed.waits || passed.root_waits;
+        let moves = Move { call: passed.outer, source: passed.source, target: passed.target, waits };
+        self.moves.insert(key, moves);
+        self.order.push_back(key);
+        while self.order.len() > KEPT {
+            self.order.pop_front().and_then(|oldest| self.moves.remove(&oldest));
+        }
+    }
+
+    /// A command of a device.
+    pub fn command(&mut self, command: &Command<'_>, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let key = (command.pid, command.cause_tid, command.cause);
+        let Some(moves) = self.moves.get(&key).copied() else { return };
+        let Some(facts) = knowledge.of(moves.call.function) else { return };
+        let pageable = command.from == "pageable" || command.to == "pageable";
+        if pageable && !moves.waits && command.bytes >= PAGEABLE {
+            let name = &facts.function.name;
+            let side = if command.from == "pageable" { "from" } else { "to" };
+            let what = format!("{name} copies asynchronously {side} pageable memory");
+            findings.add(Hit::new("pageable-async", format!("{name} {side}"), what, ("call", moves.call)));
+        }
+        let Some(times) = command.times else { return };
+        if moves.target.is_none() {
+            return;
+        }
+        let active = self.active.entry(command.pid).or_default();
+        active.retain(|a| a.end > times.start);
+        let margin = self.error_ns.saturating_mul(2).max(1_000);
+        for other in
+            active.iter().filter(|o| o.end.min(times.end) > times.start.max(o.start).saturating_add(margin))
+        {
+            if let Some((first, second)) = clash(&other.moves, &moves) {
+                let name = &facts.function.name;
+                let common = first.end().min(second.end()).saturating_sub(first.start.max(second.start));
+                let what = format!(
+                    "{name} moves {common} bytes at {:#x} while another command moves them, too",
+                    first.start.max(second.start)
+                );
+                let hit =
+                    Hit::new("overlapping-copies", format!("{name} in flight"), what, ("call", moves.call));
+                findings.add(hit.with(Some(("other", other.moves.call))));
+                break;
+            }
+        }
+        if active.len() < ACTIVE {
+            active.push(Active { start: times.start, end: times.end, moves });
+        }
+    }
+
+    /// A call of the program itself has succeeded.
+    pub fn exit(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        duration: u64,
+        memory: &Memory,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        if facts.enqueues || facts.syncs {
+            self.row(passed, duration, knowledge, findings);
+            self.repeat(passed, facts, memory, findings);
+        }
+    }
+
+    fn row(&mut self, passed: &Passed, time: u64, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let thread = (passed.call.pid, passed.call.tid);
+        let small = passed.source.zip(passed.target).filter(|(source, _)| source.bytes <= SMALL);
+        let row = self.rows.get_mut(&thread);
+        if let (Some(row), Some((source, target))) = (row, small)
+            && row.first.function == passed.call.function
+            && row.queue == passed.queue
+            && source.follows(&row.source)
+            && target.follows(&row.target)
+        {
+            (row.source, row.target) = (source, target);
+            row.count += 1;
+            row.bytes = row.bytes.saturating_add(source.bytes);
+            row.time = row.time.saturating_add(time);
+            return;
+        }
+        if let Some(row) = self.rows.remove(&thread) {
+            end_of_row(&row, knowledge, findings);
+        }
+        if let Some((source, target)) = small {
+            let row = Row {
+                first: passed.call,
+                queue: passed.queue,
+                source,
+                target,
+                count: 1,
+                bytes: source.bytes,
+                time,
+            };
+            self.rows.insert(thread, row);
+        }
+    }
+
+    /// Only what is written into memory that the host cannot read counts.
+    fn repeat(&mut self, passed: &Passed, facts: &Facts<'_>, memory: &Memory, findings: &mut Findings) {
+        let written = self.written.entry(passed.call.pid).or_default();
+        let Some(target) = passed.target.filter(|_| facts.transfer.is_some()) else {
+            if facts.enqueues {
+                written.clear();
+            }
+            return;
+        };
+        if let Some(source) = passed.source {
+            written.retain(|(_, before), _| !before.meets(&source));
+        }
+        if !memory.is_device(passed.call.pid, &target) || passed.source.is_none() {
+            return;
+        }
+        let name = &facts.function.name;
+        let same = (passed.source, target);
+        if let Some(before) = written.insert(same, passed.call) {
+            let what = format!(
+                "{name} writes the same {} bytes again before anything could have read them",
+                target.bytes
+            );
+            findings.add(
+                Hit::new("same-bytes", name, what, ("again", passed.call)).with(Some(("before", before))),
+            );
+        }
+        if written.len() > REPEATS {
+            written.clear();
+        }
+    }
+
+    /// An object or memory was made or ended: what was known of ranges no longer holds.
+    pub fn forget(&mut self, pid: i64) {
+        self.written.remove(&pid);
+    }
+
+    /// The trace has ended.
+    pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let mut rows: Vec<_> = self.rows.drain().collect();
+        rows.sort_by_key(|(thread, _)| *thread);
+        rows.iter().for_each(|(_, row)| end_of_row(row, knowledge, findings));
+    }
+}
+
+/// A range that one of both writes while the other has to do with it.
+fn clash(a: &Move, b: &Move) -> Option<(Span, Span)> {
+    let pairs = [(a.target, b.target), (a.target, b.source), (a.source, b.target)];
+    pairs.into_iter().find_map(|(a, b)| a.zip(b).filter(|(a, b)| a.meets(b)))
+}
+
+fn end_of_row(row: &Row, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+    let Some(facts) = knowledge.of(row.first.function).filter(|_| row.count >= ROW) else { return };
+    let name = &facts.function.name;
+    let what =
+        format!("{name} copies {} bytes in {} adjacent parts, one after another", row.bytes, row.count);
+    // Of all but one the cost of a call could be saved.
+    let saved = row.time / row.count * (row.count - 1);
+    findings.add(Hit::new("small-copies", name, what, ("first", row.first)).times(row.count).costs(saved));
+}

@@ -1,0 +1,298 @@
+//! What each function means to the rules, resolved once from the models.
+
+use std::collections::HashMap;
+
+use hetrace_model::{Direction, Expr, Follow, Function, Kind as TypeKind, Model, Param, Success, Transfer};
+
+use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::values::Place;
+
+/// Number of a type of objects.
+pub(crate) type KindId = u32;
+
+/// A type of objects that functions make.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub name: String,
+    /// References are counted.
+    pub counted: bool,
+    /// Programs are to give it back.
+    pub leaks: bool,
+    /// Something to wait for.
+    pub event: bool,
+    /// What all others belong to.
+    pub context: bool,
+}
+
+/// When a function waits for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Never,
+    Always,
+    /// If this parameter is true.
+    If(u16),
+}
+
+/// What a function makes or hands out.
+pub(crate) type Handed = Vec<(Place, KindId)>;
+
+/// Memory that a function makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocation {
+    pub address: Place,
+    pub bytes: Option<Expr>,
+    /// Nobody but the API hands out such addresses.
+    pub device: bool,
+    /// Freed and made again it costs little.
+    pub pooled: bool,
+}
+
+/// A function, as far as rules care.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts<'t> {
+    pub function: &'t Function,
+    /// Objects that are passed.
+    pub handles: Vec<(u16, KindId)>,
+    /// Objects that it makes.
+    pub makes: Handed,
+    /// Objects of which it tells that they are there.
+    pub tells: Handed,
+    /// Parameters of queries in whose values objects may stand.
+    pub answers: Vec<Place>,
+    /// Addresses that it tells.
+    pub addresses: Vec<Place>,
+    pub gives_back: Option<(u16, KindId)>,
+    pub retains: Option<(u16, KindId)>,
+    /// It counts references in a way that is not followed.
+    pub obscure: bool,
+    pub queue: Option<&'t str>,
+    pub waits: Waits,
+    pub allocation: Option<Allocation>,
+    /// Bytes of the object that it makes.
+    pub extent: Option<&'t Expr>,
+    pub frees: Option<u16>,
+    pub transfer: Option<&'t Transfer>,
+    pub launch: bool,
+    pub moves: bool,
+    pub enqueues: bool,
+    pub syncs: bool,
+    pub polls: bool,
+    pub builds: bool,
+    pub sets_argument: bool,
+    pub queries: bool,
+    pub marks: bool,
+    pub reads_back: bool,
+    /// It is passed the address of bytes that it reads.
+    pub reads_bytes: bool,
+    /// Asks for the error of calls before.
+    pub asks_error: bool,
+}
+
+impl Facts<'_> {
+    /// The place of the parameter with this name.
+    pub fn param(&self, name: &str) -> Option<u16> {
+        position(self.function, name)
+    }
+}
+
+/// All functions and types.
+#[derive(Debug)]
+pub(crate) struct Knowledge<'t> {
+    facts: Vec<Option<Facts<'t>>>,
+    /// By function.
+    apis: Vec<u16>,
+    pub kinds: Vec<Kind>,
+}
+
+impl<'t> Knowledge<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        let mut kinds = Vec::new();
+        let mut by_name = HashMap::new();
+        for model in trace.models() {
+            for kind in kinds_of(model) {
+                by_name.insert((model.api.as_str(), kind.name.clone()), kinds.len() as KindId);
+                kinds.push(kind);
+            }
+        }
+        let all = trace.functions().all().len();
+        let ids = (0..u32::try_from(all).unwrap_or(0)).map(FunctionId);
+        let facts = ids.map(|id| {
+            let (model, function) = (trace.model_of(id)?, trace.described(id)?);
+            let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
+            Some(facts_of(model, function, &kind, &kinds))
+        });
+        let facts = facts.collect();
+        let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
+        Self { facts, apis: apis.collect(), kinds }
+    }
+
+    pub fn of(&self, id: FunctionId) -> Option<&Facts<'t>> {
+        self.facts.get(id.index())?.as_ref()
+    }
+
+    /// The position of a function's API.
+    pub fn api_of(&self, id: FunctionId) -> u16 {
+        self.apis.get(id.index()).copied().unwrap_or(u16::MAX)
+    }
+
+    pub fn kind(&self, id: KindId) -> Option<&Kind> {
+        self.kinds.get(id as usize)
+    }
+}
+
+fn position(f: &Function, name: &str) -> Option<u16> {
+    u16::try_from(f.params.iter().position(|p| p.name == name)?).ok()
+}
+
+fn is_handle(model: &Model, base: &str) -> bool {
+    model.types.iter().any(|t| t.name == base && t.kind == TypeKind::Handle)
+}
+
+/// The parameter that a function gives back or retains, if there is no doubt: the only one, of a
+/// type that functions create.
+fn counted<'m>(model: &Model, f: &'m Function) -> Option<(u16, &'m Param)> {
+    let [param] = f.params.as_slice() else { return None };
+    let created = model.functions.iter().any(|c| c.creates.as_deref() == Some(&param.base));
+    // Events are made by what enqueues.
+    let out = |c: &Function| c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, &param.base));
+    let event = || is_handle(model, &param.base) && model.functions.iter().any(out);
+    (param.pointers == 0 && (created || event())).then_some((0, param))
+}
+
+fn is_out(p: &Param, base: &str) -> bool {
+    p.base == base && p.pointers == 1 && p.direction == Direction::Out
+}
+
+/// The types whose objects can be given back.
+fn kinds_of(model: &Model) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    let queues: Vec<&str> = model.functions.iter().filter_map(|f| queue_type(f)).collect();
+    for f in model.functions.iter().filter(|f| f.has_role("release")) {
+        let Some((_, param)) = counted(model, f) else { continue };
+        if kinds.iter().any(|k| k.name == param.base) {
+            continue;
+        }
+        let base = param.base.as_str();
+        let made = |c: &Function| {
+            (c.has_role("create") && c.creates.as_deref() == Some(base))
+                || (c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, base)))
+        };
+        let retained =
+            |r: &Function| r.has_role("retain") && counted(model, r).is_some_and(|(_, p)| p.base == base);
+        let waited = |w: &Function| {
+            (w.has_role("sync") || w.has_role("poll"))
+                && w.params.iter().any(|p| p.base == base && p.direction != Direction::Out)
+        };
+        kinds.push(Kind {
+            name: base.to_owned(),
+            counted: model.functions.iter().any(retained),
+            leaks: model.functions.iter().any(made),
+            event: !queues.contains(&base)
+                && model.context.as_deref() != Some(base)
+                && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
+                && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
+            context: model.context.as_deref() == Some(base),
+        });
+    }
+    kinds
+}
+
+fn queue_type(f: &Function) -> Option<&str> {
+    let name = queue_of(f)?;
+    f.params.iter().find(|p| p.name == name).map(|p| p.base.as_str())
+}
+
+fn queue_of(f: &Function) -> Option<&str> {
+    f.command.as_ref().and_then(|c| c.queue.as_deref()).or(f.queue.as_deref())
+}
+
+fn facts_of<'t>(
+    model: &'t Model,
+    f: &'t Function,
+    kind: &impl Fn(&str) -> Option<KindId>,
+    kinds: &[Kind],
+) -> Facts<'t> {
+    let has = |role: &str| f.has_role(role);
+    let enqueues = has("enqueue") || f.command.is_some();
+    let params = || f.params.iter().zip(0u16..);
+    let recorded = |p: &Param| matches!(p.follow, Follow::Pointee | Follow::Array { .. });
+    let mut handles = Vec::new();
+    let (mut makes, mut tells) = (Handed::new(), Handed::new());
+    for (p, at) in params() {
+        let Some(id) = kind(&p.base) else { continue };
+        let out = p.pointers == 1 && p.direction == Direction::Out && recorded(p);
+        if p.pointers == 0 || (p.direction == Direction::In && p.pointers == 1 && recorded(p)) {
+            handles.push((at, id));
+        } else if out {
+            let event = kinds.get(id as usize).is_some_and(|k| k.event);
+            let made = f.creates.as_deref() == Some(p.base.as_str()) && has("create")
+                || enqueues && event && f.creates.is_none();
+            if made { &mut makes } else { &mut tells }.push((Place::Param(at), id));
+        }
+    }
+    let returned = f.returns.trim();
+    if let Some(id) = kind(returned) {
+        let made = f.creates.as_deref() == Some(returned) && has("create");
+        if made { &mut makes } else { &mut tells }.push((Place::Result, id));
+    }
+    let passed = || counted(model, f).and_then(|(at, p)| Some((at, kind(&p.base)?)));
+    let (gives_back, retains) = (passed().filter(|_| has("release")), passed().filter(|_| has("retain")));
+    let address =
+        |p: &Param| p.base == "void" || model.types.iter().any(|t| t.name == p.base && t.hex && t.size >= 4);
+    let addresses = params().filter(|(p, _)| {
+        let outer = if p.base == "void" { 2 } else { 1 };
+        p.pointers == outer && p.direction == Direction::Out && address(p) && kind(&p.base).is_none()
+    });
+    let allocation = f.memory.as_ref().filter(|_| f.creates.is_none()).map(|m| Allocation {
+        address: m.address.as_deref().and_then(|n| position(f, n)).map_or(Place::Result, Place::Param),
+        bytes: m.bytes.clone(),
+        device: m.place == hetrace_model::Place::Device,
+        pooled: enqueues,
+    });
+    let freed = params().find(|(p, _)| {
+        let outer = u8::from(p.base == "void");
+        let array = matches!(p.follow, Follow::Array { .. });
+        address(p) && p.pointers == outer + u8::from(array) && p.direction != Direction::Out
+    });
+    let waits = match f.blocking.as_deref().and_then(|name| position(f, name)) {
+        Some(at) => Waits::If(at),
+        None if has("sync") || (has("blocks") && enqueues) => Waits::Always,
+        None => Waits::Never,
+    };
+    let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
+    Facts {
+        function: f,
+        handles,
+        makes,
+        tells,
+        answers: params()
+            .filter(|(p, _)| matches!(p.follow, Follow::Info { .. }) && p.direction == Direction::Out)
+            .map(|(_, at)| Place::Param(at))
+            .collect(),
+        addresses: addresses.map(|(_, at)| Place::Param(at)).collect(),
+        gives_back,
+        retains,
+        obscure: (has("release") || has("retain")) && gives_back.is_none() && retains.is_none(),
+        queue: queue_of(f),
+        waits,
+        allocation,
+        extent: f.memory.as_ref().filter(|_| f.creates.is_some()).and_then(|m| m.bytes.as_ref()),
+        frees: freed.map(|(_, at)| at).filter(|_| has("free") && gives_back.is_none()),
+        transfer: f.transfer.as_ref(),
+        launch: has("launch"),
+        moves: has("copy") || has("read") || has("write"),
+        enqueues,
+        syncs: has("sync"),
+        polls: has("poll"),
+        builds: has("build") && !has("query"),
+        sets_argument: has("set-arg"),
+        queries: has("query"),
+        marks: has("marker"),
+        reads_back: has("read") || (has("copy") && has("blocks")),
+        reads_bytes: params().any(|(p, _)| {
+            let waived = matches!(p.follow, Follow::Array { .. }) && p.pointers > 1;
+            p.direction == Direction::In && (matches!(p.follow, Follow::Data { .. }) || waived)
+        }),
+        asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
+    }
+}

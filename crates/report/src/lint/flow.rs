@@ -1,0 +1,342 @@
+//! How the program drives its devices: waiting, polling, launching, and doing again what is done.
+
+use std::collections::HashMap;
+
+use super::facts::{Facts, KindId, Knowledge};
+use super::findings::{Findings, Hit, Ref};
+use super::lifetimes::Lifetimes;
+use super::passed::Passed;
+use super::rules::Severity;
+use hetrace_trace::spans::Command;
+use hetrace_trace::trace::FunctionId;
+use hetrace_trace::values::Values;
+
+/// Entries of each table.
+const KEPT: usize = 1 << 20;
+/// Fewer launches say nothing.
+const LAUNCHES: u64 = 10;
+/// Questions in a row from which on it is a loop.
+const POLLS: u64 = 1_000;
+/// A thread that asks less often has time to rest.
+const POLL_PERIOD: u64 = 10_000;
+/// Less time than this is not worth a word.
+const POLL_TIME: u64 = 1_000_000;
+/// Device time that small launches leave unused before it is worth a word.
+const UNUSED: u64 = 1_000_000;
+/// Arguments set again.
+const ARGUMENTS: u64 = 16;
+/// Builds of the same code again.
+const BUILDS: u64 = 2;
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    /// A launch that nothing has waited for.
+    pending: bool,
+    launches: u64,
+    waited: u64,
+    wait_ns: u64,
+    first_wait: Option<Ref>,
+    polls: Option<Polls>,
+}
+
+/// Equal questions in a row.
+#[derive(Clone, Copy, Debug)]
+struct Polls {
+    first: Ref,
+    count: u64,
+    since: u64,
+    until: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    count: u64,
+    ns: u64,
+    first: Ref,
+}
+
+impl Sum {
+    fn new(first: Ref) -> Self {
+        Self { count: 0, ns: 0, first }
+    }
+
+    fn add(&mut self, ns: u64) {
+        self.count += 1;
+        self.ns = self.ns.saturating_add(ns);
+    }
+}
+
+/// What was built last from some code.
+#[derive(Clone, Copy, Debug)]
+struct Build {
+    launches: u64,
+    /// What it made, if it makes something itself.
+    product: Option<(KindId, u64)>,
+    /// Of the code only the address is known.
+    by_address: bool,
+    again: Sum,
+}
+
+/// Work in queues of a process, by API.
+#[derive(Clone, Copy, Debug)]
+struct Queues {
+    default: u64,
+    others: u64,
+    first: Ref,
+}
+
+/// All that is counted.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    threads: HashMap<(i64, i64), Thread>,
+    launches: HashMap<i64, u64>,
+    queues: HashMap<(i64, usize), Queues>,
+    small: HashMap<(i64, u32), (Sum, u64, u64)>,
+    /// By process and kernel's handle, then by argument: the value and since when.
+    arguments: HashMap<(i64, u64), HashMap<u64, (u64, u64)>>,
+    redundant: HashMap<(i64, FunctionId), Sum>,
+    builds: HashMap<(i64, FunctionId, u64, u64), Build>,
+}
+
+impl Flow {
+    /// How often a process has launched.
+    pub fn launches(&self, pid: i64) -> u64 {
+        self.launches.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// A call of the program itself has succeeded.
+    pub fn exit(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        end: u64,
+        out: &Values<'_, '_>,
+        (lifetimes, knowledge): (&Lifetimes, &Knowledge<'_>),
+        findings: &mut Findings,
+    ) {
+        let (pid, call) = (passed.call.pid, passed.call);
+        let duration = end.saturating_sub(call.start);
+        if facts.polls {
+            self.poll(call, 1, call.start, end, knowledge, findings);
+        } else {
+            self.end_polls((pid, call.tid), knowledge, findings);
+        }
+        let thread = self.threads.entry((pid, call.tid)).or_default();
+        if facts.launch {
+            thread.pending = true;
+            thread.launches += 1;
+            *self.launches.entry(pid).or_default() += 1;
+        }
+        if passed.waits && std::mem::take(&mut thread.pending) {
+            thread.waited += 1;
+            thread.wait_ns = thread.wait_ns.saturating_add(duration);
+            thread.first_wait = thread.first_wait.or(Some(call));
+        }
+        if let Some(queue) = passed.queue.filter(|_| facts.enqueues && !facts.function.own_queue) {
+            let api = usize::from(knowledge.api_of(call.function));
+            let queues = self.queues.entry((pid, api));
+            let queues = queues.or_insert(Queues { default: 0, others: 0, first: call });
+            if queue == 0 {
+                if queues.default == 0 {
+                    queues.first = call;
+                }
+                queues.default += 1;
+            } else {
+                queues.others += 1;
+            }
+        }
+        for (place, _) in &facts.makes {
+            if let Some(handle) = out.first(*place) {
+                self.arguments.remove(&(pid, handle));
+            }
+        }
+        if let Some((kernel, index, value)) = passed.argument {
+            let arguments = self.arguments.entry((pid, kernel)).or_default();
+            let before = arguments.insert(index, (passed.hash, call.start));
+            let same = before.filter(|(hash, _)| *hash == passed.hash);
+            let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since, knowledge));
+            if same.is_some_and(|(_, since)| !renewed(since)) {
+                self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
+            }
+            if self.arguments.len() > KEPT {
+                self.arguments.clear();
+            }
+        }
+        if facts.builds {
+            self.build(passed, facts, duration, out, lifetimes, knowledge);
+        }
+    }
+
+    fn build(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        duration: u64,
+        out: &Values<'_, '_>,
+        lifetimes: &Lifetimes,
+        knowledge: &Knowledge<'_>,
+    ) {
+        let (pid, function) = (passed.call.pid, passed.call.function);
+        let launches = self.launches(pid);
+        let product = facts.makes.first().and_then(|(place, kind)| Some((*kind, out.first(*place)?)));
+        let (content, maker) = match passed.handles.first().filter(|_| product.is_none()) {
+            Some((_, kind, handle)) => match lifetimes.content(pid, (*kind, *handle)) {
+                Some(content) => content,
+                // What is not known is not the same as anything.
+                None => return,
+            },
+            None => (0, function),
+        };
+        let by_address = knowledge.of(maker).is_some_and(|maker| maker.reads_bytes);
+        let context = lifetimes.context_of(passed, knowledge);
+        if (product.is_none() && context == 0) || self.builds.len() > KEPT {
+            return;
+        }
+        let key = (pid, function, context, content.rotate_left(1) ^ passed.hash);
+        let new = Build { launches, product, by_address, again: Sum::new(passed.call) };
+        match self.builds.get_mut(&key) {
+            None => drop(self.builds.insert(key, new)),
+            Some(build) => {
+                let needed = build.product.is_some_and(|p| lifetimes.is_alive(pid, p)) && context == 0;
+                if launches > build.launches && !needed {
+                    build.again.add(duration);
+                }
+                (build.launches, build.product) = (launches, product);
+            }
+        }
+    }
+
+    /// Questions for a state: `count` of them from `since` to `until`.
+    pub fn poll(
+        &mut self,
+        call: Ref,
+        count: u64,
+        since: u64,
+        until: u64,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let thread = (call.pid, call.tid);
+        let open = self.threads.entry(thread).or_default().polls.as_mut();
+        if let Some(polls) = open.filter(|p| p.first.function == call.function) {
+            polls.count = polls.count.saturating_add(count);
+            polls.until = until;
+            return;
+        }
+        self.end_polls(thread, knowledge, findings);
+        self.threads.entry(thread).or_default().polls = Some(Polls { first: call, count, since, until });
+    }
+
+    fn end_polls(&mut self, thread: (i64, i64), knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let Some(polls) = self.threads.get_mut(&thread).and_then(|thread| thread.polls.take()) else {
+            return;
+        };
+        let span = polls.until.saturating_sub(polls.since);
+        if polls.count < POLLS || span < POLL_TIME || span / polls.count > POLL_PERIOD {
+            return;
+        }
+        let Some(facts) = knowledge.of(polls.first.function) else { return };
+        let name = &facts.function.name;
+        let what = format!("{name} is called {} times in a row without a pause", polls.count);
+        findings
+            .add(Hit::new("busy-poll", name, what, ("first", polls.first)).times(polls.count).costs(span));
+    }
+
+    /// A command of a device.
+    pub fn command(&mut self, command: &Command<'_>) {
+        let (Some(device), Some(times)) = (command.on_device, command.times) else { return };
+        let units = u64::from(device.compute_units);
+        let geometry = &command.geometry;
+        if command.kind != "kernel" || units == 0 || geometry.global.is_empty() || geometry.local.is_empty() {
+            return;
+        }
+        let groups = geometry.global.product() / geometry.local.product().max(1);
+        if groups >= units || self.small.len() >= KEPT {
+            return;
+        }
+        let idle = u128::from(times.duration()) * u128::from(units - groups) / u128::from(units);
+        let function = command.function.map_or(0, |f| f.id);
+        let call = Ref {
+            pid: command.pid,
+            tid: command.cause_tid,
+            start: command.cause,
+            function: FunctionId(u32::MAX),
+        };
+        let small = self.small.entry((command.pid, function)).or_insert((Sum::new(call), groups, units));
+        small.0.count = small.0.count.saturating_add(command.weight);
+        small.0.ns =
+            small.0.ns.saturating_add(u64::try_from(idle).unwrap_or(0).saturating_mul(command.weight));
+        small.1 = small.1.max(groups);
+    }
+
+    /// The trace has ended.
+    pub fn finish(
+        &mut self,
+        kernel: impl Fn(u32) -> String,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let mut threads: Vec<_> = self.threads.keys().copied().collect();
+        threads.sort_unstable();
+        for ids in threads {
+            self.end_polls(ids, knowledge, findings);
+            let Some(thread) = self.threads.get(&ids) else { continue };
+            let most = thread.waited.saturating_mul(10) >= thread.launches.saturating_mul(9);
+            if let Some(first) = thread.first_wait.filter(|_| thread.waited >= LAUNCHES && most) {
+                let what = format!(
+                    "thread {} waits {} times for {} launches: the device has nothing to do until it comes back",
+                    ids.1, thread.waited, thread.launches
+                );
+                let hit = Hit::new("sync-after-launch", format!("{ids:?}"), what, ("first wait", first));
+                findings.add(hit.times(thread.waited).costs(thread.wait_ns));
+            }
+        }
+        for (key, queues) in sorted(&self.queues) {
+            if queues.default >= LAUNCHES && queues.others >= LAUNCHES {
+                let what = format!(
+                    "{} commands go to the default queue, {} to others: they wait for each other, unless \
+                     the others were made not to",
+                    queues.default, queues.others
+                );
+                let hit = Hit::new("default-stream", format!("{key:?}"), what, ("first", queues.first));
+                findings.add(hit.times(queues.default));
+            }
+        }
+        for ((pid, function), (sum, groups, units)) in sorted(&self.small) {
+            if sum.count >= LAUNCHES && sum.ns >= UNUSED {
+                let name = kernel(*function);
+                let what = format!("{name} is launched in at most {groups} groups on {units} compute units");
+                let hit = Hit::new("small-launch", format!("{pid} {name}"), what, ("first", sum.first));
+                findings.add(hit.times(sum.count).costs(sum.ns));
+            }
+        }
+        for ((pid, function), sum) in sorted(&self.redundant) {
+            let Some(facts) = knowledge.of(*function).filter(|_| sum.count >= ARGUMENTS) else { continue };
+            let name = &facts.function.name;
+            let what = format!("{name} sets arguments to the values that they have");
+            let hit = Hit::new("redundant-set-arg", format!("{pid} {name}"), what, ("first", sum.first));
+            findings.add(hit.times(sum.count).costs(sum.ns));
+        }
+        for (_, build) in sorted(&self.builds) {
+            let function = build.again.first.function;
+            let Some(facts) = knowledge.of(function).filter(|_| build.again.count >= BUILDS) else {
+                continue;
+            };
+            let name = &facts.function.name;
+            let what = format!("{name} builds again what it has built before");
+            let hit = Hit::new("build-in-loop", name, what, ("first", build.again.first));
+            let hit = hit.times(build.again.count).costs(build.again.ns);
+            findings.add(match build.by_address {
+                true => hit.graded(Severity::Hint, Some("of the code only the address is in the trace")),
+                false => hit,
+            });
+        }
+    }
+}
+
+/// Rows of a table in an order that does not change from run to run.
+fn sorted<K: Ord, V>(table: &HashMap<K, V>) -> Vec<(&K, &V)> {
+    let mut rows: Vec<_> = table.iter().collect();
+    rows.sort_by(|a, b| a.0.cmp(b.0));
+    rows
+}

@@ -1,0 +1,338 @@
+//! Objects from their making to their end: leaks, uses and releases after it, contexts that
+//! meet, events that nobody looks at.
+//!
+//! Only what the program itself made is followed: calls inside of others belong to a library,
+//! and what they end or make at a handle takes it out of the table. Whatever the API hands out
+//! is alive.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::facts::{Facts, Kind, KindId, Knowledge};
+use super::findings::{Findings, Hit, Ref};
+use super::passed::{Passed, word};
+use super::rules::Severity;
+use hetrace_trace::trace::FunctionId;
+use hetrace_trace::values::Values;
+
+/// Objects that are followed at a time.
+const KEPT: usize = 1 << 20;
+/// Objects given back that are remembered.
+const REMEMBERED: usize = 1 << 16;
+/// Events that nobody looks at, from which on it is worth a word.
+const UNUSED_EVENTS: u64 = 8;
+
+type Key = (i64, KindId, u64);
+
+#[derive(Clone, Debug)]
+struct Object {
+    /// References that the program owns.
+    count: u64,
+    made: Ref,
+    /// Where the last one was given back.
+    dead: Option<Ref>,
+    /// Handle of its context; 0 if it is not known.
+    context: u64,
+    bytes: Option<u64>,
+    /// Of what it was made from.
+    content: u64,
+    used: bool,
+}
+
+/// All objects.
+#[derive(Debug, Default)]
+pub(super) struct Lifetimes {
+    objects: HashMap<Key, Object>,
+    dead: VecDeque<Key>,
+    /// By the function that made them.
+    unused: HashMap<FunctionId, (u64, Ref)>,
+    pub overflow: bool,
+}
+
+/// What leaked, by the function that made it.
+pub(super) type Leaks = BTreeMap<(i64, FunctionId, String), (u64, u64, Ref)>;
+
+impl Lifetimes {
+    /// A call begins.
+    pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
+        for (at, kind, handle) in passed.handles.clone() {
+            let key = (passed.call.pid, kind, handle);
+            let Some(object) = self.objects.get_mut(&key).filter(|_| handle != 0) else {
+                // Made by an API above or below, where its type has another name.
+                if facts.gives_back.is_some() {
+                    let kinds = 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0);
+                    for kind in kinds {
+                        self.objects.remove(&(passed.call.pid, kind, handle));
+                    }
+                }
+                continue;
+            };
+            let Some(about) = knowledge.kind(kind) else { continue };
+            if facts.obscure || (!passed.root && facts.gives_back.is_some()) {
+                self.objects.remove(&key);
+                continue;
+            }
+            if facts.gives_back.is_some() {
+                match object.dead {
+                    Some(dead) => passed.faults.push(twice(passed, facts, about, object, dead)),
+                    None => {
+                        object.count = object.count.saturating_sub(1);
+                        passed.ended.push((Some(kind), handle));
+                        if object.count == 0 {
+                            object.dead = Some(passed.call);
+                            self.died(key);
+                        }
+                    }
+                }
+                continue;
+            }
+            if let Some(dead) = object.dead.filter(|_| passed.root) {
+                passed.faults.push(late(passed, facts, about, object, dead));
+            } else if facts.retains.is_some() {
+                object.count = object.count.saturating_add(1);
+                passed.retained = true;
+            } else {
+                let by_value = facts.function.params.get(usize::from(at)).is_some_and(|p| p.pointers == 0);
+                // To record it is not yet to look at it.
+                object.used |= !(facts.marks && by_value);
+            }
+        }
+    }
+
+    fn died(&mut self, key: Key) {
+        self.dead.push_back(key);
+        self.count_unused(&key);
+        while self.dead.len() > REMEMBERED {
+            let Some(oldest) = self.dead.pop_front() else { break };
+            if self.objects.get(&oldest).is_some_and(|o| o.dead.is_some()) {
+                self.objects.remove(&oldest);
+            }
+        }
+    }
+
+    fn count_unused(&mut self, key: &Key) {
+        if let Some(object) = self.objects.get(key).filter(|o| !o.used) {
+            self.unused.entry(object.made.function).or_insert((0, object.made)).0 += 1;
+        }
+    }
+
+    /// A call ends.
+    pub fn exit(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        failed: bool,
+        out: &Values<'_, '_>,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let pid = passed.call.pid;
+        if failed {
+            self.take_back(passed);
+        }
+        if passed.root && passed.handles.len() > 1 {
+            self.contexts(passed, facts, failed, knowledge, findings);
+        }
+        if failed {
+            // Some platforms hand out a handle together with an error; whose it is nobody knows.
+            for (place, _) in &facts.makes {
+                out.all(*place).iter().for_each(|handle| self.lives(pid, *handle, knowledge));
+            }
+            return;
+        }
+        if facts.function.resets {
+            self.objects.retain(|key, _| key.0 != pid);
+            return;
+        }
+        let context = self.context_of(passed, knowledge);
+        for (place, kind) in &facts.makes {
+            for &handle in out.all(*place).iter().filter(|handle| **handle != 0) {
+                self.lives(pid, handle, knowledge);
+                self.made(passed, (pid, *kind, handle), context, knowledge);
+            }
+        }
+        for (place, _) in &facts.tells {
+            out.all(*place).iter().for_each(|handle| self.lives(pid, *handle, knowledge));
+        }
+        for place in &facts.answers {
+            out.all(*place).chunks(8).filter_map(word).for_each(|handle| self.lives(pid, handle, knowledge));
+        }
+    }
+
+    fn made(&mut self, passed: &Passed, key: Key, context: u64, knowledge: &Knowledge<'_>) {
+        if !passed.root {
+            self.objects.remove(&key);
+            return;
+        }
+        if self.objects.len() >= KEPT && !self.objects.contains_key(&key) {
+            self.overflow = true;
+            return;
+        }
+        let own = knowledge.kind(key.1).is_some_and(|kind| kind.context);
+        let object = Object {
+            count: 1,
+            made: passed.call,
+            dead: None,
+            context: if own { key.2 } else { context },
+            bytes: passed.size,
+            content: passed.hash,
+            used: false,
+        };
+        self.objects.insert(key, object);
+    }
+
+    /// An API handed it out, so it is there, also for one above or below, where its type has
+    /// another name.
+    fn lives(&mut self, pid: i64, handle: u64, knowledge: &Knowledge<'_>) {
+        for kind in 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0) {
+            if self.objects.get(&(pid, kind, handle)).is_some_and(|o| o.dead.is_some()) {
+                self.objects.remove(&(pid, kind, handle));
+            }
+        }
+    }
+
+    fn take_back(&mut self, passed: &Passed) {
+        for (kind, handle) in &passed.ended {
+            let Some(kind) = kind else { continue };
+            if let Some(object) = self.objects.get_mut(&(passed.call.pid, *kind, *handle)) {
+                object.count = object.count.saturating_add(1);
+                if object.dead == Some(passed.call) {
+                    object.dead = None;
+                }
+            }
+        }
+        if passed.retained {
+            for (_, kind, handle) in &passed.handles {
+                if let Some(object) = self.objects.get_mut(&(passed.call.pid, *kind, *handle)) {
+                    object.count = object.count.saturating_sub(1).max(1);
+                }
+            }
+        }
+    }
+
+    /// Contexts of what is passed: handle, object and where that was made.
+    fn contexts_of(&self, passed: &Passed, knowledge: &Knowledge<'_>) -> Vec<(u64, u64, Option<Ref>)> {
+        let mut contexts = Vec::new();
+        for (_, kind, handle) in &passed.handles {
+            let object = self.objects.get(&(passed.call.pid, *kind, *handle)).filter(|o| o.dead.is_none());
+            let own = knowledge.kind(*kind).is_some_and(|kind| kind.context).then_some(*handle);
+            let context = own.or(object.map(|o| o.context)).unwrap_or(0);
+            if context != 0 {
+                contexts.push((context, *handle, object.map(|o| o.made)));
+            }
+        }
+        contexts
+    }
+
+    /// The context that a call is about; 0 if it is not known.
+    pub fn context_of(&self, passed: &Passed, knowledge: &Knowledge<'_>) -> u64 {
+        self.contexts_of(passed, knowledge).first().map_or(0, |(context, ..)| *context)
+    }
+
+    fn contexts(
+        &self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        failed: bool,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let contexts = self.contexts_of(passed, knowledge);
+        let Some((first, handle, made)) = contexts.first() else { return };
+        let Some((other, second, other_made)) = contexts.iter().find(|(context, ..)| context != first) else {
+            return;
+        };
+        let name = &facts.function.name;
+        let what = format!(
+            "{name} is passed {handle:#x} of context {first:#x} together with {second:#x} of context {other:#x}"
+        );
+        let hit = Hit::new("wrong-context", name, what, ("call", passed.call));
+        let hit = hit.with(made.map(|m| ("made", m))).with(other_made.map(|m| ("made", m)));
+        findings.add(match failed {
+            true => hit,
+            false => hit.graded(Severity::Warning, Some("the call succeeded: this platform lets it pass")),
+        });
+    }
+
+    /// How big an object is that is there.
+    pub fn bytes(&self, pid: i64, object: (KindId, u64)) -> Option<(u64, Ref)> {
+        let object = self.objects.get(&(pid, object.0, object.1)).filter(|o| o.dead.is_none())?;
+        Some((object.bytes?, object.made))
+    }
+
+    /// What an object was made from and by what, if it is there.
+    pub fn content(&self, pid: i64, object: (KindId, u64)) -> Option<(u64, FunctionId)> {
+        let object = self.objects.get(&(pid, object.0, object.1)).filter(|o| o.dead.is_none())?;
+        Some((object.content, object.made.function))
+    }
+
+    /// Whether an object is known to be there.
+    pub fn is_alive(&self, pid: i64, object: (KindId, u64)) -> bool {
+        self.objects.get(&(pid, object.0, object.1)).is_some_and(|o| o.dead.is_none())
+    }
+
+    /// Whether something of this handle was made since.
+    pub fn is_newer(&self, pid: i64, handle: u64, since: u64, knowledge: &Knowledge<'_>) -> bool {
+        let kinds = 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0);
+        let mut objects = kinds.filter_map(|kind| self.objects.get(&(pid, kind, handle)));
+        objects.any(|object| object.made.start >= since)
+    }
+
+    /// What an object was made by and its size, for whoever counts allocations.
+    pub fn origin(&self, pid: i64, object: (KindId, u64)) -> Option<(FunctionId, u64)> {
+        let object = self.objects.get(&(pid, object.0, object.1))?;
+        Some((object.made.function, object.bytes?))
+    }
+
+    /// The trace has ended: objects that are still there, and events without a use.
+    pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) -> Leaks {
+        let mut leaks = Leaks::new();
+        let mut alive: Vec<Key> =
+            self.objects.iter().filter(|(_, o)| o.dead.is_none()).map(|(key, _)| *key).collect();
+        alive.sort_by_key(|key| self.objects.get(key).map(|o| (o.made.start, key.2)));
+        for key in alive {
+            self.count_unused(&key);
+            let (Some(object), Some(kind)) = (self.objects.get(&key), knowledge.kind(key.1)) else {
+                continue;
+            };
+            if kind.leaks {
+                let place = (key.0, object.made.function, kind.name.clone());
+                let leak = leaks.entry(place).or_insert((0, 0, object.made));
+                leak.0 += 1;
+                leak.1 = leak.1.saturating_add(object.bytes.unwrap_or(0));
+            }
+        }
+        let mut unused: Vec<_> =
+            self.unused.iter().map(|(function, (n, first))| (*function, *n, *first)).collect();
+        unused.sort_by_key(|(function, ..)| *function);
+        for (function, count, first) in unused {
+            let Some(facts) = knowledge.of(function).filter(|_| count >= UNUSED_EVENTS) else { continue };
+            let made = facts.makes.iter().filter_map(|(_, kind)| knowledge.kind(*kind));
+            if !made.clone().any(|kind| kind.event) {
+                continue;
+            }
+            let name = &facts.function.name;
+            let what = format!("{name} made events that nobody waited for or asked anything");
+            findings.add(Hit::new("event-unused", name, what, ("made", first)).times(count));
+        }
+        leaks
+    }
+}
+
+fn twice(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
+    let name = &facts.function.name;
+    let what = format!("{name} gives back a {} whose last reference was given back before", kind.name);
+    let hit = Hit::new("double-release", name, what, ("again", passed.call));
+    hit.with(Some(("first", dead))).with(Some(("made", object.made)))
+}
+
+fn late(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
+    let name = &facts.function.name;
+    let what = format!("{name} uses a {} that was given back before", kind.name);
+    let hit = Hit::new("use-after-release", name, what, ("use", passed.call));
+    let hit = hit.with(Some(("release", dead))).with(Some(("made", object.made)));
+    match kind.counted {
+        // Another object may hold it; the walk grades it up if the call fails.
+        true => hit.graded(Severity::Warning, Some("another object may still hold a reference to it")),
+        false => hit,
+    }
+}

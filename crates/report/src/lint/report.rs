@@ -1,0 +1,183 @@
+//! What was found, as a value.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::findings::Ref;
+use super::rules::{RULES, Severity};
+use super::walk::Linter;
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Trace;
+
+/// Version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// All findings, the gravest and most expensive first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Findings of this severity.
+    pub errors: u64,
+    /// Findings of this severity.
+    pub warnings: u64,
+    /// Findings of this severity.
+    pub hints: u64,
+    /// All of them.
+    pub findings: Vec<Finding>,
+    /// What was not looked at, and why findings may be wrong.
+    pub notes: Vec<String>,
+    /// What is missing from the trace.
+    pub missing: Missing,
+}
+
+/// What is missing from a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Events lost while recording.
+    pub lost_events: u64,
+    /// Calls that the losses concern, wholly or in part, as the manifest has it.
+    pub lost_calls: u64,
+    /// Device commands lost while recording.
+    pub lost_commands: u64,
+    /// Packets missing from the streams.
+    pub lost_packets: u64,
+    /// Places where a stream is cut or damaged.
+    pub damaged: u64,
+    /// Files that are missing, or not as they were written.
+    pub differences: u64,
+    /// Events whose time lies before that of the event before in their stream.
+    pub steps_back: u64,
+    /// Calls without an end.
+    pub unfinished_calls: u64,
+    /// Ends of calls without a beginning.
+    pub orphaned_ends: u64,
+}
+
+/// A fault, however often it was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Its rule's id.
+    pub rule: &'static str,
+    /// How grave it is.
+    pub severity: Severity,
+    /// What is wrong, of the first occurrence.
+    pub message: String,
+    /// What to do.
+    pub remedy: &'static str,
+    /// Why it may be wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// Nanoseconds that it costs at most, where that can be told; the rule says of what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_ns: Option<u64>,
+    /// The first of them.
+    pub occurrences: Vec<Occurrence>,
+}
+
+/// The calls that show a fault.
+#[derive(Clone, Debug, Serialize)]
+pub struct Occurrence {
+    /// The one at fault first.
+    pub calls: Vec<Evidence>,
+}
+
+/// A call that shows a fault.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evidence {
+    /// What it has to do with it.
+    pub part: &'static str,
+    /// When it began, in nanoseconds since the first event.
+    pub time_ns: u64,
+    /// Its process.
+    pub pid: i64,
+    /// Its thread.
+    pub tid: i64,
+    /// The function's name; empty if it is not known.
+    pub function: String,
+    /// The call with its arguments.
+    pub call: String,
+}
+
+impl Report {
+    /// The gravest severity that was found.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+pub(super) fn report(
+    trace: &Trace,
+    linter: &Linter<'_>,
+    calls: &HashMap<(i64, i64, u64), String>,
+    summary: &Summary,
+    doubt: Option<String>,
+) -> Report {
+    let start = summary.first.unwrap_or(0);
+    let evidence = |&(part, call): &(&'static str, Ref)| Evidence {
+        part,
+        time_ns: call.start.saturating_sub(start),
+        pid: call.pid,
+        tid: call.tid,
+        function: super::walk::name_of(trace, call.function).to_owned(),
+        call: calls.get(&(call.pid, call.tid, call.start)).cloned().unwrap_or_default(),
+    };
+    let findings = linter.findings.all.iter().filter_map(|folded| {
+        let rule = RULES.get(folded.rule)?;
+        let missing = doubt.as_ref().filter(|_| rule.needs_all);
+        let occurrences =
+            folded.occurrences.iter().map(|calls| Occurrence { calls: calls.iter().map(evidence).collect() });
+        Some(Finding {
+            rule: rule.id,
+            severity: if missing.is_some() { folded.severity.lowered() } else { folded.severity },
+            message: folded.what.clone(),
+            remedy: rule.remedy,
+            doubt: missing.cloned().or(folded.doubt.map(str::to_owned)),
+            count: folded.count,
+            cost_ns: folded.cost,
+            occurrences: occurrences.collect(),
+        })
+    });
+    let mut findings: Vec<Finding> = findings.collect();
+    findings.sort_by(|a, b| {
+        let grave = |f: &Finding| (f.severity, f.cost_ns.unwrap_or(0));
+        grave(b).cmp(&grave(a)).then_with(|| a.rule.cmp(b.rule)).then_with(|| a.message.cmp(&b.message))
+    });
+    let of = |severity| findings.iter().filter(|f| f.severity == severity).count() as u64;
+    let mut notes = linter.notes.clone();
+    if !summary.is_complete() {
+        notes.push(format!("Incomplete: {}.", summary.what_is_missing()));
+    }
+    if let Some(doubt) = doubt {
+        notes
+            .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
+    }
+    if !trace.manifest().is_present() && !trace.models().is_empty() {
+        notes.push("The manifest is missing: the end of the program was not seen.".to_owned());
+    }
+    Report {
+        schema: SCHEMA,
+        command: trace.manifest().command.clone(),
+        errors: of(Severity::Error),
+        warnings: of(Severity::Warning),
+        hints: of(Severity::Hint),
+        findings,
+        notes,
+        missing: Missing {
+            lost_events: summary.lost_events,
+            lost_calls: summary.lost_calls,
+            lost_commands: summary.lost_commands,
+            lost_packets: summary.lost_packets,
+            damaged: summary.damaged,
+            differences: summary.differences,
+            steps_back: summary.steps_back,
+            unfinished_calls: summary.unfinished,
+            orphaned_ends: summary.orphans,
+        },
+    }
+}

@@ -1,0 +1,137 @@
+//! The calls that findings name, as text: a second walk writes those and no others.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::findings::Findings;
+use hetrace_trace::args::{Args, Plans, Role};
+use hetrace_trace::spans::{At, Call, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::text::duration;
+use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::watch::{Pace, Stopped};
+
+/// Longest text of one argument, in characters.
+const LONGEST: usize = 80;
+
+type Key = (i64, i64, u64);
+
+/// The text of every call that a finding names.
+pub(super) fn calls<'t>(
+    trace: &'t Trace,
+    findings: &Findings,
+    pace: Pace<'t>,
+) -> Result<HashMap<Key, String>, Stopped> {
+    let occurrences = findings.all.iter().flat_map(|folded| &folded.occurrences);
+    let refs = occurrences.flatten().map(|(_, call)| (call.pid, call.tid, call.start));
+    let wanted: HashSet<Key> = refs.collect();
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let plans = Plans::new(trace);
+    let mut shower = Shower { pace, trace, plans, wanted, open: HashMap::new(), texts: HashMap::new() };
+    match hetrace_trace::spans::walk(trace, &mut shower) {
+        ControlFlow::Break(stopped) => Err(stopped),
+        ControlFlow::Continue(_) => Ok(shower.texts),
+    }
+}
+
+struct Shower<'t> {
+    pace: Pace<'t>,
+    trace: &'t Trace,
+    plans: Plans<'t>,
+    wanted: HashSet<Key>,
+    open: HashMap<Key, Args<'t>>,
+    texts: HashMap<Key, String>,
+}
+
+impl Shower<'_> {
+    fn write(&mut self, key: Key, function: FunctionId, exit: Option<&Args<'_>>, end: &str) {
+        let mut out = self.trace.functions().get(function).name.clone();
+        out.push('(');
+        let entry = self.open.remove(&key);
+        let params = self.trace.described(function).map_or(&[][..], |f| f.params.as_slice());
+        for (param, index) in params.iter().zip(0u16..) {
+            let role = Role::Param(index);
+            let passed = entry.as_ref().and_then(|args| args.find(role));
+            let returned = exit.and_then(|args| args.find(role));
+            let comma = if index > 0 { ", " } else { "" };
+            let _ = write!(out, "{comma}{}=", param.name);
+            match (passed, returned) {
+                (Some(before), Some(after)) if before != after => {
+                    let _ = write!(out, "{} → {}", cut(before), cut(after));
+                }
+                (Some(text), _) | (None, Some(text)) => out.push_str(&cut(text)),
+                (None, None) => out.push('?'),
+            }
+        }
+        out.push(')');
+        if let Some(result) = exit.and_then(|args| args.find(Role::Return)) {
+            let _ = write!(out, " = {}", cut(result));
+        }
+        out.push_str(end);
+        self.texts.insert(key, out);
+    }
+}
+
+/// The text, or its start and an ellipsis.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or("")),
+    }
+}
+
+type Step = ControlFlow<Stopped>;
+
+impl Visitor for Shower<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.pace.step()
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        let who = at.who();
+        let key = (who.pid, who.tid, call.start);
+        if self.wanted.contains(&key) {
+            let mut args = Args::default();
+            args.read(&self.plans, event, None);
+            self.open.insert(key, args);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
+        let who = at.who();
+        let key = (who.pid, who.tid, call.start);
+        if self.wanted.contains(&key) {
+            let mut exit = Args::default();
+            exit.read(&self.plans, event, self.open.get(&key));
+            self.write(key, call.function, Some(&exit), &format!("  ({})", duration(call.duration())));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
+        let who = at.who();
+        let key = (who.pid, who.tid, call.start);
+        if self.wanted.contains(&key) {
+            self.write(key, call.function, None, "  <no end>");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        let who = at.who();
+        let key = (who.pid, who.tid, fold.first);
+        if self.wanted.contains(&key) && !self.texts.contains_key(&key) {
+            let name = &self.trace.functions().get(fold.function).name;
+            let span = duration(fold.last.saturating_sub(fold.first));
+            self.texts.insert(key, format!("{name}: {} equal calls in {span}", fold.count));
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,240 @@
+//! The walk that looks for faults.
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::calls::{self, Calls};
+use super::copies::Copies;
+use super::facts::Knowledge;
+use super::findings::{Findings, Hit, Ref};
+use super::flow::Flow;
+use super::lifetimes::{Leaks, Lifetimes};
+use super::memory::Memory;
+use super::passed::Passed;
+use super::rules::Severity;
+use hetrace_trace::demangle;
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::trace::{Exit, FunctionId, Trace};
+use hetrace_trace::values::Values;
+use hetrace_trace::watch::{Pace, Stopped};
+
+/// All that is followed.
+pub(super) struct Linter<'t> {
+    pace: Pace<'t>,
+    trace: &'t Trace,
+    knowledge: Knowledge<'t>,
+    pub findings: Findings,
+    /// What open calls were passed, by thread and depth.
+    open: Vec<Vec<Option<Passed>>>,
+    lifetimes: Lifetimes,
+    memory: Memory,
+    copies: Copies,
+    calls: Calls,
+    flow: Flow,
+    /// Calls of functions that no model has.
+    pub unknown: u64,
+    pub notes: Vec<String>,
+}
+
+impl<'t> Linter<'t> {
+    pub fn new(trace: &'t Trace, findings: Findings, pace: Pace<'t>) -> Self {
+        let errors =
+            trace.manifest().device_clocks.iter().filter_map(|clock| Some(clock.error_ns?.max(0.0) as u64));
+        let mut copies = Copies::default();
+        copies.error_ns = errors.max().unwrap_or(0);
+        Self {
+            pace,
+            trace,
+            knowledge: Knowledge::new(trace),
+            findings,
+            open: Vec::new(),
+            lifetimes: Lifetimes::default(),
+            memory: Memory::default(),
+            copies,
+            calls: Calls::default(),
+            flow: Flow::default(),
+            unknown: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    fn outermost(&self, call: &Open) -> Option<&Passed> {
+        let open = self.open.get(call.thread.index())?;
+        open.get(..call.depth as usize)?.iter().flatten().next()
+    }
+
+    fn put(&mut self, thread: usize, depth: u32, passed: Option<Passed>) {
+        // A stack that deep is damage.
+        if depth > 1024 {
+            return;
+        }
+        if self.open.len() <= thread {
+            self.open.resize_with(thread + 1, Vec::new);
+        }
+        let open = &mut self.open[thread];
+        if open.len() <= depth as usize {
+            open.resize_with(depth as usize + 1, || None);
+        }
+        open[depth as usize] = passed;
+    }
+
+    fn take(&mut self, thread: usize, depth: u32) -> Option<Passed> {
+        self.open.get_mut(thread)?.get_mut(depth as usize)?.take()
+    }
+
+    /// The trace has ended: what can only be said now.
+    pub fn finish(&mut self) {
+        let (knowledge, findings) = (&self.knowledge, &mut self.findings);
+        let mut leaks = self.lifetimes.finish(knowledge, findings);
+        self.memory.finish(knowledge, findings, &mut leaks);
+        self.copies.finish(knowledge, findings);
+        self.calls.finish(knowledge, findings);
+        let names = self.trace.names();
+        let kernel = |id| {
+            let name = names.kernel(id).map_or("a kernel", |kernel| &kernel.name);
+            demangle::short(name).into_owned()
+        };
+        self.flow.finish(kernel, knowledge, findings);
+        self.leaks(leaks);
+        if self.lifetimes.overflow || self.memory.overflow {
+            self.notes.push("More objects than are followed at a time: some were passed over.".to_owned());
+        }
+        if self.findings.dropped > 0 {
+            self.notes.push(format!("{} findings more than are kept.", self.findings.dropped));
+        }
+    }
+
+    fn leaks(&mut self, leaks: Leaks) {
+        let manifest = self.trace.manifest();
+        let main = manifest.processes.first().map(|process| process.pid);
+        let code = match manifest.exit {
+            Some(Exit::Code(code)) => code,
+            _ if leaks.is_empty() => return,
+            _ => {
+                let note = "The program did not end by itself: nothing is said of leaks.";
+                self.notes.push(note.to_owned());
+                return;
+            }
+        };
+        for ((pid, function, kind), (count, bytes, first)) in leaks {
+            let name = &self.trace.functions().get(function).name;
+            let size = if bytes > 0 {
+                format!(" of {} in all", hetrace_trace::text::bytes(bytes))
+            } else {
+                String::new()
+            };
+            let times = hetrace_trace::text::plural(count, &kind);
+            let what = format!("{name} made {times}{size} that nobody gave back");
+            let hit =
+                Hit::new("leak", format!("{pid} {name} {kind}"), what, ("first made", first)).times(count);
+            self.findings.add(match main {
+                _ if code != 0 => hit.graded(Severity::Hint, Some("the program ended with an error")),
+                Some(main) if main != pid => {
+                    hit.graded(Severity::Hint, Some("how this process ended is not known"))
+                }
+                _ if count == 1 => hit
+                    .graded(Severity::Hint, Some("a single one may be meant to live as long as the program")),
+                _ => hit,
+            });
+        }
+    }
+}
+
+type Step = ControlFlow<Stopped>;
+
+impl Visitor for Linter<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.pace.step()
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        let Some(facts) = self.knowledge.of(call.function) else { return ControlFlow::Continue(()) };
+        let who = at.who();
+        let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
+        let values = Values::read(facts.function, &facts.handles, event);
+        let mut passed = Passed::read(facts, &values, this, call.depth == 0);
+        if let Some(outer) = self.outermost(call) {
+            (passed.root_waits, passed.outer) = (outer.root_waits, outer.call);
+        }
+        self.lifetimes.entry(&mut passed, facts, &self.knowledge);
+        self.memory.entry(&mut passed, facts, &self.lifetimes);
+        self.copies.entry(&mut passed, facts, &self.memory);
+        self.put(call.thread.index(), call.depth, Some(passed));
+        ControlFlow::Continue(())
+    }
+
+    fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
+        let passed = self.take(call.thread.index(), call.depth);
+        let Some((mut passed, facts)) = passed.zip(self.knowledge.of(call.function)) else {
+            return ControlFlow::Continue(());
+        };
+        let (knowledge, findings) = (&self.knowledge, &mut self.findings);
+        let failed = call.error.is_some();
+        for mut hit in passed.faults.drain(..) {
+            if failed && hit.severity.is_some() {
+                (hit.severity, hit.doubt) = (None, None);
+            }
+            findings.add(hit);
+        }
+        let out = Values::read(facts.function, &[], event);
+        let launches = self.flow.launches(passed.call.pid);
+        self.memory.exit(&passed, facts, failed, &out, call.duration(), launches);
+        if passed.root {
+            self.calls.exit(&passed, facts, call.error, knowledge, findings);
+            if !failed {
+                self.copies.exit(&passed, facts, call.duration(), &self.memory, knowledge, findings);
+                let known = (&self.lifetimes, knowledge);
+                self.flow.exit(&passed, facts, call.end, &out, known, findings);
+            }
+        }
+        if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
+            self.copies.forget(passed.call.pid);
+        }
+        self.lifetimes.exit(&passed, facts, failed, &out, knowledge, findings);
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
+        self.take(call.thread.index(), call.depth);
+        if call.depth == 0 {
+            let who = at.who();
+            let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
+            let name = &self.trace.functions().get(call.function).name;
+            calls::unfinished(this, call, name, &mut self.findings);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.polls);
+        if polls && fold.depth == 0 {
+            let who = at.who();
+            let this = Ref { pid: who.pid, tid: who.tid, start: fold.first, function: fold.function };
+            let (knowledge, findings) = (&self.knowledge, &mut self.findings);
+            self.flow.poll(this, fold.count, fold.first, fold.last, knowledge, findings);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
+        self.copies.command(command, &self.knowledge, &mut self.findings);
+        self.flow.command(command);
+        ControlFlow::Continue(())
+    }
+
+    fn unknown(&mut self, _: At<'_>, _: &str, _: &str, _: &Event<'_, '_>) -> Step {
+        self.unknown += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a function that a finding is about.
+pub(super) fn name_of(trace: &Trace, function: FunctionId) -> &str {
+    match function == FunctionId(u32::MAX) {
+        true => "",
+        false => &trace.functions().get(function).name,
+    }
+}

@@ -1,0 +1,498 @@
+//! The walk that prints.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::{Event, StreamError};
+
+use super::clock::Face;
+use super::filter::{Filter, Line};
+use super::line::{Who, write_call, write_command, write_duration, write_fields, write_result};
+use super::tree::Tree;
+use super::{Form, Options};
+use crate::text::Style;
+use hetrace_trace::args::{Args, Plans, Role};
+use hetrace_trace::demangle;
+use hetrace_trace::spans::{
+    At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why,
+    walk_as_recorded,
+};
+use hetrace_trace::text::{digits, duration};
+use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::watch::Watch;
+
+/// Prints what of a trace is asked for; none if `watch` has stopped it, with
+/// whole lines.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_some(
+    trace: &Trace,
+    options: &Options,
+    filter: &Filter,
+    watch: Watch<'_>,
+    out: &mut dyn Write,
+) -> io::Result<Option<Summary>> {
+    let mut printer = Printer {
+        trace,
+        out,
+        form: options.form,
+        style: Style { colour: options.colour },
+        face: Face::new(options.clock, trace.epoch_offset_ns(), options.deltas),
+        plans: Plans::new(trace),
+        open: Vec::new(),
+        exit: Args::default(),
+        line: String::with_capacity(2 * FULL),
+        start: 0,
+        full_names: options.full_names,
+        kernels: HashMap::new(),
+        texts: HashMap::new(),
+        filter,
+        all: filter.is_of_all(),
+        tree: Tree::default(),
+        whole: String::new(),
+        watch,
+        left: WATCHED,
+        who: Who::default(),
+        first: None,
+    };
+    match walk_as_recorded(trace, &mut printer) {
+        ControlFlow::Continue(summary) => {
+            printer.out.write_all(printer.line.as_bytes())?;
+            printer.out.flush()?;
+            Ok(Some(summary))
+        }
+        ControlFlow::Break(Some(error)) => Err(error),
+        // What is left would perhaps wait for a reader who does not come.
+        ControlFlow::Break(None) => Ok(None),
+    }
+}
+
+/// Events between two questions whether to go on; lines do not wait longer, either.
+const WATCHED: u32 = 1 << 12;
+/// Bytes that are written at a time, or somewhat more.
+const FULL: usize = 1 << 16;
+
+struct Printer<'t, 'o> {
+    trace: &'t Trace,
+    out: &'o mut dyn Write,
+    form: Form,
+    style: Style,
+    face: Face,
+    who: Who,
+    plans: Plans<'t>,
+    /// What was passed to open calls, by thread and depth.
+    open: Vec<Vec<Args<'t>>>,
+    exit: Args<'t>,
+    /// Lines that are not written yet.
+    line: String,
+    /// Where the last of them starts.
+    start: usize,
+    full_names: bool,
+    /// Names as they are shown, by the function's number.
+    kernels: HashMap<u32, String>,
+    /// What APIs say of their error codes.
+    texts: HashMap<String, HashMap<i64, String>>,
+    filter: &'o Filter,
+    /// Whether nothing is left out.
+    all: bool,
+    tree: Tree,
+    /// An outermost call with all that is inside.
+    whole: String,
+    watch: Watch<'o>,
+    /// Events until the next question whether to go on.
+    left: u32,
+    /// Time of the first event.
+    first: Option<u64>,
+}
+
+/// Ends with an error, or none if it is stopped.
+type Step = ControlFlow<Option<io::Error>>;
+
+impl<'t> Printer<'t, '_> {
+    /// Begins a line.
+    fn begin(&mut self, at: At<'_>, time: u64) {
+        self.start = self.line.len();
+        self.face.write(&mut self.line, time);
+        self.who.write(&mut self.line, at);
+    }
+
+    /// Begins the line of a call: what was passed, if that is known, and what came back, if it did.
+    fn begin_call(
+        &mut self,
+        at: At<'_>,
+        time: u64,
+        function: FunctionId,
+        place: Option<(usize, u32)>,
+        returned: bool,
+    ) {
+        self.begin(at, time);
+        self.indent(place.map_or(0, |(_, depth)| depth));
+        self.line.push_str(self.name(function));
+        let entry = place.and_then(|(thread, depth)| self.open.get(thread)?.get(depth as usize));
+        let exit = returned.then_some(&self.exit);
+        let params = self.trace.described(function).map(|f| f.params.as_slice());
+        write_call(&mut self.line, params, entry, exit);
+    }
+
+    fn indent(&mut self, depth: u32) {
+        // A stack that deep is damage; so deep a line helps nobody.
+        for _ in 0..depth.min(32) {
+            self.line.push_str("  ");
+        }
+    }
+
+    fn end(&mut self) -> Step {
+        self.line.push('\n');
+        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
+    }
+
+    #[cold]
+    fn write(&mut self) -> Step {
+        let written = self.out.write_all(self.line.as_bytes());
+        self.line.clear();
+        written.map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
+    }
+
+    /// Ends the line of a call: in a tree it waits for the outermost one.
+    fn end_call(&mut self, call: &Line<'_>, at: (usize, u32), wanted: bool) -> Step {
+        if self.form != Form::Tree {
+            return self.end();
+        }
+        self.line.push('\n');
+        self.whole.clear();
+        let line = self.line.get(self.start..).unwrap_or("");
+        self.tree.call(at.0, call.begin, at.1, line, wanted, &mut self.whole);
+        self.line.truncate(self.start);
+        self.line.push_str(&self.whole);
+        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
+    }
+
+    /// A call that is not wanted has ended.
+    fn skip(&mut self, call: &Line<'_>, at: (usize, u32)) -> Step {
+        if self.form == Form::Tree {
+            self.tree.call(at.0, call.begin, at.1, "", false, &mut self.whole);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether a call that is not wanted may be shown for the sake of one that is.
+    fn is_around(&self, (thread, depth): (usize, u32)) -> bool {
+        self.form == Form::Tree && (depth > 0 || self.tree.has_wanted(thread))
+    }
+
+    /// After the first event, ns.
+    fn since_first(&self, time: u64) -> u64 {
+        time.saturating_sub(self.first.unwrap_or(time))
+    }
+
+    /// Whether a call is wanted.
+    fn wants(&self, at: At<'_>, line: &Line<'_>, args: [Option<&Args<'_>>; 2]) -> bool {
+        self.all || self.filter.has_call(at.who(), line, args)
+    }
+
+    /// What was passed to a call.
+    fn passed(&self, place: (usize, u32)) -> Option<&Args<'t>> {
+        self.open.get(place.0)?.get(place.1 as usize)
+    }
+
+    /// Whether an event is wanted that is neither call nor command.
+    fn wants_event(&self, at: At<'_>, api: &str, name: &str) -> bool {
+        let line = Line { name, api, begin: self.since_first(at.time), ..Line::default() };
+        self.all || self.filter.has_event(at.who(), &line)
+    }
+
+    fn name(&self, function: FunctionId) -> &'t str {
+        &self.trace.functions().get(function).name
+    }
+
+    fn line_of(&self, function: FunctionId) -> Line<'t> {
+        let function = self.trace.functions().get(function);
+        let api = self.trace.functions().apis().get(function.api).map_or("", String::as_str);
+        Line { name: &function.name, api, ..Line::default() }
+    }
+
+    /// What was passed to an open call.
+    fn args(&mut self, call: (usize, u32)) -> &mut Args<'t> {
+        let (thread, depth) = (call.0, call.1 as usize);
+        if self.open.len() <= thread {
+            self.open.resize_with(thread + 1, Vec::new);
+        }
+        let open = &mut self.open[thread];
+        if open.len() <= depth {
+            open.resize_with(depth + 1, Args::default);
+        }
+        &mut open[depth]
+    }
+
+    /// Reads what came back from a call.
+    fn read_exit(&mut self, call: Option<(usize, u32)>, event: &Event<'_, '_>) {
+        let open = call.and_then(|(thread, depth)| self.open.get(thread)?.get(depth as usize));
+        self.exit.read(&self.plans, event, open);
+    }
+
+    /// A line for an event.
+    fn event_line(&mut self, at: At<'_>, event: &Event<'_, '_>, args: &Args<'_>) -> Step {
+        self.begin(at, at.time);
+        self.line.push_str(&event.class().name);
+        self.line.push_str(": ");
+        let mut first = true;
+        if let Some(result) = args.find(Role::Return) {
+            self.line.push_str("result=");
+            self.line.push_str(result);
+            first = false;
+        }
+        write_fields(&mut self.line, args, &mut first);
+        self.line.truncate(self.line.trim_end().len());
+        self.end()
+    }
+
+    /// A line for an event that is no call.
+    fn plain(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        let mut args = std::mem::take(&mut self.exit);
+        args.read(&self.plans, event, None);
+        let step = self.event_line(at, event, &args);
+        self.exit = args;
+        step
+    }
+}
+
+impl Visitor for Printer<'_, '_> {
+    type Break = Option<io::Error>;
+
+    fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.face.see(at.time);
+        self.first.get_or_insert(at.time);
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = WATCHED;
+            if (self.watch)(u64::from(WATCHED)).is_break() {
+                return ControlFlow::Break(None);
+            }
+            return self.write();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        let place = (call.thread.index(), call.depth);
+        let mut args = std::mem::take(self.args(place));
+        args.read(&self.plans, event, None);
+        let line = Line { begin: self.since_first(call.start), ..self.line_of(call.function) };
+        let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
+        let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
+        *self.args(place) = args;
+        step
+    }
+
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
+        let place = (call.thread.index(), call.depth);
+        self.read_exit(Some(place), event);
+        let line = Line {
+            begin: self.since_first(call.start),
+            duration: Some(call.duration()),
+            failed: call.error.is_some(),
+            ..self.line_of(call.function)
+        };
+        let wanted = self.wants(at, &line, [self.passed(place), Some(&self.exit)]);
+        if !wanted && !self.is_around(place) {
+            return self.skip(&line, place);
+        }
+        if self.form == Form::Events {
+            let args = std::mem::take(&mut self.exit);
+            let step = self.event_line(at, event, &args);
+            self.exit = args;
+            return step;
+        }
+        self.begin_call(at, call.start, call.function, Some(place), true);
+        write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
+        if let Some(code) = call.error {
+            let api = self.trace.functions().get(call.function).api;
+            let api = self.trace.functions().apis().get(api);
+            if let Some(text) = api.and_then(|api| self.texts.get(api)?.get(&code)) {
+                let _ = write!(self.line, " \"{text}\"");
+            }
+        }
+        self.line.push_str("  (");
+        write_duration(&mut self.line, call.duration(), call.cost);
+        self.line.push(')');
+        self.end_call(&line, place, wanted)
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
+        let place = (call.thread.index(), call.depth);
+        let why = match call.why {
+            Why::TraceEnds => "no end: still running when the trace ends",
+            Why::ExitLost => "no end: it was lost",
+            Why::ThreadEnded => "no end: its thread ended",
+        };
+        let why = self.style.red(&format!("<{why}>"));
+        let line = Line {
+            begin: self.since_first(call.start),
+            duration: Some(call.until.saturating_sub(call.start)),
+            ..self.line_of(call.function)
+        };
+        let wanted = self.wants(at, &line, [self.passed(place), None]);
+        if !wanted && !self.is_around(place) {
+            return self.skip(&line, place);
+        }
+        self.begin_call(at, call.start, call.function, Some(place), false);
+        let _ = write!(self.line, " {why}");
+        self.end_call(&line, place, wanted)
+    }
+
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> Step {
+        self.read_exit(None, event);
+        let (begin, failed) = (self.since_first(call.end), call.error.is_some());
+        let line = Line { begin, failed, ..self.line_of(call.function) };
+        if !self.wants(at, &line, [None, Some(&self.exit)]) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.begin_call(at, call.end, call.function, None, true);
+        write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
+        let _ = write!(self.line, "  {}", self.style.red("<no beginning: it was lost>"));
+        self.end()
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> Step {
+        let line = Line {
+            begin: self.since_first(fold.first),
+            duration: Some(fold.total),
+            failed: fold.error.is_some(),
+            ..self.line_of(fold.function)
+        };
+        let place = (fold.thread.index(), fold.depth);
+        let wanted = self.wants(at, &line, [None, None]);
+        if !wanted && !self.is_around(place) {
+            return self.skip(&line, place);
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.begin(at, fold.first);
+        self.indent(fold.depth);
+        let _ = write!(
+            self.line,
+            "{}: {} equal calls in {}, inside them ",
+            self.name(fold.function),
+            fold.count,
+            duration(fold.last.saturating_sub(fold.first)),
+        );
+        write_duration(&mut self.line, fold.total, fold.cost);
+        self.end_call(&line, place, wanted)
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, event: &Event<'_, '_>) -> Step {
+        let line = Line {
+            name: "",
+            api: command.on_queue.map_or("", |queue| &queue.api),
+            begin: self.since_first(at.time),
+            duration: command.times.map(|t| t.duration()),
+            failed: command.failed(),
+        };
+        if !self.all && !self.filter.has_command(command, &line) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.begin(at, at.time);
+        self.line.push_str("queue ");
+        digits::hexadecimal(&mut self.line, command.queue);
+        self.line.push_str(": ");
+        self.line.push_str(command.kind);
+        if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
+            let full = self.full_names;
+            let name = self.kernels.entry(function.id).or_insert_with(|| {
+                let shown =
+                    if full { demangle::full(&function.name) } else { demangle::short(&function.name) };
+                shown.into_owned()
+            });
+            self.line.push(' ');
+            self.line.push_str(name);
+        }
+        self.line.push('(');
+        write_command(&mut self.line, command);
+        self.line.push(')');
+        if command.failed() {
+            let failed = self.style.red(&format!("failed: {}", command.status));
+            let _ = write!(self.line, " = {failed}");
+        }
+        match command.times {
+            Some(times) => {
+                self.line.push_str("  (");
+                digits::duration(&mut self.line, times.duration());
+                // What was not told is the start.
+                if times.queued != times.start {
+                    self.line.push_str(", queued ");
+                    digits::duration(&mut self.line, times.start.saturating_sub(times.queued));
+                    self.line.push_str(" before");
+                }
+                self.line.push(')');
+            }
+            None => {
+                let _ = write!(self.line, "  (times not known: {})", command.times_error);
+            }
+        }
+        self.end()
+    }
+
+    fn queue(&mut self, at: At<'_>, queue: &NewQueue<'_>, event: &Event<'_, '_>) -> Step {
+        if !self.wants_event(at, "", &event.class().name) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.begin(at, at.time);
+        let _ = write!(
+            self.line,
+            "queue {:#x}: made on {} (device {:#x}, context {:#x})",
+            queue.queue, queue.name, queue.device, queue.context
+        );
+        self.end()
+    }
+
+    fn unknown(&mut self, at: At<'_>, api: &str, function: &str, event: &Event<'_, '_>) -> Step {
+        if !self.wants_event(at, api, function) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.exit.read(&self.plans, event, None);
+        self.begin(at, at.time);
+        let args = self.exit.pieces.iter().find(|piece| piece.name == "args");
+        let args = args.map_or("", |piece| self.exit.of(piece));
+        let args = args.trim_start_matches('[').trim_end_matches(']');
+        let remark = self.style.red("<not in the model: what was in the registers>");
+        let _ = write!(self.line, "{function}({args})  {remark}");
+        self.end()
+    }
+
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        if self.form != Form::Events
+            && let Some(ErrorText { api, code, text }) = ErrorText::of(event)
+        {
+            // It stands beside the calls that fail.
+            let text = text.unwrap_or_default().to_owned();
+            self.texts.entry(api.to_owned()).or_default().insert(code, text);
+            return ControlFlow::Continue(());
+        }
+        if !self.wants_event(at, "", &event.class().name) {
+            return ControlFlow::Continue(());
+        }
+        self.plain(at, event)
+    }
+
+    fn damage(&mut self, damage: &StreamError) -> Step {
+        self.start = self.line.len();
+        self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
+        self.end()
+    }
+}

@@ -1,0 +1,408 @@
+//! Sums of one or several traces, and the tables that are made of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::by::{By, Group};
+use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
+use super::rows::{
+    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow, TrafficRow, UnfinishedRow,
+};
+use super::times::average;
+use hetrace_trace::demangle;
+use hetrace_trace::trace::Exit;
+
+/// Damages and notes that are kept.
+const KEPT: usize = 16;
+
+/// Sums of one or several traces. They add up: counts and sums exactly, and
+/// distributions as exactly as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    /// What is no sum over calls or commands; its tables of these are empty.
+    pub(super) rest: Tally,
+    pub(super) host: Vec<HostCell>,
+    pub(super) device: Vec<DeviceCell>,
+    pub(super) traffic: Vec<TrafficCell>,
+    pub(super) ranges: Vec<RangeCell>,
+    pub(super) energy: Vec<EnergyCell>,
+    /// What makes each device with commands another one.
+    pub(super) devices: Vec<String>,
+    /// Of which ranks it is; more than one only if rows are not told apart by it.
+    pub(super) ranks: Vec<String>,
+}
+
+/// Aggregates that do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unlike {
+    /// Rows are of other things.
+    #[error("rows of one are told apart by {one}, of the other by {other}")]
+    By {
+        /// What those of one are told apart by.
+        one: String,
+        /// And those of the other.
+        other: String,
+    },
+    /// Times are with and without what tracing cost.
+    #[error("times of one are without the cost of tracing, of the other with it (--gross)")]
+    Cost,
+}
+
+impl Aggregate {
+    /// What rows are told apart by; by API and name if there is nothing.
+    pub fn by(&self) -> &[By] {
+        &self.rest.by
+    }
+
+    /// What was chosen to be counted, in words; everything if there is none.
+    pub fn chosen(&self) -> Option<&str> {
+        self.rest.chosen.as_deref()
+    }
+
+    /// Whether what tracing took is known and left out of times of calls.
+    pub fn is_net(&self) -> bool {
+        self.rest.tracing.as_ref().is_some_and(|t| t.left_out)
+    }
+
+    /// What each trace is of.
+    pub fn traces(&self) -> &[TraceRow] {
+        &self.rest.traces
+    }
+
+    /// Tells rows apart by the machine or the rank, too: as far as all of them
+    /// are of one, which the file knows. Whether that could be done.
+    pub fn tell_apart(&mut self, by: &[By]) -> bool {
+        for by in by.iter().copied().filter(|by| !self.rest.by.contains(by)).collect::<Vec<_>>() {
+            let text = match by {
+                By::Host => self.rest.traces.iter().map(|t| &t.host).collect::<Vec<_>>(),
+                By::Rank => self.ranks.iter().collect(),
+                By::Name | By::Api if self.rest.by.is_empty() => continue,
+                _ => return false,
+            };
+            let [text] = text.as_slice() else { return false };
+            // A trace of several machines, whose rows are of all of them.
+            if by == By::Host && text.contains(',') {
+                return false;
+            }
+            let set = |group: &mut Group| group.set(by, (*text).clone());
+            let text = &set;
+            self.host.iter_mut().for_each(|c| text(&mut c.group));
+            self.device.iter_mut().for_each(|c| text(&mut c.group));
+            self.traffic.iter_mut().for_each(|c| text(&mut c.group));
+        }
+        self.rest.by = by.to_vec();
+        true
+    }
+
+    /// Adds what other traces have.
+    ///
+    /// # Errors
+    /// When rows are told apart by something else.
+    pub fn merge(&mut self, other: Self) -> Result<(), Unlike> {
+        if self.rest.by != other.rest.by {
+            let text = |by: &[By]| match by {
+                [] => "api,name".to_owned(),
+                by => by.iter().map(|by| by.name()).collect::<Vec<_>>().join(","),
+            };
+            return Err(Unlike::By { one: text(&self.rest.by), other: text(&other.rest.by) });
+        }
+        let left_out = |rest: &Tally| rest.tracing.as_ref().map(|t| t.left_out);
+        if left_out(&self.rest).zip(left_out(&other.rest)).is_some_and(|(one, other)| one != other) {
+            return Err(Unlike::Cost);
+        }
+        merge(&mut self.host, other.host);
+        merge(&mut self.device, other.device);
+        merge(&mut self.traffic, other.traffic);
+        merge(&mut self.ranges, other.ranges);
+        merge(&mut self.energy, other.energy);
+        for (to, from) in [(&mut self.devices, other.devices), (&mut self.ranks, other.ranks)] {
+            to.extend(from);
+            to.sort();
+            to.dedup();
+        }
+        merge_rest(&mut self.rest, other.rest);
+        Ok(())
+    }
+
+    /// The tables.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally {
+            schema: SCHEMA,
+            host: self.host.iter().map(|cell| host_row(cell, self.is_net())).collect(),
+            device: self.device.iter().map(|cell| self.device_row(cell)).collect(),
+            traffic: self.traffic.iter().map(traffic_row).collect(),
+            ranges: self.ranges.iter().map(range_row).collect(),
+            devices: self.devices.len() as u64,
+            ..self.rest.clone()
+        };
+        for api in &mut tally.apis {
+            (api.self_ns, api.cost_ns) = split(api.self_ns, api.cost_ns, self.is_net());
+        }
+        if tally.traces.len() == 1 {
+            tally.traces.clear();
+        }
+        tally.sort(super::Sort::Time);
+        tally
+    }
+
+    fn device_row(&self, cell: &DeviceCell) -> DeviceRow {
+        let energy = self.energy.iter().find(|e| !e.symbol.is_empty() && e.symbol == cell.symbol);
+        let symbol = Some(cell.symbol.clone()).filter(|symbol| !symbol.is_empty());
+        DeviceRow {
+            name: symbol.as_ref().map_or_else(|| cell.kind.clone(), |s| demangle::full(s).into_owned()),
+            symbol,
+            kind: cell.kind.clone(),
+            api: cell.api.clone(),
+            group: cell.group.clone(),
+            calls: cell.calls,
+            samples: cell.samples.is_estimate().then_some(cell.samples.count),
+            untimed: cell.untimed,
+            total_ns: cell.total,
+            total_error_ns: cell.samples.total_error(),
+            self_ns: cell.total,
+            avg_ns: average(cell.total, cell.timed),
+            min_ns: cell.times.min(),
+            max_ns: cell.times.max(),
+            p50_ns: cell.times.quantile(0.5),
+            p99_ns: cell.times.quantile(0.99),
+            dev_ns: cell.samples.deviation(),
+            bytes: cell.bytes,
+            in_graph: cell.in_graph,
+            errors: cell.errors,
+            launch: cell.launches.first().cloned(),
+            energy: energy.and_then(|e| e.energy.clone()),
+        }
+    }
+}
+
+/// A time as recorded and what of it is the tracer's: what is told of it, and what is left out of
+/// that (or in it, if it is not `net`).
+fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
+    let cost = cost.min(recorded);
+    (if net { recorded - cost } else { recorded }, cost)
+}
+
+fn host_row(cell: &HostCell, net: bool) -> HostRow {
+    let times = &cell.times;
+    let recorded = times.total.saturating_add(cell.taken);
+    let (total_ns, cost_ns) = split(recorded, cell.cost, net);
+    let (self_ns, self_cost_ns) = split(cell.own, cell.own_cost, net);
+    // Where calls inside took less than recording them is said to take.
+    let beyond = self_ns.saturating_sub(total_ns);
+    let (error_ns, error_cost_ns) = split(cell.error_ns, cell.error_cost, net);
+    HostRow {
+        name: cell.name.clone(),
+        api: cell.api.clone(),
+        group: cell.group.clone(),
+        calls: times.count.saturating_add(cell.errors),
+        folded: cell.folded,
+        total_ns,
+        self_ns: self_ns - beyond,
+        cost_ns,
+        self_cost_ns: self_cost_ns.saturating_add(beyond),
+        avg_ns: average(total_ns, times.count),
+        min_ns: times.min(),
+        max_ns: times.max(),
+        p50_ns: times.quantile(0.5),
+        p99_ns: times.quantile(0.99),
+        dev_ns: times.deviation(),
+        errors: cell.errors,
+        error_ns,
+        error_cost_ns,
+    }
+}
+
+fn traffic_row(cell: &TrafficCell) -> TrafficRow {
+    let times = &cell.times;
+    TrafficRow {
+        name: cell.kind.clone(),
+        from: cell.from.clone(),
+        to: cell.to.clone(),
+        group: cell.group.clone(),
+        calls: cell.calls,
+        bytes: cell.bytes,
+        total_ns: times.total,
+        self_ns: times.total,
+        avg_ns: times.average(),
+        min_ns: times.min(),
+        max_ns: times.max(),
+        p50_ns: times.quantile(0.5),
+        p99_ns: times.quantile(0.99),
+        dev_ns: times.deviation(),
+        bytes_per_second: (times.total > 0).then(|| cell.timed_bytes as f64 * 1e9 / times.total as f64),
+    }
+}
+
+fn range_row(cell: &RangeCell) -> RangeRow {
+    let times = &cell.times;
+    RangeRow {
+        domain: cell.domain.clone(),
+        name: cell.name.clone(),
+        category: cell.category.clone(),
+        style: cell.style.clone(),
+        calls: times.count,
+        total_ns: times.total,
+        avg_ns: times.average(),
+        min_ns: times.min(),
+        max_ns: times.max(),
+        p50_ns: times.quantile(0.5),
+        p99_ns: times.quantile(0.99),
+        dev_ns: times.deviation(),
+        commands: cell.commands,
+        device_ns: cell.device_ns,
+        energy: cell.energy.clone(),
+    }
+}
+
+/// Adds what another trace has beside sums over calls and commands.
+fn merge_rest(to: &mut Tally, from: Tally) {
+    for (to, n) in [
+        (&mut to.lost_events, from.lost_events),
+        (&mut to.lost_calls, from.lost_calls),
+        (&mut to.lost_device_commands, from.lost_device_commands),
+        (&mut to.commands_under_way, from.commands_under_way),
+        (&mut to.unwritten_bytes, from.unwritten_bytes),
+        (&mut to.damaged_bytes, from.damaged_bytes),
+        (&mut to.lost_packets, from.lost_packets),
+        (&mut to.damaged, from.damaged),
+        (&mut to.differences, from.differences),
+        (&mut to.steps_back, from.steps_back),
+        (&mut to.unfinished_calls, from.unfinished_calls),
+        (&mut to.orphaned_exits, from.orphaned_exits),
+        (&mut to.untimed_commands, from.untimed_commands),
+        (&mut to.commands_without_call, from.commands_without_call),
+        (&mut to.impossible_orders, from.impossible_orders),
+        (&mut to.queues, from.queues),
+        (&mut to.unmatched_range_ends, from.unmatched_range_ends),
+    ] {
+        *to = to.saturating_add(n);
+    }
+    to.exit = worse(to.exit, from.exit);
+    let traces = [&to.traces, &from.traces].map(|traces| traces.len() as u64);
+    to.tracing = match (to.tracing.take(), from.tracing) {
+        (Some(one), Some(other)) => Some(one.and(&other)),
+        (Some(known), None) => Some(known.without(traces[1])),
+        (None, Some(known)) => Some(known.without(traces[0])),
+        (None, None) => None,
+    };
+    if to.command != from.command {
+        to.command.clear();
+    }
+    if to.chosen != from.chosen {
+        let all = || "everything".to_owned();
+        let both = [to.chosen.take(), from.chosen].map(|chosen| chosen.unwrap_or_else(all));
+        to.chosen = Some(both.join("; elsewhere "));
+    }
+    to.duration_ns = to.duration_ns.max(from.duration_ns);
+    to.host_clock_error_ns = to.host_clock_error_ns.max(from.host_clock_error_ns);
+    to.cut_at_ns = to.cut_at_ns.into_iter().chain(from.cut_at_ns).min();
+    to.manifest_missing |= from.manifest_missing;
+    to.traces.extend(from.traces);
+    to.clock_errors.extend(from.clock_errors);
+    to.open_ranges.extend(from.open_ranges);
+    to.communicators.extend(from.communicators);
+    to.unfinished_collectives.extend(from.unfinished_collectives);
+    to.telemetry.extend(from.telemetry);
+    to.damages.extend(from.damages);
+    to.damages.truncate(KEPT);
+    to.different.extend(from.different);
+    to.different.truncate(KEPT);
+    to.stepped_streams.extend(from.stepped_streams);
+    to.stepped_streams.truncate(KEPT);
+    to.notes.extend(from.notes);
+    let mut seen = std::collections::HashSet::new();
+    to.notes.retain(|note| seen.insert(note.clone()));
+    add(
+        &mut to.apis,
+        from.apis,
+        |a, b| a.api == b.api,
+        |a, b| {
+            a.processes = a.processes.saturating_add(b.processes);
+            a.threads = a.threads.saturating_add(b.threads);
+            a.calls = a.calls.saturating_add(b.calls);
+            a.errors = a.errors.saturating_add(b.errors);
+            a.self_ns = a.self_ns.saturating_add(b.self_ns);
+            a.cost_ns = a.cost_ns.saturating_add(b.cost_ns);
+        },
+    );
+    add(
+        &mut to.errors,
+        from.errors,
+        |a, b| (&a.name, &a.api, a.code) == (&b.name, &b.api, b.code),
+        |a, b| {
+            a.calls = a.calls.saturating_add(b.calls);
+            a.text = a.text.take().or(b.text);
+        },
+    );
+    add(&mut to.unfinished, from.unfinished, |a, b| (&a.name, &a.api) == (&b.name, &b.api), add_unfinished);
+    add(
+        &mut to.unknown,
+        from.unknown,
+        |a, b| (&a.name, &a.api) == (&b.name, &b.api),
+        |a, b| a.calls = a.calls.saturating_add(b.calls),
+    );
+    add(&mut to.memory, from.memory, |a, b| a.is_like(b), MemoryRow::add);
+    to.memory_releases.add(&from.memory_releases);
+    add(&mut to.collectives, from.collectives, |a, b| a.is_like(b), |a, b| a.add(&b));
+}
+
+fn add_unfinished(to: &mut UnfinishedRow, from: UnfinishedRow) {
+    to.calls = to.calls.saturating_add(from.calls);
+    to.running = to.running.saturating_add(from.running);
+    to.lost = to.lost.saturating_add(from.lost);
+    to.with.extend(from.with);
+    to.with.truncate(KEPT);
+}
+
+/// Adds rows to those that are like them.
+fn add<T>(to: &mut Vec<T>, from: Vec<T>, like: impl Fn(&T, &T) -> bool, sum: impl Fn(&mut T, T)) {
+    for row in from {
+        match to.iter_mut().find(|known| like(known, &row)) {
+            Some(known) => sum(known, row),
+            None => to.push(row),
+        }
+    }
+}
+
+/// The end that more should be said of.
+fn worse(one: Option<Exit>, other: Option<Exit>) -> Option<Exit> {
+    let rank = |exit: &Option<Exit>| match exit {
+        Some(Exit::Code(0)) => 0,
+        None => 1,
+        Some(Exit::Code(_)) => 2,
+        Some(Exit::Signal(_)) => 3,
+    };
+    if rank(&other) > rank(&one) { other } else { one }
+}
+
+impl TracingRow {
+    /// That of both.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            total_ns: self.total_ns.saturating_add(other.total_ns),
+            timing_ns: self.timing_ns.saturating_add(other.timing_ns),
+            inside_ns: self.inside_ns.saturating_add(other.inside_ns),
+            left_out: self.left_out,
+            unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),
+        }
+    }
+
+    /// With traces of which it is not known.
+    fn without(self, traces: u64) -> Self {
+        Self { unknown_traces: self.unknown_traces.saturating_add(traces), ..self }
+    }
+}
+
+impl TraceRow {
+    /// In a few words.
+    pub(super) fn title(&self) -> String {
+        let command = self.command.join(" ");
+        let host = if self.host.is_empty() || self.host == "-" {
+            String::new()
+        } else {
+            format!(" on {}", self.host)
+        };
+        if command.is_empty() { format!("a program{host}") } else { format!("{command}{host}") }
+    }
+}

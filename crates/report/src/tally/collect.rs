@@ -1,0 +1,459 @@
+//! One walk to all sums.
+
+mod apart;
+mod marks;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::By;
+use super::aggregate::Aggregate;
+use super::cells::EnergyCell;
+use super::device::Devices;
+use super::energy::{KernelEnergy, Meters};
+use super::host::{Host, Slice};
+use super::labels::Labels;
+use super::makers::Makers;
+use super::marked::Marked;
+use super::monitor;
+use super::query::{Choice, Query, Reading};
+use super::rows::{ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use hetrace_trace::collectives::Collectives;
+use hetrace_trace::memory::{self, Ledger, Table};
+use hetrace_trace::ranges::{Ranges, Step};
+use hetrace_trace::spans::brief::{self, Ended};
+use hetrace_trace::spans::{
+    At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
+};
+use hetrace_trace::telemetry::Telemetry;
+use hetrace_trace::trace::{Exit, Thread, ThreadId, Trace};
+use hetrace_trace::watch::Stopped;
+
+/// What to count apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Commands by device and queue, too.
+    pub extended: bool,
+}
+
+/// Makes the tables of a trace.
+pub fn tally(trace: &Trace, options: &Options) -> Tally {
+    // Nobody is there to stop it.
+    aggregate(trace, options, &Query::default()).unwrap_or_default().tally()
+}
+
+/// Events between two questions whether to go on.
+const WATCHED: u32 = 1 << 16;
+
+/// Sums up what a query wants of a trace.
+///
+/// Each processor takes a slice of the time. Ranges and collectives, where there are any, have a walk of their
+/// own beside that, which passes over all other calls; only what is told apart by ranges takes
+/// one walk over all events. [`Reading`] says otherwise.
+///
+/// # Errors
+/// When the query's watch says so.
+pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<Aggregate, Stopped> {
+    let telemetry = Telemetry::read(trace);
+    let meters = Meters::new(&telemetry, trace.names());
+    let labels = Labels::new(trace, &query.by, options.extended);
+    let choice = Choice::new(trace, query);
+    let table = Table::new(trace);
+    let new = || Collector::new(trace, &meters, &labels, &choice, query);
+    let (marked, ordered) = {
+        let collector = new();
+        let marked = collector.in_ranges || collector.in_collectives;
+        (marked, query.reading == Reading::InOrder || collector.by_range && collector.in_ranges)
+    };
+    let sum = || {
+        let walked = match query.reading {
+            _ if ordered => Err(Ended::Unfit),
+            Reading::Slices(number) => brief::brief(trace, Some(number), &new),
+            Reading::Fastest | Reading::InOrder => brief::brief(trace, None, &new),
+        };
+        // What it is, and whether ranges and collectives are in it.
+        match walked {
+            Ok((collector, summary)) => Ok((collector, summary, !marked)),
+            Err(Ended::Stopped) => Err(Stopped),
+            Err(Ended::Unfit) => {
+                walk_all(trace, new()).map(|(collector, summary)| (collector, summary, true))
+            }
+        }
+    };
+    let aside = || {
+        let marks = if marked && !ordered { Some(marks::marks(trace, new())?) } else { None };
+        Ok((marks, ledger(trace, &table, query)?))
+    };
+    let (walked, beside) = beside(sum, aside);
+    let (marks, memory) = beside?;
+    let (mut collector, mut summary, whole) = walked?;
+    if !whole && !marks.is_some_and(|marks| collector.take_marks(marks, &summary)) {
+        (collector, summary) = walk_all(trace, new())?;
+    }
+    // Who was faster must not show.
+    summary.damages.sort_by_key(ToString::to_string);
+    summary.add_manifest(trace);
+    collector.marked.finish();
+    collector.collectives.finish();
+    let mut labels = Labels::new(trace, &query.by, options.extended);
+    for known in collector.collectives.communicators() {
+        if let Some(rank) = known.rank {
+            labels.rank(known.pid, rank);
+        }
+    }
+    let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
+    if let Some(memory) = memory {
+        sums.rest.memory = memory.rows(summary.first.unwrap_or(0), &labels.host);
+        sums.rest.memory_releases = memory.releases();
+    }
+    Ok(sums)
+}
+
+/// What is held in memory, if any function of the trace's models makes memory.
+fn ledger<'t>(
+    trace: &'t Trace,
+    table: &'t Table<'t>,
+    query: &Query<'_>,
+) -> Result<Option<Ledger<'t>>, Stopped> {
+    if !table.active {
+        return Ok(None);
+    }
+    memory::ledger(trace, table, query.watch).map(Some)
+}
+
+/// Both results, made at the same time where there are processors for both.
+fn beside<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        match other.join() {
+            Ok(other) => (one, other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Of calls with all that they were called with, in the order of time.
+fn walk_all<'t>(trace: &'t Trace, mut collector: Collector<'t>) -> Result<(Collector<'t>, Summary), Stopped> {
+    match walk_part(trace.cursor(), &mut collector) {
+        ControlFlow::Continue(summary) => Ok((collector, summary)),
+        ControlFlow::Break(stopped) => Err(stopped),
+    }
+}
+
+struct Collector<'t> {
+    host: Host,
+    devices: Devices,
+    meters: &'t Meters,
+    energy: KernelEnergy,
+    marked: Marked<'t>,
+    collectives: Collectives,
+    makers: Makers<'t>,
+    in_ranges: bool,
+    in_collectives: bool,
+    by_thread: bool,
+    by_range: bool,
+    choice: &'t Choice,
+    query: &'t Query<'t>,
+    /// The slice that was asked for last, and its place.
+    slice: (Slice, usize),
+    /// The same of the thread of a brief walk, and whether its calls are wanted.
+    current: (usize, bool),
+    /// Events until the next question whether to go on.
+    left: u32,
+    /// Calls of functions without a model, by API and name.
+    unknown: BTreeMap<(String, String), u64>,
+    /// Calls that were found to have no end before the trace ended.
+    given_up: u64,
+    /// The threads that `marked` knows, if these are numbered otherwise than others.
+    marked_threads: Option<Vec<Thread>>,
+}
+
+impl<'t> Collector<'t> {
+    fn new(
+        trace: &'t Trace,
+        meters: &'t Meters,
+        labels: &Labels<'_>,
+        choice: &'t Choice,
+        query: &'t Query<'t>,
+    ) -> Self {
+        let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
+        let mut host = Host::new(trace, labels.by_thread, query.gross);
+        let all: Slice = (ThreadId(u32::MAX), None);
+        Self {
+            slice: (all, host.slice(all)),
+            current: (0, true),
+            host,
+            devices: Devices::new(&labels.commands),
+            meters,
+            energy: KernelEnergy::default(),
+            in_ranges: ranges.is_active(),
+            marked: Marked::new(ranges),
+            in_collectives: collectives.is_active(),
+            collectives,
+            makers: Makers::new(trace),
+            by_thread: labels.by_thread,
+            by_range: labels.by_range && labels.calls.contains(&By::Range),
+            choice,
+            query,
+            left: WATCHED,
+            unknown: BTreeMap::new(),
+            given_up: 0,
+            marked_threads: None,
+        }
+    }
+
+    /// Where the sums are that what a thread does now belongs to.
+    #[inline]
+    fn slice(&mut self, thread: ThreadId) -> usize {
+        if !self.by_thread && !self.by_range {
+            return self.slice.1;
+        }
+        let range = if self.by_range { self.marked.innermost(thread) } else { None };
+        let slice = (if self.by_thread { thread } else { ThreadId(u32::MAX) }, range);
+        if self.slice.0 != slice {
+            self.slice = (slice, self.host.slice(slice));
+        }
+        self.slice.1
+    }
+
+    fn step(&mut self, at: At<'_>, step: Option<Step>) {
+        if let Some(step) = step {
+            self.marked.step(at, self.meters, self.choice, step);
+        }
+    }
+
+    #[inline]
+    fn watch(&mut self) -> ControlFlow<Stopped> {
+        self.left -= 1;
+        if self.left == 0 { self.ask() } else { ControlFlow::Continue(()) }
+    }
+
+    #[cold]
+    fn ask(&mut self) -> ControlFlow<Stopped> {
+        self.left = WATCHED;
+        match self.query.watch.map(|watch| watch(u64::from(WATCHED))) {
+            Some(ControlFlow::Break(())) => ControlFlow::Break(Stopped),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Visitor for Collector<'_> {
+    type Break = Stopped;
+
+    #[inline]
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.watch()
+    }
+
+    #[inline]
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.mark_entry(at, call, event);
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
+            let slice = self.slice(call.thread);
+            self.host.call(slice, call);
+        }
+        self.mark_exit(at, call, event);
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
+            let slice = self.slice(call.thread);
+            self.host.unfinished(slice, call);
+        }
+        self.mark_unfinished(at, call);
+        ControlFlow::Continue(())
+    }
+
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if self.in_ranges {
+            let step = self.marked.ranges().orphan(call);
+            self.step(at, step);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if !self.choice.any || self.choice.has_call(fold.function, at.who(), fold.first) {
+            let slice = self.slice(fold.thread);
+            self.host.fold(slice, fold);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.energy.command(self.meters, command);
+        if !self.choice.any || self.choice.has_command(command, at.time) {
+            let range = if self.by_range { self.marked.of_command(command) } else { None };
+            self.devices.command(command, range);
+        }
+        self.mark_command(at, command);
+        ControlFlow::Continue(())
+    }
+
+    fn other(&mut self, _: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
+            self.host.error_text(api, code, text);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn unknown(&mut self, _: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        *self.unknown.entry((api.to_owned(), function.to_owned())).or_default() += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+impl Collector<'_> {
+    fn sums(
+        &self,
+        trace: &Trace,
+        telemetry: &Telemetry,
+        labels: &Labels<'_>,
+        query: &Query<'_>,
+        summary: &Summary,
+    ) -> Aggregate {
+        let names = trace.names();
+        let range = |row: u32| self.marked.name(row);
+        let threads = Labels::threads(&summary.threads);
+        let (device, traffic) = self.devices.cells(labels, &threads, query, range);
+        let mut devices = self.devices.identities(names, &labels.host);
+        devices.sort();
+        let mut ranks: Vec<String> = summary.threads.iter().filter_map(|t| labels.rank_of(t.pid)).collect();
+        ranks.sort();
+        ranks.dedup();
+        let used = self.devices.used(names);
+        let mut energy = Vec::new();
+        // Rows of a queue, a thread and so on share the energy of a name with others.
+        if labels.commands == [By::Name] && query.is_of_all() {
+            let timed = device.iter().filter(|c| !c.symbol.is_empty()).map(|c| (c.symbol.as_str(), c.total));
+            let times: HashMap<&str, u64> = timed.collect();
+            let rows = self.energy.rows(self.meters, names, &times);
+            let cell =
+                |(symbol, energy): (&str, _)| EnergyCell { symbol: symbol.to_owned(), energy: Some(energy) };
+            energy = rows.into_iter().map(cell).collect();
+            energy.sort_by(|a: &EnergyCell, b| a.symbol.cmp(&b.symbol));
+        }
+        Aggregate {
+            host: self.host.cells(trace, labels, &summary.threads, range),
+            device,
+            traffic,
+            ranges: self.marked.cells(self.meters, &used, query),
+            energy,
+            devices,
+            ranks,
+            rest: self.rest(trace, telemetry, labels, query, summary),
+        }
+    }
+
+    /// What is no sum over calls or commands.
+    fn rest(
+        &self,
+        trace: &Trace,
+        telemetry: &Telemetry,
+        labels: &Labels<'_>,
+        query: &Query<'_>,
+        summary: &Summary,
+    ) -> Tally {
+        let manifest = trace.manifest();
+        let clock_errors = manifest.device_clocks.iter().map(|c| ClockError {
+            pid: c.pid,
+            device: c.title().to_owned(),
+            error_ns: c.error_ns,
+            host_clock: c.host_clock,
+            corrected: c.corrected,
+            largest_correction_ns: c.largest_correction_ns,
+            impossible_order: c.impossible_order,
+        });
+        let unknown = self.unknown.iter().map(|((api, name), calls)| UnknownRow {
+            api: api.clone(),
+            name: name.clone(),
+            calls: *calls,
+        });
+        let since_first = |time: u64| time.saturating_sub(summary.first.unwrap_or(0));
+        let (names, clocks) = (trace.names(), manifest.device_clocks.iter());
+        let used = self.devices.used(names);
+        // Of a program that ended by itself nothing should be open; what seems to be was lost.
+        let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_under_way == 0;
+        let mut unfinished_collectives = self.collectives.unfinished(!whole);
+        for row in &mut unfinished_collectives {
+            row.since_ns = since_first(row.since_ns);
+        }
+        let apis = self.host.apis(trace, &summary.threads);
+        let mut pids: Vec<i64> = summary.threads.iter().map(|t| t.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let about = TraceRow {
+            command: manifest.command.clone(),
+            host: labels.host.clone(),
+            duration_ns: summary.duration(),
+            processes: pids.len() as u64,
+        };
+        let stepped = summary.stepped.iter().map(|(stream, steps)| SteppedRow {
+            stream: stream.clone(),
+            steps: steps.count,
+            largest_ns: steps.largest,
+            at_ns: since_first(steps.from),
+        });
+        Tally {
+            schema: SCHEMA,
+            traces: vec![about],
+            by: query.by.clone(),
+            chosen: query.chosen(),
+            command: manifest.command.clone(),
+            exit: manifest.exit,
+            duration_ns: summary.duration(),
+            lost_events: summary.lost_events,
+            lost_calls: summary.lost_calls,
+            lost_device_commands: summary.lost_commands,
+            commands_under_way: manifest.losses.commands_under_way,
+            unwritten_bytes: manifest.losses.unwritten_bytes,
+            damaged_bytes: manifest.losses.damaged_bytes,
+            lost_packets: summary.lost_packets,
+            damaged: summary.damaged,
+            damages: summary.damages.iter().map(ToString::to_string).collect(),
+            differences: summary.differences,
+            different: summary.different.clone(),
+            steps_back: summary.steps_back,
+            stepped_streams: stepped.collect(),
+            cut_at_ns: summary.cut_at.map(since_first),
+            unfinished_calls: summary.unfinished,
+            orphaned_exits: summary.orphans,
+            untimed_commands: summary.untimed,
+            // Other tracers' traces have no models, and need no manifest.
+            manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
+            host_clock_error_ns: manifest.host_clock.error_ns,
+            clock_errors: clock_errors.collect(),
+            tracing: self.host.tracing(trace),
+            apis,
+            errors: self.host.errors(trace),
+            unfinished: self.host.unfinished_rows(trace, self.makers.open()),
+            unknown: unknown.collect(),
+            commands_without_call: manifest.losses.commands_without_call,
+            impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
+            queues: self.devices.queues(),
+            open_ranges: self
+                .marked
+                .open(self.marked_threads.as_deref().unwrap_or(&summary.threads), summary.first.unwrap_or(0)),
+            unmatched_range_ends: self.marked.unmatched(),
+            collectives: self.collectives.rows(names),
+            communicators: self.collectives.communicators(),
+            unfinished_collectives,
+            telemetry: monitor::rows(telemetry, names, &used),
+            notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
+            ..Tally::default()
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The sums of calls without their events.
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::Collector;
+use hetrace_trace::spans::brief::Brief;
+use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Unfinished, Why};
+use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
+
+impl Brief for Collector<'_> {
+    fn thread(&mut self, id: ThreadId, thread: &Thread) {
+        let wanted = self.choice.has_thread(thread.pid, thread.tid);
+        self.current = (Collector::slice(self, id), wanted);
+    }
+
+    #[inline(always)]
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32) {
+        if self.wants(function, start) {
+            self.host.leaf(self.current.0, thread, function, time);
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call) {
+        if self.wants(call.function, call.start) {
+            self.host.call(self.current.0, call);
+        }
+    }
+
+    fn fold(&mut self, fold: &Fold) {
+        if self.wants(fold.function, fold.first) {
+            self.host.fold(self.current.0, fold);
+        }
+    }
+
+    fn unfinished(&mut self, call: &Unfinished) {
+        self.given_up += u64::from(call.why != Why::TraceEnds);
+        if self.wants(call.function, call.start) {
+            self.host.unfinished(self.current.0, call);
+        }
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>) {
+        self.energy.command(self.meters, command);
+        if !self.choice.any || self.choice.has_command(command, at.time) {
+            self.devices.command(command, None);
+        }
+    }
+
+    fn unknown(&mut self, api: &str, function: &str) {
+        *self.unknown.entry((api.to_owned(), function.to_owned())).or_default() += 1;
+    }
+
+    fn other(&mut self, event: &Event<'_, '_>) {
+        if let Some(ErrorText { api, code, text: Some(text) }) = ErrorText::of(event) {
+            self.host.error_text(api, code, text);
+        }
+    }
+
+    fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId) {
+        self.host.merge(&other.host, there, here);
+        self.devices.merge(&other.devices);
+        self.energy.merge(&other.energy);
+        self.given_up += other.given_up;
+        for (function, calls) in other.unknown {
+            *self.unknown.entry(function).or_default() += calls;
+        }
+    }
+
+    fn watch(&mut self, events: u64) -> ControlFlow<()> {
+        self.query.watch.map_or(ControlFlow::Continue(()), |watch| watch(events))
+    }
+}
+
+impl Collector<'_> {
+    /// Whether a call of the current thread is wanted.
+    #[inline(always)]
+    fn wants(&self, function: FunctionId, begin: u64) -> bool {
+        !self.choice.any
+            || self.current.1 && self.choice.has_function(function) && self.choice.has_time(begin)
+    }
+}

@@ -1,0 +1,350 @@
+//! Sums of commands on devices.
+
+use std::collections::HashMap;
+
+use super::by::{By, Group};
+use super::cells::{DeviceCell, TrafficCell, merge};
+use super::estimate::Samples;
+use super::labels::{Labels, Who};
+use super::query::Query;
+use super::rows::{LaunchRow, OccupancyRow};
+use super::times::Times;
+use hetrace_trace::hash::QuickMap;
+use hetrace_trace::occupancy::{Limits, Needs};
+use hetrace_trace::spans::{Command, Sizes};
+use hetrace_trace::trace::{Names, Queue};
+
+/// Kinds that move or set memory.
+pub(crate) const TRAFFIC: [&str; 7] = ["read", "write", "copy", "fill", "map", "unmap", "migrate"];
+/// Shapes that are told apart of one function on one queue.
+const SHAPES: usize = 32;
+
+/// What has sums of its own. Kinds are numbers in [`Devices::words`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    kind: u16,
+    from: u16,
+    to: u16,
+    function: u32,
+    queue: u32,
+    pid: i64,
+    /// 0 where threads are not told apart.
+    tid: i64,
+    /// None where ranges are not told apart.
+    range: Option<u32>,
+    /// 0 where errors are not told apart.
+    status: i64,
+}
+
+/// How kernels were launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    global: Sizes,
+    local: Sizes,
+    cluster: Sizes,
+    shared: u64,
+}
+
+/// Sums of commands.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    /// Launches, those included that only others stand for.
+    calls: u64,
+    untimed: u64,
+    bytes: u64,
+    /// Bytes of commands with times.
+    timed_bytes: u64,
+    errors: u64,
+    in_graph: u64,
+    samples: Samples,
+    times: Times,
+    /// With their function and device; the one that was last stands first.
+    shapes: Vec<(Shape, u32, u32, u64)>,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        self.samples.add(&other.samples);
+        self.times.merge(&other.times);
+        for (to, n) in [
+            (&mut self.calls, other.calls),
+            (&mut self.untimed, other.untimed),
+            (&mut self.bytes, other.bytes),
+            (&mut self.timed_bytes, other.timed_bytes),
+            (&mut self.errors, other.errors),
+            (&mut self.in_graph, other.in_graph),
+        ] {
+            *to = to.saturating_add(n);
+        }
+        for (shape, function, device, calls) in &other.shapes {
+            self.shape(shape, *function, *device, *calls);
+        }
+    }
+
+    fn shape(&mut self, shape: &Shape, function: u32, device: u32, calls: u64) {
+        let same = |s: &(Shape, u32, u32, u64)| s.1 == function && s.2 == device && s.0 == *shape;
+        match self.shapes.iter().position(same) {
+            Some(at) => {
+                self.shapes[at].3 = self.shapes[at].3.saturating_add(calls);
+                self.shapes.swap(0, at);
+            }
+            None if self.shapes.len() < SHAPES => self.shapes.push((*shape, function, device, calls)),
+            None => {}
+        }
+    }
+}
+
+/// Sums of all commands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Devices {
+    /// Kinds of commands and of memory.
+    words: Vec<String>,
+    by_key: QuickMap<Key, Sum>,
+    by_thread: bool,
+    by_error: bool,
+}
+
+impl Devices {
+    pub fn new(by: &[By]) -> Self {
+        let (by_thread, by_error) = (by.contains(&By::Thread), by.contains(&By::Error));
+        Self { by_thread, by_error, ..Self::default() }
+    }
+
+    fn word(&mut self, word: &str) -> u16 {
+        let at = self.words.iter().position(|known| known == word).unwrap_or_else(|| {
+            self.words.push(word.to_owned());
+            self.words.len() - 1
+        });
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    fn text(&self, word: u16) -> &str {
+        self.words.get(usize::from(word)).map_or("", String::as_str)
+    }
+
+    /// Counts a command; `range` is the one in which it was enqueued.
+    pub fn command(&mut self, command: &Command<'_>, range: Option<u32>) {
+        let key = Key {
+            kind: self.word(command.kind),
+            from: self.word(command.from),
+            to: self.word(command.to),
+            function: command.function.map_or(0, |f| f.id),
+            queue: command.on_queue.map_or(0, |q| q.id),
+            pid: command.pid,
+            tid: if self.by_thread { command.cause_tid } else { 0 },
+            range,
+            status: if self.by_error && command.failed() { command.status } else { 0 },
+        };
+        let sum = self.by_key.entry(key).or_default();
+        let weight = command.weight;
+        sum.calls = sum.calls.saturating_add(weight);
+        if command.graph > 0 {
+            sum.in_graph = sum.in_graph.saturating_add(weight);
+        }
+        if command.failed() {
+            sum.errors = sum.errors.saturating_add(weight);
+            return;
+        }
+        let bytes = command.bytes.saturating_mul(weight);
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        if !command.geometry.global.is_empty() {
+            let geometry = &command.geometry;
+            let (global, local, cluster) = (geometry.global, geometry.local, geometry.cluster);
+            let shape = Shape { global, local, cluster, shared: command.shared };
+            let device = command.on_device.map_or(0, |d| d.id);
+            sum.shape(&shape, key.function, device, weight);
+        }
+        let Some(times) = command.times else {
+            sum.untimed = sum.untimed.saturating_add(weight);
+            return;
+        };
+        let time = times.duration();
+        sum.samples.add(&Samples::one(time, weight));
+        sum.times.add_many(time, weight, time.saturating_mul(weight));
+        sum.timed_bytes = sum.timed_bytes.saturating_add(bytes);
+    }
+
+    /// Adds what another part of the trace has.
+    pub fn merge(&mut self, other: &Devices) {
+        for (key, sum) in &other.by_key {
+            let [kind, from, to] = [key.kind, key.from, key.to].map(|word| self.word(other.text(word)));
+            self.by_key.entry(Key { kind, from, to, ..*key }).or_default().add(sum);
+        }
+    }
+
+    /// How many queues commands were on.
+    pub fn queues(&self) -> u64 {
+        let mut queues: Vec<_> = self.by_key.keys().map(|k| (k.pid, k.queue)).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        queues.len() as u64
+    }
+
+    /// Devices that commands were on: what makes each of them another one.
+    pub fn identities(&self, names: &Names, host: &str) -> Vec<String> {
+        let identity = |k: &Key| match names.queue(k.queue).and_then(|q| names.device(q.device)) {
+            // One that several processes use.
+            Some(device) if !device.uuid.is_empty() => device.uuid.clone(),
+            device => format!("{host}:{}:{:#x}", k.pid, device.map_or(0, |d| d.handle)),
+        };
+        let mut all: Vec<String> = self.by_key.keys().map(identity).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Numbers of the devices that commands were on.
+    pub fn used(&self, names: &Names) -> Vec<u32> {
+        let devices = self.by_key.keys().filter_map(|k| names.queue(k.queue)).map(|q| q.device);
+        let mut devices: Vec<u32> = devices.collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    }
+
+    /// What rows are made of: of commands, and of what moved or set memory.
+    pub fn cells(
+        &self,
+        labels: &Labels<'_>,
+        threads: &HashMap<(i64, i64), &str>,
+        query: &Query<'_>,
+        range: impl Fn(u32) -> String,
+    ) -> (Vec<DeviceCell>, Vec<TrafficCell>) {
+        let names = labels.names();
+        let wanted = |key: &Key| {
+            let symbol = names.kernel(key.function).map_or("", |f| &f.name);
+            let api = names.queue(key.queue).map_or("", |q| &q.api);
+            query.has_command(self.text(key.kind), symbol) && query.has_api(api)
+        };
+        let mut wanted: Vec<(&Key, &Sum)> = self.by_key.iter().filter(|(key, _)| wanted(key)).collect();
+        // Which one of equal ones is first must not be chance.
+        wanted.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.calls), **key));
+        let mut corrections = if query.is_of_all() { self.launches(names) } else { HashMap::new() };
+        let (mut devices, mut traffic) = (Vec::new(), Vec::new());
+        for (key, sum) in wanted {
+            let queue = names.queue(key.queue);
+            let around = key.range.map(&range);
+            let status = (key.status != 0).then(|| key.status.to_string());
+            let who = Who {
+                pid: key.pid,
+                tid: key.tid,
+                thread: threads.get(&(key.pid, key.tid)).copied().unwrap_or(""),
+                range: around.as_deref(),
+                device: queue.and_then(|q| names.device(q.device)),
+                queue: queue.map_or(0, |q| q.handle),
+                error: status.as_deref(),
+            };
+            let group = labels.group(&labels.commands, &who);
+            let mut cell = self.device_cell(labels, key, sum, &group);
+            if self.text(key.kind) == "kernel"
+                && let Some(more) = corrections.remove(&key.function)
+            {
+                cell.correct(more);
+            }
+            devices.push(cell);
+            traffic.extend(self.traffic_cell(key, sum, labels.group(&labels.traffic, &who)));
+        }
+        let (mut rows, mut moved) = (Vec::new(), Vec::new());
+        merge(&mut rows, devices);
+        merge(&mut moved, traffic);
+        (rows, moved)
+    }
+
+    fn device_cell(&self, labels: &Labels<'_>, key: &Key, sum: &Sum, group: &Group) -> DeviceCell {
+        let names = labels.names();
+        let by = |by: By| labels.commands.contains(&by);
+        let (kind, symbol) = match by(By::Name) {
+            true => (self.text(key.kind), names.kernel(key.function).map_or("", |f| &f.name)),
+            false => ("", ""),
+        };
+        let api = names.queue(key.queue).filter(|_| by(By::Api)).map_or("", |q: &Queue| &q.api);
+        let launches = if by(By::Name) { sum.shapes.as_slice() } else { &[] };
+        let shapes = launches.len() as u64;
+        let mut cell = DeviceCell {
+            kind: kind.to_owned(),
+            symbol: symbol.to_owned(),
+            api: api.to_owned(),
+            group: group.clone(),
+            calls: sum.calls,
+            untimed: sum.untimed,
+            timed: sum.times.count,
+            total: sum.times.total,
+            bytes: sum.bytes,
+            errors: sum.errors,
+            in_graph: sum.in_graph,
+            samples: sum.samples,
+            times: sum.times.clone(),
+            launches: launches.iter().map(|shape| launch(names, shape, shapes)).collect(),
+        };
+        cell.sort_launches();
+        cell
+    }
+
+    fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
+        let kind = self.text(key.kind);
+        let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != "unknown");
+        (TRAFFIC.contains(&kind) || (sum.bytes > 0 && kind != "kernel")).then(|| TrafficCell {
+            kind: kind.to_owned(),
+            from: memory(key.from),
+            to: memory(key.to),
+            group,
+            calls: sum.calls,
+            bytes: sum.bytes,
+            timed_bytes: sum.timed_bytes,
+            times: sum.times.clone(),
+        })
+    }
+
+    /// By how many launches the samples of each function are off what was
+    /// counted: the last ones have none that stands for them, or too many have.
+    fn launches(&self, names: &Names) -> HashMap<u32, i64> {
+        let mut off: HashMap<u32, i64> = HashMap::new();
+        for (key, sum) in self.by_key.iter().filter(|(key, _)| self.text(key.kind) == "kernel") {
+            if let Some((launches, _)) = names.launches(key.function) {
+                let launches = i64::try_from(launches).unwrap_or(i64::MAX);
+                let off = off.entry(key.function).or_insert(launches);
+                *off = off.saturating_sub_unsigned(sum.calls);
+            }
+        }
+        off
+    }
+}
+
+/// A way of launching, and what that takes.
+fn launch(
+    names: &Names,
+    (shape, function, device, calls): &(Shape, u32, u32, u64),
+    shapes: u64,
+) -> LaunchRow {
+    let (global, block) = (shape.global.as_slice(), shape.local.as_slice());
+    let grid = global.iter().zip(block).map(|(global, local)| global.checked_div(*local).unwrap_or(0));
+    let function = names.kernel(*function);
+    let of = |get: fn(&hetrace_trace::trace::Kernel) -> u32| function.map_or(0, |f| u64::from(get(f)));
+    let needs = Needs {
+        threads: if block.is_empty() { 0 } else { shape.local.product() },
+        registers: of(|f| f.registers),
+        shared: of(|f| f.shared).saturating_add(shape.shared),
+    };
+    let limits = names.device(*device).and_then(|d| Limits::of(&d.properties));
+    let occupancy = limits.and_then(|limits| limits.occupancy(&needs)).map(|o| OccupancyRow {
+        percent: o.percent(),
+        limiter: o.limiter.to_string(),
+        blocks: o.blocks,
+        warps: o.warps,
+        max_warps: o.of,
+    });
+    LaunchRow {
+        // Without groups of a size, the program asked for items only.
+        grid: if block.is_empty() { Vec::new() } else { grid.collect() },
+        items: global.to_vec(),
+        block: block.to_vec(),
+        cluster: shape.cluster.as_slice().to_vec(),
+        calls: *calls,
+        shapes,
+        registers: needs.registers,
+        shared_static: of(|f| f.shared),
+        shared_dynamic: shape.shared,
+        local: of(|f| f.local),
+        occupancy,
+    }
+}

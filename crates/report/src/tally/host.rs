@@ -1,0 +1,467 @@
+//! Sums of calls by function.
+
+use std::collections::HashMap;
+
+use super::by::By;
+use super::cells::{HostCell, merge};
+use super::labels::{Labels, Who};
+use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
+use super::times::Times;
+use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
+use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
+
+/// Unfinished calls of a function that are told with what they were called.
+const NAMED: usize = 8;
+
+/// Calls that failed in one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failed {
+    calls: u64,
+    time: u64,
+    /// What of the time is the tracer's own.
+    cost: u64,
+}
+
+/// Sums of one function.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    folded: u64,
+    /// Of the time of calls that went well, as recorded, what was in other calls.
+    inside: u64,
+    /// What of it is the tracer's own, and what of that is not in other calls; of plain calls
+    /// it is reckoned at the end.
+    cost: u64,
+    own_cost: u64,
+    errors: u64,
+    error_ns: u64,
+    /// The same of calls that failed.
+    error_cost: u64,
+    own_error_cost: u64,
+    /// What recording one costs inside of it, ns, and how much of that is taken off its time.
+    each: u32,
+    taken: u32,
+    /// What was to be taken off plain calls and could not: they took less.
+    short: u64,
+    /// Calls that went well and are not plain, those without calls inside; and what was taken off them.
+    others: u64,
+    off: u64,
+    /// Codes with their calls, time and cost; they are few: a list is searched faster than a map.
+    codes: Vec<(i64, Failed)>,
+    unfinished: u64,
+    running: u64,
+    lost: u64,
+    /// Of calls that went well.
+    times: Times,
+    /// The thread that called last, from 1; callers are noted when it changes.
+    caller: u32,
+}
+
+impl Sum {
+    fn calls(&self) -> u64 {
+        self.times.count.saturating_add(self.errors)
+    }
+
+    /// Time in calls that went well and not in other calls, as recorded.
+    fn own(&self) -> u64 {
+        self.gross().saturating_sub(self.inside)
+    }
+
+    /// Plain calls.
+    fn plain(&self) -> u64 {
+        self.times.count.saturating_sub(self.others)
+    }
+
+    /// How much shorter times of calls that went well are than as they were recorded.
+    fn off(&self) -> u64 {
+        let plain = self.plain().saturating_mul(self.taken.into()).saturating_sub(self.short);
+        self.off.saturating_add(plain)
+    }
+
+    /// Time in calls that went well, as recorded.
+    fn gross(&self) -> u64 {
+        self.times.total.saturating_add(self.off())
+    }
+
+    /// A call that went well and is not plain, or several: times as recorded and as taken.
+    fn other(&mut self, calls: u64, recorded: u64, net: u64, cost: u64, own_cost: u64) {
+        self.others = self.others.saturating_add(calls);
+        self.off = self.off.saturating_add(recorded.saturating_sub(net));
+        self.cost = self.cost.saturating_add(cost);
+        self.own_cost = self.own_cost.saturating_add(own_cost);
+    }
+
+    /// With what is known of many calls together: the costs of those without calls inside, and what
+    /// collecting commands took, which is `burst` for each call.
+    fn complete(mut self, burst: f64) -> Self {
+        let of = |calls: u64| (calls as f64 * burst) as u64;
+        let plain = self.plain().saturating_mul(self.each.into());
+        let (well, failed) = (of(self.times.count).saturating_add(plain), of(self.errors));
+        self.cost = self.cost.saturating_add(well);
+        self.own_cost = self.own_cost.saturating_add(well);
+        self.error_cost = self.error_cost.saturating_add(failed);
+        self.own_error_cost = self.own_error_cost.saturating_add(failed);
+        self
+    }
+
+    fn add(&mut self, other: &Sum) {
+        self.times.merge(&other.times);
+        for (to, n) in [
+            (&mut self.folded, other.folded),
+            (&mut self.short, other.short),
+            (&mut self.others, other.others),
+            (&mut self.off, other.off),
+            (&mut self.inside, other.inside),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
+            (&mut self.error_cost, other.error_cost),
+            (&mut self.own_error_cost, other.own_error_cost),
+            (&mut self.errors, other.errors),
+            (&mut self.error_ns, other.error_ns),
+            (&mut self.unfinished, other.unfinished),
+            (&mut self.running, other.running),
+            (&mut self.lost, other.lost),
+        ] {
+            *to = to.saturating_add(n);
+        }
+        for (code, failed) in &other.codes {
+            self.count_code(*code, failed);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, code: i64, failed: &Failed, own_cost: u64) {
+        self.errors = self.errors.saturating_add(failed.calls);
+        self.error_ns = self.error_ns.saturating_add(failed.time);
+        self.error_cost = self.error_cost.saturating_add(failed.cost);
+        self.own_error_cost = self.own_error_cost.saturating_add(own_cost);
+        self.count_code(code, failed);
+    }
+
+    fn count_code(&mut self, code: i64, failed: &Failed) {
+        match self.codes.iter_mut().find(|(c, ..)| *c == code) {
+            Some((_, known)) => {
+                known.calls = known.calls.saturating_add(failed.calls);
+                known.time = known.time.saturating_add(failed.time);
+                known.cost = known.cost.saturating_add(failed.cost);
+            }
+            None => self.codes.push((code, *failed)),
+        }
+    }
+}
+
+/// A part of the calls whose sums are their own: a thread and a range, where
+/// these are told apart.
+pub(super) type Slice = (ThreadId, Option<u32>);
+
+/// Sums of all functions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Host {
+    /// By slice and function.
+    slices: Vec<(Slice, Vec<Sum>)>,
+    by_slice: HashMap<Slice, usize>,
+    /// Sums of nothing, by function.
+    empty: Vec<Sum>,
+    /// Whether times are left as they were recorded.
+    gross: bool,
+    /// What recording a run's calls costs, each.
+    fold: CallCost,
+    /// By API and thread: whether it called.
+    callers: Vec<Vec<bool>>,
+    /// The API of each function.
+    apis: Vec<u32>,
+    /// Whether slices are of threads.
+    by_thread: bool,
+    /// What APIs themselves say of codes.
+    texts: HashMap<(String, i64), String>,
+}
+
+impl Host {
+    /// `gross`: the tracer's own cost stays in the times.
+    pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
+        let functions = trace.functions();
+        let empty = (0u32..).zip(functions.all()).map(|(id, _)| {
+            let each = trace.costs().of(FunctionId(id)).inside;
+            Sum { each, taken: if gross { 0 } else { each }, ..Sum::default() }
+        });
+        let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
+        Self {
+            slices: Vec::new(),
+            by_slice: HashMap::new(),
+            empty: empty.collect(),
+            gross,
+            fold: trace.costs().of_folded(),
+            callers: vec![Vec::new(); functions.apis().len()],
+            apis: functions.all().iter().map(api).collect(),
+            by_thread,
+            texts: HashMap::new(),
+        }
+    }
+
+    /// An API says what one of its codes means.
+    pub fn error_text(&mut self, api: &str, code: i64, text: &str) {
+        self.texts.insert((api.to_owned(), code), text.to_owned());
+    }
+
+    fn called(&mut self, function: FunctionId, thread: ThreadId) {
+        let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
+        let Some(callers) = self.callers.get_mut(api) else { return };
+        match callers.get_mut(thread.index()) {
+            Some(seen) => *seen = true,
+            None => {
+                callers.resize(thread.index() + 1, false);
+                callers[thread.index()] = true;
+            }
+        }
+    }
+
+    /// Where the sums of a slice are.
+    pub fn slice(&mut self, slice: Slice) -> usize {
+        let (empty, slices) = (&self.empty, &mut self.slices);
+        *self.by_slice.entry(slice).or_insert_with(|| {
+            slices.push((slice, empty.clone()));
+            slices.len() - 1
+        })
+    }
+
+    #[inline(always)]
+    fn sum(&mut self, slice: usize, function: FunctionId) -> Option<&mut Sum> {
+        self.slices.get_mut(slice)?.1.get_mut(function.index())
+    }
+
+    /// A call that went well, without calls inside.
+    #[inline(always)]
+    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
+        let Some(sum) = self.sum(slice, function) else { return };
+        if let Some(net) = time.checked_sub(sum.taken) {
+            sum.times.add_short(net);
+        } else {
+            sum.short = sum.short.saturating_add((sum.taken - time).into());
+            sum.times.add_short(0);
+        }
+        let caller = thread.0.wrapping_add(1);
+        if std::mem::replace(&mut sum.caller, caller) != caller {
+            self.called(function, thread);
+        }
+    }
+
+    pub fn call(&mut self, slice: usize, call: &Call) {
+        self.called(call.function, call.thread);
+        let gross = self.gross;
+        let Some(sum) = self.sum(slice, call.function) else { return };
+        let time = call.duration();
+        match call.error {
+            None => {
+                let net = if gross { time } else { call.net_duration() };
+                sum.times.add(net);
+                sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
+                sum.other(1, time, net, call.cost, call.own_cost);
+            }
+            Some(code) => sum.fail(code, &Failed { calls: 1, time, cost: call.cost }, call.own_cost),
+        }
+    }
+
+    pub fn fold(&mut self, slice: usize, fold: &Fold) {
+        self.called(fold.function, fold.thread);
+        let total = if self.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
+        let Some(sum) = self.sum(slice, fold.function) else { return };
+        sum.folded = sum.folded.saturating_add(fold.count);
+        match fold.error {
+            None => {
+                // A run keeps only its sum: its average stands for its calls.
+                sum.times.add_many(total / fold.count.max(1), fold.count, total);
+                sum.other(fold.count, fold.total, total, fold.cost, fold.cost);
+            }
+            Some(code) => {
+                let failed = Failed { calls: fold.count, time: fold.total, cost: fold.cost };
+                sum.fail(code, &failed, fold.cost);
+            }
+        }
+    }
+
+    /// Adds what another part of the trace has, whose threads are `there`;
+    /// `here` numbers a thread in this part.
+    pub fn merge(&mut self, other: &Host, there: &[Thread], mut here: impl FnMut(&Thread) -> ThreadId) {
+        for ((thread, range), sums) in &other.slices {
+            // Where threads are not told apart, all have the same.
+            let thread = match there.get(thread.index()) {
+                Some(who) if self.by_thread => here(who),
+                _ => *thread,
+            };
+            let at = self.slice((thread, *range));
+            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
+        }
+        let texts = other.texts.iter().map(|(key, text)| (key.clone(), text.clone()));
+        self.texts.extend(texts);
+        for (api, callers) in other.callers.iter().enumerate() {
+            for (thread, _) in there.iter().zip(callers).filter(|(_, called)| **called) {
+                let index = here(thread).index();
+                let Some(seen) = self.callers.get_mut(api) else { continue };
+                if seen.len() <= index {
+                    seen.resize(index + 1, false);
+                }
+                seen[index] = true;
+            }
+        }
+    }
+
+    pub fn unfinished(&mut self, slice: usize, call: &Unfinished) {
+        self.called(call.function, call.thread);
+        let Some(sum) = self.sum(slice, call.function) else { return };
+        sum.unfinished += 1;
+        match call.why {
+            Why::TraceEnds => sum.running += 1,
+            Why::ExitLost => sum.lost += 1,
+            Why::ThreadEnded => {}
+        }
+    }
+
+    /// All that was called, whichever slice: function, its name and API, its sums.
+    fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
+        let functions = trace.functions();
+        let all = (0u32..).zip(functions.all()).map(|(id, f)| {
+            let mut sum = self.empty.get(id as usize).cloned().unwrap_or_default();
+            let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
+            own.for_each(|own| sum.add(own));
+            let sum = sum.complete(trace.costs().burst(FunctionId(id)));
+            let api = functions.apis().get(f.api).map_or("", String::as_str);
+            (FunctionId(id), f.name.as_str(), api, sum)
+        });
+        all.filter(|(.., sum)| sum.calls() > 0 || sum.unfinished > 0).collect()
+    }
+
+    /// What rows are made of; `range` names the range of a slice.
+    pub fn cells(
+        &self,
+        trace: &Trace,
+        labels: &Labels<'_>,
+        threads: &[Thread],
+        range: impl Fn(u32) -> String,
+    ) -> Vec<HostCell> {
+        let functions = trace.functions();
+        let mut cells = Vec::new();
+        let (by_name, by_api) = (labels.calls.contains(&By::Name), labels.calls.contains(&By::Api));
+        let by_error = labels.calls.contains(&By::Error);
+        for ((thread, around), sums) in &self.slices {
+            let none = Thread::default();
+            let who = threads.get(thread.index()).unwrap_or(&none);
+            let around = around.map(&range);
+            let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
+            let who = Who { pid, tid, thread, range: around.as_deref(), ..Who::default() };
+            let mut of_slice = Vec::new();
+            for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
+                let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
+                let burst = trace.costs().burst(FunctionId(id));
+                let sum = sum.clone().complete(burst);
+                let whole = HostCell {
+                    name: if by_name { f.name.clone() } else { String::new() },
+                    api,
+                    group: labels.group(&labels.calls, &who),
+                    folded: sum.folded,
+                    own: sum.own(),
+                    taken: sum.off(),
+                    cost: sum.cost,
+                    own_cost: sum.own_cost,
+                    errors: sum.errors,
+                    error_ns: sum.error_ns,
+                    error_cost: sum.error_cost,
+                    times: sum.times.clone(),
+                };
+                if !by_error {
+                    of_slice.push(whole);
+                    continue;
+                }
+                for &(code, Failed { calls: errors, time: error_ns, cost }) in &sum.codes {
+                    let error_cost = cost.saturating_add((errors as f64 * burst) as u64);
+                    let error = trace.error_name(FunctionId(id), code);
+                    let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
+                    let (name, api) = (whole.name.clone(), whole.api.clone());
+                    let failed = HostCell { errors, error_ns, error_cost, ..HostCell::default() };
+                    of_slice.push(HostCell { name, api, group, ..failed });
+                }
+                if sum.times.count > 0 {
+                    of_slice.push(HostCell { errors: 0, error_ns: 0, error_cost: 0, ..whole });
+                }
+            }
+            merge(&mut cells, of_slice);
+        }
+        cells
+    }
+
+    pub fn errors(&self, trace: &Trace) -> Vec<ErrorRow> {
+        let mut rows = Vec::new();
+        for (id, name, api, sum) in self.whole(trace) {
+            rows.extend(sum.codes.iter().map(|&(code, Failed { calls, .. })| ErrorRow {
+                name: name.to_owned(),
+                api: api.to_owned(),
+                error: trace.error_name(id, code),
+                code,
+                text: self.texts.get(&(api.to_owned(), code)).cloned(),
+                calls,
+            }));
+        }
+        rows
+    }
+
+    /// Calls without an end; `with` has what some of them were called with.
+    pub fn unfinished_rows(&self, trace: &Trace, with: &[(FunctionId, String)]) -> Vec<UnfinishedRow> {
+        let rows = self.whole(trace).into_iter().filter(|(.., sum)| sum.unfinished > 0);
+        let row = |(id, name, api, sum): (FunctionId, &str, &str, Sum)| UnfinishedRow {
+            name: name.to_owned(),
+            api: api.to_owned(),
+            calls: sum.unfinished,
+            running: sum.running,
+            lost: sum.lost,
+            with: with.iter().filter(|(f, _)| *f == id).map(|(_, text)| text.clone()).take(NAMED).collect(),
+        };
+        rows.map(row).collect()
+    }
+
+    pub fn apis(&self, trace: &Trace, threads: &[Thread]) -> Vec<ApiTotals> {
+        let whole = self.whole(trace);
+        let mut totals = Vec::new();
+        for (api, callers) in trace.functions().apis().iter().zip(&self.callers) {
+            let who: Vec<&Thread> =
+                threads.iter().zip(callers).filter(|(_, called)| **called).map(|(t, _)| t).collect();
+            let mut pids: Vec<i64> = who.iter().map(|t| t.pid).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            if who.is_empty() {
+                continue;
+            }
+            let sum = |of: fn(&Sum) -> u64| {
+                let own = whole.iter().filter(|(_, _, a, _)| a == api);
+                own.map(|(.., s)| of(s)).fold(0, u64::saturating_add)
+            };
+            totals.push(ApiTotals {
+                api: api.clone(),
+                title: trace.models().iter().find(|m| m.api == *api).map_or("", |m| &m.title).to_owned(),
+                processes: pids.len() as u64,
+                threads: who.len() as u64,
+                calls: sum(Sum::calls),
+                errors: sum(|s| s.errors),
+                self_ns: sum(Sum::own),
+                cost_ns: sum(|s| s.own_cost),
+            });
+        }
+        totals
+    }
+
+    /// What recording all this has cost; none where it is not known.
+    pub fn tracing(&self, trace: &Trace) -> Option<TracingRow> {
+        let costs = trace.costs();
+        let mut row = TracingRow { left_out: !self.gross, ..TracingRow::default() };
+        for (function, .., sum) in self.whole(trace) {
+            let single = sum.calls().saturating_sub(sum.folded);
+            let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
+            let of_all = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
+            row.calls = row.calls.saturating_add(sum.calls());
+            let bursts = (sum.calls() as f64 * costs.burst(function)) as u64;
+            let timing = single.saturating_mul(costs.of_timing(function).into()).saturating_add(bursts);
+            let of_all = of_all.saturating_add(bursts);
+            row.timing_ns = row.timing_ns.saturating_add(timing);
+            row.total_ns = row.total_ns.saturating_add(of_all);
+            row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.own_error_cost);
+        }
+        costs.is_known().then_some(row)
+    }
+}

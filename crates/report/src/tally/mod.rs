@@ -1,0 +1,50 @@
+//! Where the time went, in tables: calls of the host by layer, commands on
+//! devices, what was moved; ranges of the program, operations among ranks, and what
+//! devices told of themselves.
+//!
+//! ```text
+//!  collect   one walk: sums by function, thread, queue, range (host, device, marked)
+//!     │
+//!  Aggregate   sums by what rows are told apart by; they add up, and go to files and back
+//!     │
+//!  Tally     rows: sorted and cut as text, Markdown, CSV or JSON (render, export)
+//! ```
+
+mod aggregate;
+mod by;
+mod cells;
+mod collect;
+mod device;
+mod energy;
+mod estimate;
+mod export;
+mod file;
+mod host;
+mod labels;
+mod makers;
+mod marked;
+mod monitor;
+mod order;
+mod query;
+mod render;
+mod rows;
+mod sketch;
+mod times;
+
+pub use aggregate::{Aggregate, Unlike};
+pub use by::{By, Group};
+pub use collect::{Options, aggregate, tally};
+pub(crate) use device::TRAFFIC;
+pub use export::Table;
+pub use file::{FileError, is_aggregate};
+pub use hetrace_trace::watch::Stopped;
+pub use order::Sort;
+pub use query::{Query, Reading, Watch};
+pub use render::{Form, TextOptions};
+pub use rows::{
+    ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,
+    LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA,
+    SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow,
+    UnfinishedRow, UnknownRow,
+};
+pub use sketch::ERROR as QUANTILE_ERROR;

@@ -1,0 +1,226 @@
+//! Tables of commands.
+
+use std::fmt;
+
+use super::{Renderer, errors, others, some};
+use crate::tally::By;
+use crate::tally::rows::{DeviceRow, EnergyRow, LaunchRow, TrafficRow};
+use crate::text::{Column, Table};
+use hetrace_trace::demangle;
+use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, plural};
+
+impl Renderer<'_> {
+    fn name(&self, row: &DeviceRow) -> String {
+        match &row.symbol {
+            Some(symbol) if !self.options.full_names => demangle::short(symbol).into_owned(),
+            _ => row.name.clone(),
+        }
+    }
+
+    pub fn device(&mut self) -> fmt::Result {
+        let rows = &self.tally.device;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.heading(&[
+            "Device commands".to_owned(),
+            plural(self.tally.devices, "device"),
+            plural(self.tally.queues, "queue"),
+        ])?;
+        let by = self.device_dimensions();
+        let named = by.contains(&By::Name);
+        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
+        columns.extend(["Time", "±", "Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
+        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        columns.extend(["In graphs", "Error"].map(Column::right));
+        let mut table = Table::new(columns);
+        let sum =
+            |rows: &[DeviceRow], of: fn(&DeviceRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+        let total = sum(rows, |r| r.total_ns);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            let timed = row.calls > row.untimed.saturating_add(row.errors);
+            let time = |text: String| if timed { text } else { String::new() };
+            let name = |by: &By| match by {
+                By::Name => self.name(row),
+                By::Api => row.api.clone(),
+                by => row.group.get(*by).unwrap_or_default().to_owned(),
+            };
+            let mut cells: Vec<String> = by.iter().map(name).collect();
+            cells.extend([
+                time(duration(row.total_ns)),
+                if named { estimate_error(row) } else { String::new() },
+                time(percent(row.total_ns, total)),
+                count(row.calls),
+                time(duration_f(row.avg_ns)),
+                time(duration(row.min_ns)),
+                time(duration(row.max_ns)),
+            ]);
+            cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+            cells.extend([some(row.in_graph, count), errors(row.errors)]);
+            table.row(cells);
+        }
+        let sums = |name: String, rows: &[DeviceRow]| {
+            let own = sum(rows, |r| r.total_ns);
+            let mut cells = vec![String::new(); by.len()];
+            cells[0] = name;
+            cells.extend([duration(own), String::new(), percent(own, total), count(sum(rows, |r| r.calls))]);
+            cells.extend(vec![String::new(); 3 + self.stats().len()]);
+            cells.extend([some(sum(rows, |r| r.in_graph), count), errors(sum(rows, |r| r.errors))]);
+            cells
+        };
+        if !hidden.is_empty() {
+            table.row(sums(others(hidden.len()), hidden));
+        }
+        table.total(sums("Total".to_owned(), rows));
+        // Only names of functions have no end.
+        if by.first() == Some(&By::Name) { self.narrow_table(&table) } else { self.table(&table) }
+    }
+
+    /// What rows of commands are told apart by; never nothing.
+    fn device_dimensions(&self) -> Vec<By> {
+        let mut by = self.tally.by.clone();
+        if by.is_empty() {
+            by.push(By::Name);
+        }
+        // Rows say so themselves if devices and queues are told apart, too.
+        let first = self.tally.device.first();
+        let more = [By::Device, By::Queue].into_iter();
+        let told = more.filter(|by| first.is_some_and(|row| row.group.get(*by).is_some()));
+        let told: Vec<By> = told.filter(|more| !by.contains(more)).collect();
+        by.extend(told);
+        by
+    }
+
+    /// How kernels were launched, and what that takes.
+    pub fn kernels(&mut self) -> fmt::Result {
+        let told = |l: &LaunchRow| l.registers > 0 || l.shared_static > 0 || !l.grid.is_empty();
+        let shown = |r: &&DeviceRow| r.energy.is_some() || r.launch.as_ref().is_some_and(told);
+        let rows: Vec<&DeviceRow> = self.tally.device.iter().filter(shown).collect();
+        let rows = self.cut(&rows).0;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.heading(&["Kernels".to_owned(), "as launched most often".to_owned()])?;
+        let mut columns = vec![Column::left("Name")];
+        columns.extend(
+            ["Grid", "Block", "Cluster", "Regs", "Shared", "Local", "Occupancy", "Energy"].map(Column::right),
+        );
+        let mut table = Table::new(columns);
+        for row in rows {
+            let launch = row.launch.as_ref();
+            let of = |get: fn(&LaunchRow) -> String| launch.map_or_else(String::new, get);
+            table.row(vec![
+                self.name(row),
+                of(|l| sizes(if l.grid.is_empty() { &l.items } else { &l.grid })),
+                of(|l| sizes(&l.block)),
+                of(|l| sizes(&l.cluster)),
+                of(|l| some(l.registers, count)),
+                of(shared),
+                of(|l| some(l.local, count)),
+                of(occupancy),
+                energy_cell(row.energy.as_ref()),
+            ]);
+        }
+        self.narrow_table(&table)
+    }
+
+    pub fn traffic(&mut self) -> fmt::Result {
+        let rows = &self.tally.traffic;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let moved = rows.iter().map(|r| r.bytes).fold(0, u64::saturating_add);
+        self.heading(&["Memory traffic".to_owned(), bytes(moved)])?;
+        let by: Vec<By> =
+            self.tally.by.iter().copied().filter(|by| *by != By::Name && *by != By::Api).collect();
+        let mut columns = vec![Column::left("Name")];
+        columns.extend(by.iter().map(|by| Column::left(by.heading())));
+        columns.extend(["Bytes", "Bandwidth", "Time", "Calls", "Average", "Min", "Max"].map(Column::right));
+        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        let mut table = Table::new(columns);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            let timed = row.bytes_per_second.is_some();
+            let time = |text: String| if timed { text } else { String::new() };
+            let rate = row.bytes_per_second.unwrap_or(0.0);
+            let mut cells = vec![traffic_name(row)];
+            cells.extend(by.iter().map(|by| row.group.get(*by).unwrap_or_default().to_owned()));
+            cells.extend([
+                bytes(row.bytes),
+                // Where host and device share memory, a map moves nothing.
+                time(if row.name == MAP { String::new() } else { bandwidth(rate as u64, 1_000_000_000) }),
+                time(duration(row.total_ns)),
+                count(row.calls),
+                time(duration_f(row.avg_ns)),
+                time(duration(row.min_ns)),
+                time(duration(row.max_ns)),
+            ]);
+            cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+            table.row(cells);
+        }
+        if !hidden.is_empty() {
+            let sum = |of: fn(&TrafficRow) -> u64| hidden.iter().map(of).fold(0, u64::saturating_add);
+            let mut cells = vec![others(hidden.len())];
+            cells.extend(vec![String::new(); by.len()]);
+            let calls = count(sum(|r| r.calls));
+            cells.extend([bytes(sum(|r| r.bytes)), String::new(), duration(sum(|r| r.total_ns)), calls]);
+            table.row(cells);
+        }
+        if by.is_empty() { self.narrow_table(&table) } else { self.table(&table) }
+    }
+}
+
+/// Commands of which nobody tells whether they moved their bytes.
+pub(super) const MAP: &str = "map";
+
+/// `copy device → pageable`.
+fn traffic_name(row: &TrafficRow) -> String {
+    match (&row.from, &row.to) {
+        (None, None) => row.name.clone(),
+        (Some(from), None) => format!("{} {from} →", row.name),
+        (None, Some(to)) => format!("{} → {to}", row.name),
+        (Some(from), Some(to)) => format!("{} {from} → {to}", row.name),
+    }
+}
+
+/// How far the total may be from the truth, if it is an estimate.
+fn estimate_error(row: &DeviceRow) -> String {
+    match (row.samples, row.total_error_ns) {
+        (None, _) => String::new(),
+        (Some(_), None) => "±?".to_owned(),
+        (Some(_), Some(ns)) => error(ns, row.total_ns as f64),
+    }
+}
+
+/// `128x2`: without the dimensions that have nothing behind.
+fn sizes(all: &[u64]) -> String {
+    let last = all.iter().rposition(|n| *n != 1).unwrap_or(0);
+    let sizes: Vec<String> = all.iter().take(last + 1).map(|n| count(*n)).collect();
+    sizes.join("x")
+}
+
+/// Bytes that the code asks for, and the launch beside them.
+fn shared(launch: &LaunchRow) -> String {
+    match (launch.shared_static, launch.shared_dynamic) {
+        (0, 0) => String::new(),
+        (own, 0) => count(own),
+        (own, more) => format!("{own}+{more}"),
+    }
+}
+
+fn occupancy(launch: &LaunchRow) -> String {
+    let Some(occupancy) = &launch.occupancy else { return String::new() };
+    // What is full is not kept from more.
+    match occupancy.percent < 100.0 {
+        true => format!("{:.1}% ({})", occupancy.percent, occupancy.limiter),
+        false => "100%".to_owned(),
+    }
+}
+
+/// `1.23 J ±2.0%`.
+pub(super) fn energy_cell(row: Option<&EnergyRow>) -> String {
+    row.map_or_else(String::new, |row| {
+        format!("{} {}", energy(row.millijoules), error(row.error_mj, row.millijoules))
+    })
+}

@@ -1,0 +1,189 @@
+//! Tables of calls.
+
+use std::fmt;
+
+use super::{Renderer, errors, others};
+use crate::tally::By;
+use crate::tally::rows::HostRow;
+use crate::text::{Column, Table};
+use hetrace_trace::text::{count, duration, duration_f, percent, plural};
+
+/// Tracing has a column where it took one part in so many of the time, or more.
+const SHOWN_FROM: u64 = 100;
+
+impl Renderer<'_> {
+    /// What the tables are of, if that is not one whole trace.
+    pub fn about(&mut self) -> fmt::Result {
+        let t = self.tally;
+        if !t.traces.is_empty() {
+            self.heading(&[plural(t.traces.len() as u64, "trace")])?;
+            let columns = vec![Column::left("Trace"), Column::right("Duration"), Column::right("Processes")];
+            let mut table = Table::new(columns);
+            for trace in &t.traces {
+                table.row(vec![trace.title(), duration(trace.duration_ns), count(trace.processes)]);
+            }
+            self.narrow_table(&table)?;
+        }
+        Ok(())
+    }
+
+    pub fn host(&mut self) -> fmt::Result {
+        let by = &self.tally.by;
+        let by: Vec<By> = by.iter().copied().filter(|by| by.is_of_calls()).collect();
+        let usual = by.is_empty() || (by.contains(&By::Name) && by.iter().all(|by| *by <= By::Name));
+        if !usual {
+            return self.grouped_host(&by);
+        }
+        for totals in &self.tally.apis {
+            let rows: Vec<&HostRow> = self.tally.host.iter().filter(|r| r.api == totals.api).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            self.heading(&[
+                format!("{} API calls", if totals.title.is_empty() { &totals.api } else { &totals.title }),
+                plural(totals.processes, "process"),
+                plural(totals.threads, "thread"),
+            ])?;
+            let table = self.host_table(&[By::Name], &rows);
+            self.table(&table)?;
+        }
+        Ok(())
+    }
+
+    fn grouped_host(&mut self, by: &[By]) -> fmt::Result {
+        let rows: Vec<&HostRow> = self.tally.host.iter().collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
+        self.heading(&["API calls".to_owned(), format!("by {}", names.join(", "))])?;
+        let table = self.host_table(by, &rows);
+        self.table(&table)
+    }
+
+    fn host_table(&self, by: &[By], rows: &[&HostRow]) -> Table {
+        // With calls inside calls, only the time outside of them adds up.
+        let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
+        let error_time = self.options.extended || by.contains(&By::Error);
+        let sum = |rows: &[&HostRow], of: fn(&HostRow) -> u64| {
+            rows.iter().map(|r| of(r)).fold(0, u64::saturating_add)
+        };
+        let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
+        let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
+        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
+        columns.push(Column::right("Time"));
+        if nested {
+            columns.push(Column::right("Self"));
+        }
+        columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
+        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        columns.push(Column::right("Error"));
+        if error_time {
+            columns.push(Column::right("Error time"));
+        }
+        if tracing {
+            columns.push(Column::right("Tracing"));
+        }
+        let mut table = Table::new(columns);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            let timed = row.calls > row.errors;
+            let time = |text: String| if timed { text } else { String::new() };
+            let name = |by: &By| match by {
+                By::Name => row.name.clone(),
+                By::Api => row.api.clone(),
+                by => row.group.get(*by).unwrap_or_default().to_owned(),
+            };
+            let mut cells: Vec<String> = by.iter().map(name).collect();
+            cells.push(time(duration(row.total_ns)));
+            if nested {
+                cells.push(time(duration(row.self_ns)));
+            }
+            cells.extend([
+                time(percent(row.self_ns, self_ns)),
+                count(row.calls),
+                time(duration_f(row.avg_ns)),
+                time(duration(row.min_ns)),
+                time(duration(row.max_ns)),
+            ]);
+            cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+            cells.push(errors(row.errors));
+            if error_time {
+                cells.push(if row.errors > 0 { duration(row.error_ns) } else { String::new() });
+            }
+            if tracing {
+                cells.push(time(duration(row.cost_ns)));
+            }
+            table.row(cells);
+        }
+        let sums = |name: String, rows: &[&HostRow]| {
+            let own = sum(rows, |r| r.self_ns);
+            let mut cells = vec![String::new(); by.len()];
+            cells[0] = name;
+            if nested {
+                cells.push(String::new());
+            }
+            cells.extend([duration(own), percent(own, self_ns), count(sum(rows, |r| r.calls))]);
+            cells.extend(vec![String::new(); 3 + self.stats().len()]);
+            cells.push(errors(sum(rows, |r| r.errors)));
+            if error_time {
+                cells.push(String::new());
+            }
+            if tracing {
+                cells.push(duration(sum(rows, |r| r.self_cost_ns)));
+            }
+            cells
+        };
+        if !hidden.is_empty() {
+            table.row(sums(others(hidden.len()), hidden));
+        }
+        table.total(sums("Total".to_owned(), rows));
+        table
+    }
+
+    pub fn errors(&mut self) -> fmt::Result {
+        if self.tally.errors.is_empty() {
+            return Ok(());
+        }
+        let failed = self.tally.errors.iter().map(|r| r.calls).fold(0, u64::saturating_add);
+        self.heading(&["Failed calls".to_owned(), plural(failed, "call")])?;
+        let columns =
+            vec![Column::left("Name"), Column::left("Error"), Column::right("Calls"), Column::left("Text")];
+        let mut table = Table::new(columns);
+        let (shown, hidden) = self.cut(&self.tally.errors);
+        for row in shown {
+            let text = row.text.clone().unwrap_or_default();
+            table.row(vec![row.name.clone(), row.error.clone(), count(row.calls), text]);
+        }
+        if !hidden.is_empty() {
+            let calls = hidden.iter().map(|r| r.calls).fold(0, u64::saturating_add);
+            table.row(vec![others(hidden.len()), String::new(), count(calls)]);
+        }
+        self.table(&table)
+    }
+
+    /// What each layer costs by itself, if there are several.
+    pub fn layers(&mut self) -> fmt::Result {
+        let apis = &self.tally.apis;
+        if apis.len() < 2 {
+            return Ok(());
+        }
+        self.heading(&["Layers".to_owned(), "time of each without what it calls of the others".to_owned()])?;
+        let mut columns = vec![Column::left("Layer")];
+        columns.extend(["Self", "Self(%)", "Calls", "Per call", "Error"].map(Column::right));
+        let mut table = Table::new(columns);
+        let whole = apis.iter().map(|a| a.self_ns).fold(0, u64::saturating_add);
+        for api in apis {
+            let good = api.calls.saturating_sub(api.errors);
+            table.row(vec![
+                if api.title.is_empty() { api.api.clone() } else { api.title.clone() },
+                duration(api.self_ns),
+                percent(api.self_ns, whole),
+                count(api.calls),
+                if good > 0 { duration_f(api.self_ns as f64 / good as f64) } else { String::new() },
+                errors(api.errors),
+            ]);
+        }
+        self.table(&table)
+    }
+}

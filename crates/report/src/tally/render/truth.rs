@@ -1,0 +1,343 @@
+//! What the tables do not show, and how far to trust them.
+
+use std::fmt;
+
+use super::device::MAP;
+use super::{Form, NOTHING_CHOSEN, Renderer};
+use crate::tally::by::NONE;
+use crate::tally::energy::LEAST;
+use crate::tally::rows::{ClockError, SteppedRow, TracingRow, UnknownRow};
+use crate::tally::times::average;
+use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
+use hetrace_trace::demangle;
+use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
+use hetrace_trace::trace::Exit;
+
+impl Renderer<'_> {
+    /// What the tables do not show, and how far to trust them.
+    pub fn truth(&mut self) -> fmt::Result {
+        let red = self.warnings();
+        let notes = self.remarks();
+        if red.is_empty() && notes.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        // In Markdown, a line by itself is a part of the one before.
+        let bullet = if self.options.form == Form::Markdown { "- " } else { "" };
+        for line in red {
+            writeln!(self.out, "{bullet}{}", self.style.red(&line))?;
+        }
+        for line in notes {
+            writeln!(self.out, "{bullet}{line}")?;
+        }
+        Ok(())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
+        if t.lost_events > 0 || t.lost_calls > 0 {
+            let calls = match t.lost_calls {
+                0 => String::new(),
+                n => format!(" ({} not, or not wholly, recorded)", plural(n, "call")),
+            };
+            lines.push(format!(
+                "LOST: {}{calls}: the program was faster than the recording",
+                plural(t.lost_events, "event")
+            ));
+        }
+        if t.lost_device_commands > 0 {
+            lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
+        }
+        if t.unwritten_bytes > 0 {
+            lines.push(format!("LOST: {} that could not be written", bytes(t.unwritten_bytes)));
+        }
+        if t.damaged_bytes > 0 {
+            lines.push(format!("LOST: {} of damaged records", bytes(t.damaged_bytes)));
+        }
+        if t.lost_packets > 0 {
+            lines.push(format!("LOST: {} of the streams", plural(t.lost_packets, "packet")));
+        }
+        if let Some(at) = t.cut_at_ns {
+            lines.push(format!(
+                "CUT: the trace is whole up to {} of {} only",
+                duration(at),
+                duration(t.duration_ns)
+            ));
+        }
+        lines.extend(t.damages.iter().map(|d| format!("DAMAGED: {d}")));
+        let more = t.damaged.saturating_sub(t.damages.len() as u64);
+        if more > 0 {
+            lines.push(format!("DAMAGED: {more} more places"));
+        }
+        lines.extend(t.different.iter().map(|d| format!("DIFFERENT: {d}")));
+        let more = t.differences.saturating_sub(t.different.len() as u64);
+        if more > 0 {
+            lines.push(format!("DIFFERENT: {} more; `hetrace check` lists them", plural(more, "file")));
+        }
+        lines.extend(stepped(t));
+        if t.unfinished_calls > 0 {
+            let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {
+                (1, []) => r.name.clone(),
+                (n, []) => format!("{} ({n})", r.name),
+                (1, with) => format!("{} ({})", r.name, with.join("; ")),
+                (n, with) => format!("{} ({n}: {})", r.name, with.join("; ")),
+            });
+            let mut named: Vec<String> = named.collect();
+            if t.unfinished.len() > named.len() {
+                named.push("…".to_owned());
+            }
+            let calls = plural(t.unfinished_calls, "call");
+            lines.push(format!("UNFINISHED: {calls} without an end: {}", named.join(", ")));
+        }
+        if !t.open_ranges.is_empty() {
+            let named = t.open_ranges.iter().take(8).map(|r| {
+                let domain = if r.domain.is_empty() { String::new() } else { format!("{}/", r.domain) };
+                let since = duration(r.since_ns);
+                format!("{domain}{} (process {}, thread {}, since {since})", r.name, r.pid, r.tid)
+            });
+            let mut named: Vec<String> = named.collect();
+            if t.open_ranges.len() > named.len() {
+                named.push("…".to_owned());
+            }
+            let ranges = plural(t.open_ranges.len() as u64, "range");
+            lines.push(format!("UNFINISHED: {ranges} that nobody ended: {}", named.join(", ")));
+        }
+        if t.unmatched_range_ends > 0 {
+            let ends = plural(t.unmatched_range_ends, "end");
+            lines.push(format!("INCOMPLETE: {ends} of ranges without a beginning"));
+        }
+        if t.orphaned_exits > 0 {
+            let ends = plural(t.orphaned_exits, "end");
+            lines.push(format!("INCOMPLETE: {ends} of calls without a beginning, in no table"));
+        }
+        if t.manifest_missing {
+            lines.push(
+                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
+        if let Some(chosen) = &t.chosen {
+            let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
+            if nothing && self.blocks > 0 {
+                lines.push(NOTHING_CHOSEN.to_owned());
+            }
+            lines.push(format!("Only a part is counted: {chosen}. Losses and layers' processes are of all."));
+        }
+        let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
+        let only_commands: Vec<&str> = only_commands.collect();
+        if !only_commands.is_empty() {
+            lines.push(format!("Calls are not told apart by {}.", only_commands.join(" and ")));
+        }
+        let unknown = |group: &Group| group.rank.as_deref().is_none_or(|rank| rank == NONE);
+        if t.by.contains(&By::Rank) && t.host.iter().all(|row| unknown(&row.group)) {
+            lines.push(
+                "No process's rank is known: neither a launcher nor a communicator in the trace tells it."
+                    .to_owned(),
+            );
+        }
+        if self.options.stats {
+            lines.push(format!(
+                "p50 and p99 are right within {:.1}% of their value; all else is exact.",
+                QUANTILE_ERROR * 100.0
+            ));
+        }
+        if let Some(Exit::Signal(signal)) = t.exit {
+            lines.push(format!("The program was ended by signal {signal}."));
+        }
+        if t.untimed_commands > 0 {
+            let commands = plural(t.untimed_commands, "device command");
+            lines.push(format!("{commands} without known times: counted, but not in the times."));
+        }
+        if t.commands_under_way > 0 {
+            let commands = plural(t.commands_under_way, "device command");
+            lines.push(format!("{commands} under way when the program ended: not counted."));
+        }
+        lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
+        if t.host_clock_error_ns > 0.0 {
+            let error = duration_f(t.host_clock_error_ns);
+            lines.push(format!("Times of the host are right within {error}."));
+        }
+        lines.extend(clock_remarks(&t.clock_errors));
+        if t.commands_without_call > 0 {
+            let commands = plural(t.commands_without_call, "device command");
+            lines.push(format!("{commands} of which the call is not known."));
+        }
+        if !t.unknown.is_empty() {
+            let named = |row: &UnknownRow| match row.calls {
+                1 => row.name.clone(),
+                calls => format!("{} ({calls} calls)", row.name),
+            };
+            let named: Vec<String> = t.unknown.iter().map(named).collect();
+            lines.push(format!("Functions the model does not know: {}.", named.join(", ")));
+        }
+        self.method_remarks(&mut lines);
+        lines.extend(t.notes.iter().map(|note| format!("Note: {note}")));
+        lines
+    }
+
+    /// How numbers were come by that nobody measured.
+    fn method_remarks(&self, lines: &mut Vec<String>) {
+        let t = self.tally;
+        let samples = t.device.iter().filter(|r| r.samples.is_some());
+        let (seen, all) = samples.fold((0u64, 0u64), |(seen, all), row| {
+            (seen.saturating_add(row.samples.unwrap_or(0)), all.saturating_add(row.calls))
+        });
+        if all > 0 {
+            lines.push(format!(
+                "Times with ± are estimates: {seen} of {all} launches were timed. The truth is within ± with \
+                 95% probability, as far as launches of a name differ by chance."
+            ));
+        }
+        if t.ranges.iter().any(|r| r.commands > 0) {
+            let started = t.ranges.iter().any(|r| r.commands > 0 && r.style == "started");
+            let whose = if started { "; of started ranges, by the thread that began them" } else { "" };
+            lines.push(format!("Ranges: \"On devices\" is the time of what was launched inside{whose}."));
+        }
+        if t.traffic.iter().any(|r| r.name == MAP && r.bytes > 0) {
+            lines.push(
+                "Memory traffic: bytes of a map count, though nobody tells whether they were moved."
+                    .to_owned(),
+            );
+        }
+        self.memory_remarks(lines);
+        let mut became: Vec<String> = Vec::new();
+        for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
+            let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();
+            let line = format!("{} {}: {}", row.operation, row.element, kernels.join(", "));
+            if !became.contains(&line) {
+                became.push(line);
+            }
+        }
+        if !became.is_empty() {
+            lines.push(format!("Kernels of collectives: {}.", became.join("; ")));
+        }
+        if t.collectives.iter().any(|r| r.total_ns > 0) {
+            lines.push("Collectives: waiting for other ranks is part of the time.".to_owned());
+        }
+        if t.collectives.iter().any(|r| r.grouped > 0) {
+            lines.push(
+                "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
+            );
+        }
+        let told = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
+        if told.flatten().next().is_some() {
+            lines.push(format!(
+                "Energy: of kernels the average power of readings in which nothing else ran, times their \
+                 time, ± by the scatter of the readings; of ranges what devices took meanwhile, ± by the readings \
+                 at the ends. ± is for 95%. With fewer than {LEAST} readings nothing is told."
+            ));
+        }
+        for row in &t.telemetry {
+            let reasons = row.throttle.iter().map(|r| format!("{} {:.0}%", r.reason, r.percent));
+            let reasons: Vec<String> = reasons.collect();
+            if !reasons.is_empty() {
+                lines.push(format!(
+                    "Clocks of {} {}: {} of the time.",
+                    row.index,
+                    row.name,
+                    reasons.join(", ")
+                ));
+            }
+        }
+    }
+}
+
+/// Streams whose time goes back.
+fn stepped(t: &Tally) -> Option<String> {
+    const SHOWN: usize = 4;
+    let named = |row: &SteppedRow| {
+        let (by, at) = (duration(row.largest_ns), duration(row.at_ns));
+        let steps = if row.steps > 1 { format!("{} steps, ", count(row.steps)) } else { String::new() };
+        format!("{} ({steps}{by} back at {at})", row.stream)
+    };
+    let mut streams: Vec<String> = t.stepped_streams.iter().take(SHOWN).map(named).collect();
+    if t.stepped_streams.len() > SHOWN {
+        streams.push("…".to_owned());
+    }
+    let events = plural(t.steps_back, "event");
+    let of = if streams.is_empty() { String::new() } else { format!(": {}", streams.join(", ")) };
+    (t.steps_back > 0).then(|| format!("CLOCK: {events} with a time before that of the event before{of}"))
+}
+
+/// What recording took, and where it is.
+fn tracing_remark(row: &TracingRow, traces: usize) -> String {
+    let of = match row.unknown_traces {
+        0 => String::new(),
+        unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
+    };
+    let each = average(row.total_ns.saturating_sub(row.timing_ns), row.calls);
+    let timing = match row.timing_ns {
+        0 => String::new(),
+        ns => format!(", and {} for timing commands", duration(ns)),
+    };
+    let inside = duration(row.inside_ns);
+    let inside = match row.left_out {
+        true => format!("{inside} of it inside calls: left out of the times above"),
+        false => format!("{inside} of it inside calls: in the times above"),
+    };
+    let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
+    format!("Tracing itself took about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
+}
+
+/// How far to trust devices' times: those of a name in a line.
+fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for clock in clocks {
+        if !names.contains(&clock.device.as_str()) {
+            names.push(&clock.device);
+        }
+    }
+    for name in names {
+        let of_name: Vec<&ClockError> = clocks.iter().filter(|c| c.device == name).collect();
+        let whose = match of_name.as_slice() {
+            [one] => format!("{name} (process {})", one.pid),
+            several => {
+                let mut pids: Vec<i64> = several.iter().map(|c| c.pid).collect();
+                pids.sort_unstable();
+                pids.dedup();
+                format!("{name} ({})", plural(pids.len() as u64, "process"))
+            }
+        };
+        let errors = of_name.iter().filter_map(|c| c.error_ns);
+        if let Some(worst) = errors.clone().max_by(f64::total_cmp) {
+            lines.push(format!("Times of {whose} are right within {}.", duration_f(worst)));
+        }
+        let known = errors.count();
+        let told = of_name.iter().filter(|c| c.error_ns.is_none() && c.host_clock).count();
+        let unknown = of_name.len() - known - told;
+        // Of several, those that the line before is not of.
+        let some = |n: usize| match n == of_name.len() {
+            true => whose.clone(),
+            false => format!("{name} (in {n} of {} cases)", of_name.len()),
+        };
+        if told > 0 {
+            lines.push(format!("Times of {} are as the API tells them.", some(told)));
+        }
+        if unknown > 0 {
+            lines.push(format!("Times of {} are of unknown error.", some(unknown)));
+        }
+        let corrected = of_name.iter().map(|c| c.corrected).fold(0, u64::saturating_add);
+        if corrected > 0 {
+            let largest = of_name.iter().map(|c| c.largest_correction_ns).max().unwrap_or(0);
+            lines.push(format!(
+                "{} of {whose} began up to {} before the call as told: moved to its beginning.",
+                plural(corrected, "command"),
+                duration(largest)
+            ));
+        }
+        let impossible = of_name.iter().map(|c| c.impossible_order).fold(0, u64::saturating_add);
+        if impossible > 0 {
+            let commands = plural(impossible, "command");
+            lines.push(format!("{commands} of {whose} began long before the call as told: left there."));
+        }
+    }
+    lines
+}

@@ -1,0 +1,86 @@
+//! Arguments of a slice.
+
+use super::names::{Names, Of};
+use super::packets::field::{annotation, event};
+use super::proto::Message;
+use hetrace_trace::args::{Args, Role, Typed};
+use hetrace_trace::spans::notable;
+
+/// Longer texts are cut: they are to be read in a side panel.
+const MAX_TEXT: usize = 256;
+
+/// Annotations gathered for one event, as its fields.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Annotations {
+    message: Message,
+    /// Names of annotations, and of all else that is named by number.
+    pub names: Names,
+}
+
+impl Annotations {
+    pub fn clear(&mut self) {
+        self.message.clear();
+    }
+
+    /// The bytes, to be put into a track event.
+    pub fn bytes(&self) -> &[u8] {
+        self.message.bytes()
+    }
+
+    fn add(&mut self, name: &str, value: impl FnOnce(&mut Message)) {
+        let number = self.names.number(Of::Annotation, name);
+        self.message.message(event::ANNOTATION, |m| {
+            match number {
+                0 => m.string(annotation::NAME_ITSELF, name),
+                number => m.varint(annotation::NAME, number),
+            }
+            value(m);
+        });
+    }
+
+    pub fn text(&mut self, name: &str, text: &str) {
+        let long = text.len() > MAX_TEXT;
+        let end = if long { text.char_indices().nth(MAX_TEXT).map(|(at, _)| at) } else { None };
+        self.add(name, |m| match end {
+            None => m.string(annotation::STRING, text),
+            Some(end) => m.string(annotation::STRING, &format!("{}…", &text[..end])),
+        });
+    }
+
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.add(name, |m| m.varint(annotation::UINT, number));
+    }
+
+    pub fn signed(&mut self, name: &str, number: i64) {
+        self.add(name, |m| m.varint(annotation::INT, number as u64));
+    }
+
+    pub fn pointer(&mut self, name: &str, address: u64) {
+        self.add(name, |m| m.varint(annotation::POINTER, address));
+    }
+
+    pub fn float(&mut self, name: &str, number: f64) {
+        self.add(name, |m| m.double(annotation::DOUBLE, number));
+    }
+
+    /// What of a slice's time is the tracer's own, where it matters.
+    pub fn tracing(&mut self, cost: u64, time: u64) {
+        if let Some(cost) = notable(cost, time) {
+            self.number("tracing_ns", cost);
+        }
+    }
+
+    /// All arguments of a call's entry or exit.
+    pub fn args(&mut self, args: &Args<'_>) {
+        for piece in &args.pieces {
+            let name = if piece.role == Role::Return { "result" } else { piece.name };
+            match piece.typed {
+                Some(Typed::Unsigned(v)) => self.number(name, v),
+                Some(Typed::Signed(v)) => self.signed(name, v),
+                Some(Typed::Pointer(v)) => self.pointer(name, v),
+                Some(Typed::Float(v)) => self.float(name, v),
+                None => self.text(name, args.of(piece)),
+            }
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! The walk that draws.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Event;
+
+use super::calls;
+use super::commands;
+use super::devices::Devices;
+use super::flows::{Flows, Wait};
+use super::kernels::Kernels;
+use super::memory::Live;
+use super::monitored::Monitor;
+use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
+use super::ranges::{Place, RangeRows};
+use super::sheet::{Mark, Sheet};
+use super::tracks::Tracks;
+use super::traits::{Traits, traits};
+use hetrace_trace::args::{Args, Plans};
+use hetrace_trace::memory::Table;
+use hetrace_trace::ranges::{Ranges, Step as RangeStep};
+use hetrace_trace::spans::{
+    At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why, cause_id, walk,
+};
+use hetrace_trace::titles::queue_name;
+use hetrace_trace::trace::{Function, FunctionId, Thread, Trace};
+
+/// Writes one file for Perfetto (`.pftrace`), whatever its size. It ends with the first error of
+/// `out`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> io::Result<Summary> {
+    let options = Options { part_bytes: u64::MAX, part_slices: u64::MAX, ..options.clone() };
+    match timeline_in_parts(trace, &options, &mut Whole(out), &|_| ControlFlow::Continue(())) {
+        Ok(drawn) => Ok(drawn.summary),
+        Err(Error::Io(error)) => Err(error),
+        Err(Error::Stopped) => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+/// Writes files for Perfetto, a new one whenever one is large enough.
+///
+/// # Errors
+/// Those of `out`, and when `watch` says so. The last file is not whole then.
+pub fn timeline_in_parts(
+    trace: &Trace,
+    options: &Options,
+    out: &mut dyn Parts,
+    watch: Watch<'_>,
+) -> Result<Drawn, Error> {
+    let table = Table::new(trace);
+    let mut drawer = Drawer {
+        trace,
+        options,
+        watch,
+        left: WATCHED,
+        turn_at: 0,
+        first: None,
+        parts: Vec::new(),
+        sheet: Sheet::new(out),
+        tracks: Tracks::default(),
+        rows: Vec::new(),
+        plans: options.arguments.then(|| Plans::new(trace)),
+        traits: traits(trace),
+        several_apis: trace.models().len() > 1,
+        threads: Vec::new(),
+        exit: Args::default(),
+        devices: Devices::default(),
+        flows: Flows::new(trace),
+        kernels: Kernels::new(trace),
+        ranges: Ranges::new(trace),
+        range_rows: RangeRows::default(),
+        monitor: Monitor::new(trace),
+        live: Live::new(trace, &table),
+        arrows: Vec::new(),
+    };
+    let summary = match walk(trace, &mut drawer) {
+        ControlFlow::Continue(summary) => summary,
+        ControlFlow::Break(Stop::Io(error)) => return Err(error.into()),
+        ControlFlow::Break(Stop::Asked) => return Err(Error::Stopped),
+        ControlFlow::Break(Stop::WindowEnds) => {
+            let mut summary = Summary::default();
+            summary.add_manifest(trace);
+            summary
+        }
+    };
+    drawer.finish(&summary)?;
+    Ok(Drawn { summary, parts: drawer.parts })
+}
+
+/// Events between two questions whether to go on.
+pub(super) const WATCHED: u32 = 1 << 16;
+
+/// Where an arrow from a command to the wait for it ends.
+const WAITED: &str = "command done";
+
+/// Why the walk ended early.
+pub(super) enum Stop {
+    Io(io::Error),
+    Asked,
+    WindowEnds,
+}
+
+pub(super) struct Drawer<'t, 'o> {
+    pub trace: &'t Trace,
+    pub options: &'o Options,
+    pub watch: Watch<'o>,
+    /// Events until the next question whether to go on.
+    pub left: u32,
+    /// When the window begins or ends next.
+    pub turn_at: u64,
+    /// Time of the first event.
+    pub first: Option<u64>,
+    /// Files that are whole.
+    pub parts: Vec<Part>,
+    pub sheet: Sheet<'o>,
+    pub tracks: Tracks,
+    /// Rows of threads by number; forgotten when the program names something.
+    rows: Vec<Option<u64>>,
+    /// None if arguments are left out.
+    plans: Option<Plans<'t>>,
+    /// By function.
+    traits: Vec<Traits<'t>>,
+    several_apis: bool,
+    /// By thread.
+    pub threads: Vec<calls::Thread<'t>>,
+    exit: Args<'t>,
+    pub devices: Devices,
+    pub flows: Flows,
+    kernels: Kernels,
+    ranges: Ranges<'t>,
+    range_rows: RangeRows,
+    pub monitor: Monitor,
+    pub live: Live<'t>,
+    /// Arrows of the mark that is about to be written; kept for its room.
+    arrows: Vec<u64>,
+}
+
+pub(super) type Step = ControlFlow<Stop>;
+
+pub(super) fn step(result: io::Result<()>) -> Step {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(Stop::Io(error)),
+    }
+}
+
+impl<'t> Drawer<'t, '_> {
+    /// The row of the thread.
+    fn row(&mut self, at: At<'_>) -> u64 {
+        let index = at.thread.index();
+        if let Some(&Some(row)) = self.rows.get(index) {
+            return row;
+        }
+        let who = at.who();
+        let called = self.ranges.name_of(who.pid, "thread_id", who.tid as u64);
+        let row = self.tracks.thread(&mut self.sheet, self.trace, at, called);
+        if self.rows.len() <= index {
+            self.rows.resize(index + 1, None);
+        }
+        self.rows[index] = Some(row);
+        row
+    }
+
+    /// Whether a process is wanted.
+    fn wants(&self, pid: i64) -> bool {
+        self.options.pids.is_empty() || self.options.pids.contains(&pid)
+    }
+
+    fn open_calls(&mut self, at: At<'_>) -> &mut calls::Thread<'t> {
+        let index = at.thread.index();
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, calls::Thread::default);
+        }
+        &mut self.threads[index]
+    }
+
+    fn traits(&self, function: FunctionId) -> Traits<'t> {
+        self.traits.get(function.index()).copied().unwrap_or_default()
+    }
+
+    fn api(&self, function: &Function) -> &'t str {
+        self.trace.functions().apis().get(function.api).map_or("", String::as_str)
+    }
+
+    fn begin_call(&mut self, at: At<'_>, call: &Open, e: &Event<'_, '_>) -> io::Result<()> {
+        let trace = self.trace;
+        let (function, traits) = (trace.functions().get(call.function), self.traits(call.function));
+        self.open_calls(at).enter(call.depth);
+        let who = at.who();
+        if traits.is_range || !self.wants(who.pid) {
+            return Ok(());
+        }
+        let row = self.row(at);
+        self.arrows.clear();
+        if function.enqueues {
+            self.arrows.push(cause_id(who.pid, who.tid, call.start));
+        }
+        let own = self.arrows.first().copied();
+        let mut arrows = std::mem::take(&mut self.arrows);
+        let thread = self.open_calls(at);
+        let start = thread.forward(call.start);
+        if function.enqueues && thread.goes_on(call.depth) {
+            thread.take_onward(call.depth, &mut arrows);
+        }
+        if traits.flushes {
+            thread.take_waiting(call.depth);
+        }
+        self.arrows = arrows;
+        let active = self.sheet.is_active();
+        let (plans, notes) = (self.plans.as_ref().filter(|_| active), &mut self.sheet.notes);
+        let slot = self.threads.get_mut(at.thread.index()).and_then(|t| t.at(call.depth));
+        if let Some(slot) = slot {
+            slot.drawn = true;
+            if let Some(plans) = plans {
+                slot.args.read(plans, e, None);
+                notes.args(&slot.args);
+                if let Some(collective) = traits.collective {
+                    collective.annotate(notes, trace, call.function, &slot.args);
+                }
+            }
+            if traits.collective.is_some() {
+                slot.collective = true;
+                slot.onward.extend(own);
+            }
+            if let Some(queue) = traits.waits_for {
+                slot.queue = e.get(queue).and_then(Scalar::as_u64);
+            }
+        }
+        let mark = Mark::begin(start, row, self.api(function), &function.name);
+        self.sheet.mark(mark.flows(&self.arrows, own.unwrap_or(0)))
+    }
+
+    fn end_call(&mut self, at: At<'_>, call: &Call, e: &Event<'_, '_>) -> io::Result<()> {
+        let traits = self.traits(call.function);
+        if traits.is_range {
+            return Ok(());
+        }
+        if traits.names {
+            self.rows.clear();
+        }
+        let row = self.row(at);
+        let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
+        // It may be over already, together with what was around it.
+        let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
+        let (collective, queue) = (slot.collective, slot.queue);
+        slot.drawn = false;
+        let (inside, end) = (thread.close_inside(call.depth), thread.forward(call.end));
+        for _ in 0..inside {
+            self.sheet.mark(Mark::end(end, row))?;
+        }
+        if collective {
+            thread.wait_for_group(call.depth);
+        }
+        if traits.waits && call.error.is_none() {
+            let who = at.who();
+            let wait = Wait { pid: who.pid, tid: who.tid, start: call.start, end: call.end, queue };
+            self.flows.waited(wait, &mut self.arrows);
+            if !self.arrows.is_empty() {
+                // Perfetto points arrows from the slice that begins first to the other, and
+                // waits mostly begin before what they wait for: the end needs its own mark.
+                let mark =
+                    Mark::instant(end, row, self.api(self.trace.functions().get(call.function)), WAITED);
+                self.sheet.mark(Mark { ends: &self.arrows, ..mark })?;
+            }
+        }
+        let slot = self.threads.get_mut(at.thread.index()).and_then(|t| t.at(call.depth));
+        let plans = self.plans.as_ref().filter(|_| self.sheet.is_active());
+        if let (Some(plans), Some(slot)) = (plans, slot) {
+            self.exit.read(plans, e, Some(&slot.args));
+            self.sheet.notes.args(&self.exit);
+        }
+        if let Some(code) = call.error {
+            let name = self.trace.error_name(call.function, code);
+            self.sheet.notes.text("error", &name);
+        }
+        self.sheet.notes.tracing(call.cost, call.duration());
+        self.sheet.mark(Mark::end(end, row))
+    }
+
+    fn give_up(&mut self, at: At<'_>, call: &Unfinished) -> io::Result<()> {
+        if self.traits(call.function).is_range {
+            return Ok(());
+        }
+        let row = self.row(at);
+        let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
+        let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
+        slot.drawn = false;
+        let (inside, until) = (thread.close_inside(call.depth), thread.forward(call.until));
+        for _ in 0..inside {
+            self.sheet.mark(Mark::end(until, row))?;
+        }
+        let why = match call.why {
+            Why::TraceEnds => "still running when the trace ends",
+            Why::ExitLost => "its end was lost",
+            Why::ThreadEnded => "its thread ended",
+        };
+        self.sheet.notes.text("unfinished", why);
+        self.sheet.notes.tracing(call.cost, call.until - call.start);
+        self.sheet.mark(Mark::end(until, row))
+    }
+
+    fn run(&mut self, at: At<'_>, fold: &Fold) -> io::Result<()> {
+        if !self.wants(at.who().pid) {
+            return Ok(());
+        }
+        let function = self.trace.functions().get(fold.function);
+        let mut row = self.row(at);
+        // What is before the file may be inside of what goes on from there.
+        let first = fold.first.max(self.sheet.from());
+        let (mut first, mut last) = (first, fold.last.max(first));
+        // Calls of other APIs may begin and end within the run.
+        if self.several_apis {
+            row = self.tracks.runs(&mut self.sheet, at.who(), row);
+        } else {
+            let thread = self.open_calls(at);
+            (first, last) = (thread.forward(first), thread.forward(last));
+        }
+        self.sheet.notes.number("calls", fold.count);
+        self.sheet.notes.number("ns inside them", fold.total);
+        let name = format!("{} (folded)", function.name);
+        self.sheet.mark(Mark::begin(first, row, self.api(function), &name))?;
+        self.sheet.mark(Mark::end(last, row))
+    }
+
+    fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<&RangeStep>) -> io::Result<()> {
+        let Some(step) = step.filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
+        let thread = self.row(at);
+        let process = self.tracks.process(&mut self.sheet, self.trace, at.who());
+        let api = self.api(self.trace.functions().get(function));
+        let title = self.trace.model_of(function).map_or("", |m| m.title.as_str());
+        let title = if title.is_empty() { api } else { title };
+        self.range_rows.draw(&mut self.sheet, Place { api, title, process, thread }, step)
+    }
+
+    fn draw(&mut self, at: At<'_>, command: &Command<'_>) -> io::Result<()> {
+        let start = command.times.map_or(at.time, |t| t.start);
+        let end = command.times.map_or(start, |t| t.end.max(t.start));
+        let (began, from) = (start, self.sheet.from());
+        let before_window = end <= from && self.parts.is_empty() && self.options.from.is_some();
+        if !self.wants(command.pid) || before_window {
+            return Ok(());
+        }
+        // What comes late may have begun before the file; what was all before it stays as it is.
+        let start = if end > from { start.max(from) } else { start };
+        let (trace, tracks) = (self.trace, &mut self.tracks);
+        let ranges = &self.ranges;
+        let called = || queue_name(ranges, command);
+        let queue = self.devices.queue(
+            &mut self.sheet,
+            trace,
+            &mut self.flows,
+            command,
+            |sheet| tracks.process(sheet, trace, &Thread { pid: command.pid, ..at.who().clone() }),
+            called,
+        );
+        let (place, streams) = self.devices.rows(queue).map_or((0, false), |q| (q.place, q.streams));
+        let flow = self.flows.of_command(command, began, &mut self.arrows);
+        self.kernels.meet(command);
+        let title = self.kernels.title(command);
+        let arguments = self.plans.is_some();
+        let row = match command.times {
+            Some(_) => self.devices.row(&mut self.sheet, queue, command, (start, end)),
+            None => None,
+        };
+        let notes = &mut self.sheet.notes;
+        if began < start {
+            notes.number("continued, ns since it began", start.saturating_sub(began));
+        }
+        commands::annotate(notes, command, arguments, streams);
+        if arguments {
+            self.kernels.annotate(notes, command);
+        }
+        let flows = &self.arrows;
+        match row {
+            Some((row, part)) => {
+                self.flows.ends(place, command, end, flow);
+                let mark = Mark::begin(start, row, command.kind, &title).flows(flows, flow);
+                self.sheet.slice(mark, end)?;
+                // From when the program had enqueued it, as far as anybody knows.
+                let told = command.times.map_or(start, |t| t.queued).min(start);
+                let enqueued = if command.cause > 0 { command.cause.min(told) } else { told };
+                if !part {
+                    self.devices.in_flight(&mut self.sheet, queue, enqueued, end)?;
+                }
+                self.devices.overview(&mut self.sheet, queue, command, &title, (start, end))
+            }
+            None => {
+                if command.times.is_some() {
+                    notes.number("ns, more than can be shown at a time", end.saturating_sub(start));
+                }
+                let Some(row) = self.devices.instants(&mut self.sheet, queue) else { return Ok(()) };
+                self.sheet.mark(Mark::instant(start, row, command.kind, &title).flows(flows, 0))
+            }
+        }
+    }
+
+    /// A call that nobody knows more of than the name.
+    fn draw_unknown(&mut self, at: At<'_>, api: &str, name: &str) -> io::Result<()> {
+        if !self.wants(at.who().pid) {
+            return Ok(());
+        }
+        let row = self.row(at);
+        self.sheet.notes.text("unknown", "not in the model");
+        self.sheet.mark(Mark::instant(at.time, row, api, name))
+    }
+
+    /// Ranges that are open end with the trace.
+    pub fn end_ranges(&mut self, end: u64) -> io::Result<()> {
+        for range in self.ranges.open() {
+            self.sheet.notes.text("unfinished", "still open when the trace ends");
+            self.range_rows.end(&mut self.sheet, range, end)?;
+        }
+        Ok(())
+    }
+
+    /// Says what is missing.
+    pub fn remark(&mut self, summary: &Summary, end: u64) -> io::Result<()> {
+        if summary.is_complete() && self.live.missed() == 0 {
+            return Ok(());
+        }
+        let row = self.tracks.remarks(&mut self.sheet);
+        for (what, n) in [
+            ("events lost", summary.lost_events),
+            ("device commands lost", summary.lost_commands),
+            ("packets lost", summary.lost_packets),
+            ("damaged places", summary.damaged),
+            ("differences from what was written", summary.differences),
+            ("steps back of a clock", summary.steps_back),
+            ("calls without an end", summary.unfinished),
+            ("ends without a call", summary.orphans),
+            ("allocations that are not counted", self.live.missed()),
+        ] {
+            if n > 0 {
+                self.sheet.notes.number(what, n);
+            }
+        }
+        self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))
+    }
+}
+
+impl Visitor for Drawer<'_, '_> {
+    type Break = Stop;
+
+    #[inline]
+    fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.left -= 1;
+        let (bytes, slices) = self.sheet.size();
+        let full = bytes >= self.options.part_bytes || slices >= self.options.part_slices;
+        if self.left == 0 || at.time >= self.turn_at || full {
+            self.turn(at.time)
+        } else {
+            Step::Continue(())
+        }
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        let range = self.ranges.entry(at, call, event);
+        self.live.entry(call, event);
+        step(self.begin_call(at, call, event).and_then(|()| self.ranged(at, call.function, range.as_ref())))
+    }
+
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
+        let range = self.ranges.exit(at, call, event);
+        let drawn = self.end_call(at, call, event);
+        self.live.exit(at, call, event);
+        let drawn = drawn.and_then(|()| self.draw_memory(u64::MAX));
+        step(drawn.and_then(|()| self.ranged(at, call.function, range.as_ref())))
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
+        let range = self.ranges.unfinished(at, call);
+        self.live.unfinished(call);
+        step(self.give_up(at, call).and_then(|()| self.ranged(at, call.function, range.as_ref())))
+    }
+
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> Step {
+        let range = self.ranges.orphan(call);
+        step(self.ranged(at, call.function, range.as_ref()))
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        step(self.run(at, fold))
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
+        step(self.draw(at, command))
+    }
+
+    fn unknown(&mut self, at: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> Step {
+        step(self.draw_unknown(at, api, function))
+    }
+}

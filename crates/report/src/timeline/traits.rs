@@ -1,0 +1,100 @@
+//! What functions mean to a time line, decided once.
+
+use super::annotations::Annotations;
+use hetrace_trace::args::{Args, Role, Typed};
+use hetrace_trace::trace::{FunctionId, Trace};
+
+/// Roles of calls that are shown as what they say, not as calls.
+const RANGES: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
+
+/// What a function means.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits<'t> {
+    /// It begins or ends a range, or marks a moment.
+    pub is_range: bool,
+    /// It gives something a name.
+    pub names: bool,
+    /// It waits for commands.
+    pub waits: bool,
+    /// The parameter with the queue that it waits for.
+    pub waits_for: Option<&'t str>,
+    /// It starts what was gathered.
+    pub flushes: bool,
+    pub collective: Option<Collective<'t>>,
+}
+
+/// Positions of a collective's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Collective<'t> {
+    operation: &'t str,
+    count: Option<u16>,
+    element: Option<u16>,
+    communicator: Option<u16>,
+}
+
+/// All functions of a trace, by number.
+pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
+    let functions =
+        (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
+    let queues: Vec<Vec<&str>> = trace.models().iter().map(queue_types).collect();
+    functions
+        .map(|id| {
+            let Some(f) = trace.described(id) else { return Traits::default() };
+            let types = queues.get(trace.functions().get(id).api).map_or(&[][..], Vec::as_slice);
+            let waits = f.has_role("sync");
+            let queue = f.params.iter().find(|p| p.pointers == 0 && types.contains(&p.base.as_str()));
+            let position = |name: &str| {
+                let at = f.params.iter().position(|p| p.name == name)?;
+                u16::try_from(at).ok()
+            };
+            let collective = f.collective.as_ref().map(|c| Collective {
+                operation: &c.operation,
+                count: position(&c.count),
+                element: position(&c.element),
+                communicator: position(&c.communicator),
+            });
+            Traits {
+                is_range: RANGES.iter().any(|role| f.has_role(role)),
+                names: f.has_role("name"),
+                waits,
+                waits_for: queue.filter(|_| waits).map(|p| p.name.as_str()),
+                flushes: f.has_role("flush"),
+                collective,
+            }
+        })
+        .collect()
+}
+
+/// Types of the parameters that tell where a command goes.
+fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
+    let mut types = Vec::new();
+    for f in &model.functions {
+        let queue = f.command.as_ref().and_then(|c| c.queue.as_ref());
+        let param = queue.and_then(|queue| f.params.iter().find(|p| p.name == *queue && p.pointers == 0));
+        if let Some(param) = param
+            && !types.contains(&param.base.as_str())
+        {
+            types.push(param.base.as_str());
+        }
+    }
+    types
+}
+
+impl Collective<'_> {
+    /// Says what the ranks do together, how much of it, and in which group.
+    pub fn annotate(&self, notes: &mut Annotations, trace: &Trace, id: FunctionId, args: &Args<'_>) {
+        notes.text("collective", self.operation);
+        let text = |at: Option<u16>| args.find(Role::Param(at?));
+        let typed = |at: Option<u16>| {
+            let at = at?;
+            args.pieces.iter().find(|p| p.role == Role::Param(at))?.typed
+        };
+        let size = trace.model_of(id).zip(text(self.element)).and_then(|(m, t)| m.element_sizes.get(t));
+        if let (Some(Typed::Unsigned(count)), Some(size)) = (typed(self.count), size) {
+            notes.number("bytes of each rank", count.saturating_mul((*size).into()));
+        }
+        if let Some(Typed::Pointer(handle)) = typed(self.communicator) {
+            notes.pointer("communicator", handle);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Why a device had nothing to do, in words.
+
+use hetrace_trace::facts::{Facts, Work};
+use hetrace_trace::text::plural;
+use hetrace_trace::trace::{FunctionId, Trace};
+
+/// Why a part of a gap was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// The thread was in the call that enqueued the next command.
+    Launch(FunctionId),
+    /// It was in a call that waits, though nothing ran any more.
+    Return(FunctionId),
+    /// It waited in a call, and another device ran.
+    Elsewhere(FunctionId),
+    /// It was in a polling call.
+    Poll(FunctionId),
+    /// It was in another call.
+    Call(FunctionId),
+    /// It was outside of calls, and had waited for the device in this one.
+    AfterWait(FunctionId),
+    /// It was outside of calls.
+    Host,
+    /// The command was in the queue, but the device did not have it.
+    Submit,
+    /// The command waited for one on another device.
+    Dependency,
+    /// The device did not begin what it had.
+    Latency,
+    /// The call that enqueued the next command is not in the trace.
+    NoCall,
+    /// Commands were lost.
+    Lost,
+    /// Commands without times ran.
+    Untimed,
+    /// What was then is no longer remembered.
+    Forgotten,
+    /// The end of a call was lost.
+    EndLost(FunctionId),
+    /// Only some launches were timed.
+    Sampled,
+}
+
+/// What words need to know.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a, 't> {
+    pub trace: &'t Trace,
+    pub facts: &'a [Facts<'t>],
+    /// Commands lost while recording.
+    pub lost: u64,
+}
+
+impl Words<'_, '_> {
+    fn work(&self, function: FunctionId) -> Work {
+        self.facts.get(function.index()).map_or(Work::Other, |f| f.work)
+    }
+
+    fn function(&self, id: FunctionId) -> &str {
+        self.trace.functions().all().get(id.index()).map_or("?", |f| &f.name)
+    }
+
+    /// The name of the kind, for programs that read.
+    pub fn kind(&self, cause: Cause) -> &'static str {
+        match cause {
+            Cause::Launch(_) => "launch",
+            Cause::Return(_) => "late return",
+            Cause::Elsewhere(_) => "waiting for another device",
+            Cause::Poll(_) => "polling",
+            Cause::Call(_) => "call",
+            Cause::AfterWait(_) => "host after wait",
+            Cause::Host => "host",
+            Cause::Submit => "not submitted",
+            Cause::Dependency => "dependency",
+            Cause::Latency => "device latency",
+            Cause::NoCall
+            | Cause::Lost
+            | Cause::Untimed
+            | Cause::Forgotten
+            | Cause::EndLost(_)
+            | Cause::Sampled => "unknown",
+        }
+    }
+
+    /// The call that the cause names.
+    pub fn call(&self, cause: Cause) -> Option<String> {
+        match cause {
+            Cause::Launch(f)
+            | Cause::Return(f)
+            | Cause::Elsewhere(f)
+            | Cause::Poll(f)
+            | Cause::Call(f)
+            | Cause::AfterWait(f)
+            | Cause::EndLost(f) => Some(self.function(f).to_owned()),
+            _ => None,
+        }
+    }
+
+    pub fn cause(&self, cause: Cause) -> String {
+        let name = self.call(cause).unwrap_or_default();
+        match cause {
+            Cause::Launch(_) => format!("in {name}, enqueuing what came next"),
+            Cause::Return(_) => format!("in {name}, nothing left to wait for"),
+            Cause::Elsewhere(_) => format!("in {name}, waiting for another device"),
+            Cause::Poll(_) => format!("polling with {name}"),
+            Cause::Call(_) => format!("in {name}"),
+            Cause::AfterWait(_) => format!("host work after waiting in {name}"),
+            Cause::Host => "host work outside of calls".to_owned(),
+            Cause::Submit => "enqueued, but not submitted".to_owned(),
+            Cause::Dependency => "waiting for a command of another device".to_owned(),
+            Cause::Latency => "enqueued, but not begun by the device".to_owned(),
+            Cause::NoCall => "unknown: the call behind the next command is not in the trace".to_owned(),
+            Cause::Lost => format!("unknown: {} lost", plural(self.lost, "command")),
+            Cause::Untimed => "unknown: commands without times".to_owned(),
+            Cause::Forgotten => "unknown: too many calls since".to_owned(),
+            Cause::EndLost(_) => format!("unknown: the end of {name} was lost"),
+            Cause::Sampled => "unknown: only some launches were timed".to_owned(),
+        }
+    }
+
+    /// What may mend it, in a sentence.
+    pub fn remedy(&self, cause: Cause) -> String {
+        let name = self.call(cause).unwrap_or_default();
+        match cause {
+            Cause::Launch(_) => "Enqueue ahead, so that enqueuing hides behind running commands, or enqueue \
+                fewer and larger commands (a graph)."
+                .to_owned(),
+            Cause::Return(_) => format!("Enqueue more before {name}, or wait for single events later."),
+            Cause::Elsewhere(_) => "Give this device its work before waiting for the other one.".to_owned(),
+            Cause::Poll(_) => "Wait in a call, or enqueue the next command before asking.".to_owned(),
+            Cause::Call(f) => match self.work(f) {
+                Work::Build => "Build before the loop, at the same time as other work, or keep the binary.",
+                Work::Objects => "Make objects and memory once and use them again.",
+                Work::Move => "Copy without blocking, on a queue of its own, ahead of need.",
+                Work::Enqueue => "Enqueue for each device or queue on a thread of its own, or less often.",
+                Work::Wait => "Wait later, for less.",
+                Work::Poll | Work::Other => {
+                    "Take the call out of the loop, or make it while the device works."
+                }
+            }
+            .to_owned(),
+            Cause::AfterWait(_) => format!("Enqueue the next command before {name}: two buffers in turn."),
+            Cause::Host => {
+                "Enqueue ahead of this work, or do it on another thread or on the device.".to_owned()
+            }
+            Cause::Submit => "Flush the queue after enqueuing.".to_owned(),
+            Cause::Dependency => {
+                "Cut the work into smaller pieces, so that both devices always have one.".to_owned()
+            }
+            Cause::Latency => {
+                "Fewer and larger commands, a graph, or several queues; look at what events it waits for."
+                    .to_owned()
+            }
+            Cause::NoCall | Cause::EndLost(_) | Cause::Lost => {
+                "Record again with more room (--buffer), or with --on-full block.".to_owned()
+            }
+            Cause::Untimed => "Record with another source of times (--device-times).".to_owned(),
+            Cause::Forgotten => "Look at a part of the time (--from, --to).".to_owned(),
+            Cause::Sampled => "Record with times of all commands (--device-times auto).".to_owned(),
+        }
+    }
+}

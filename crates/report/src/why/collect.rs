@@ -1,0 +1,466 @@
+//! The walk that looks for causes.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::device::{Device, Evidence, Place, Ran, Title};
+use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
+use super::path::{NodeId, Paths, ROOT, Step, UNSET};
+use super::rows::Report;
+use super::sweep::Part;
+use super::threads::{Span, Threads};
+use super::waits::{Recent, Wait, Waits};
+use super::{Options, Window};
+use hetrace_trace::facts::{Facts, facts};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why, walk};
+use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::watch::{Pace, Stopped, Watch};
+
+/// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
+const MAX_SLACK: f64 = 10_000.0;
+
+/// Tells where the time of a trace's devices went.
+pub fn why(trace: &Trace, options: &Options) -> Report {
+    // Nobody is there to stop it.
+    why_watched(trace, options, None).unwrap_or_default()
+}
+
+/// The same, for long traces.
+///
+/// # Errors
+/// When the watch says so.
+pub fn why_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -> Result<Report, Stopped> {
+    let mut collector = Collector::new(trace, options, Pace::new(watch));
+    match walk(trace, &mut collector) {
+        ControlFlow::Break(stopped) => Err(stopped),
+        ControlFlow::Continue(summary) => {
+            collector.finish(summary.last.unwrap_or(0));
+            Ok(super::report::report(&collector, &summary))
+        }
+    }
+}
+
+/// All that is found out.
+pub(super) struct Collector<'t> {
+    pace: Pace<'t>,
+    pub trace: &'t Trace,
+    pub options: &'t Options,
+    pub facts: Vec<Facts<'t>>,
+    /// The times asked for, once the first event is known.
+    pub window: Window,
+    pub first: Option<u64>,
+    /// When the trace ends.
+    pub last: u64,
+    pub threads: Threads,
+    pub devices: Vec<Device>,
+    by_number: HashMap<u32, usize>,
+    by_uuid: HashMap<&'t str, usize>,
+    pub waits: Waits,
+    pub paths: Paths,
+    /// By process and queue: the end of the last command, and the path to it.
+    queues: HashMap<(i64, u32), (u64, NodeId)>,
+    /// The command that ended last, and the path to it.
+    pub end: (u64, NodeId),
+    /// Words of the trace for kinds of commands.
+    pub kinds: Vec<String>,
+    /// Only some launches were timed.
+    pub sampled: bool,
+    /// Commands lost while recording.
+    pub lost: u64,
+    slack: u64,
+}
+
+impl<'t> Collector<'t> {
+    fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
+        let errors = trace.manifest().device_clocks.iter().filter_map(|c| c.error_ns);
+        let slack = errors.fold(0.0, f64::max).min(MAX_SLACK) as u64;
+        let names = trace.names();
+        let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
+        let losses = &trace.manifest().losses;
+        Self {
+            pace,
+            trace,
+            options,
+            facts: facts(trace),
+            window: Window { from: 0, to: u64::MAX },
+            first: None,
+            last: 0,
+            threads: Threads::default(),
+            devices: Vec::new(),
+            by_number: HashMap::new(),
+            by_uuid: HashMap::new(),
+            waits: Waits::new(slack),
+            paths: Paths::default(),
+            queues: HashMap::new(),
+            end: (0, ROOT),
+            kinds: Vec::new(),
+            sampled: names.kernels().iter().any(|k| few(k.id)),
+            lost: losses.device_commands,
+            slack,
+        }
+    }
+
+    fn facts(&self, function: FunctionId) -> Facts<'t> {
+        self.facts.get(function.index()).copied().unwrap_or_default()
+    }
+
+    /// The place of a thread; a new one was outside of calls since the beginning.
+    fn thread(&mut self, at: At<'_>) -> usize {
+        let (who, first) = (at.who(), self.first.unwrap_or(at.time));
+        self.threads.place(at.thread, who.pid, who.tid, first)
+    }
+
+    fn begin(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
+        let facts = self.facts(call.function);
+        if facts.marks {
+            return;
+        }
+        let (place, window) = (self.thread(at), self.window);
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        if call.depth == 0 {
+            thread.strand.spend(Step::Host(place as u32), window.of(thread.last, call.start));
+            thread.last = thread.last.max(call.start);
+            let waits = facts.waits(event);
+            thread.queue = if waits { facts.queue(event) } else { None };
+            thread.open = Some(Span {
+                function: call.function,
+                start: call.start,
+                end: u64::MAX,
+                node: UNSET,
+                enqueues: facts.enqueues,
+                produced: false,
+                failed: false,
+                waits,
+                polls: facts.polls,
+                lost: false,
+            });
+        }
+        if let Some(open) = &mut thread.open
+            && open.node == UNSET
+            && (facts.enqueues || facts.unknown)
+        {
+            // Commands will ask for the path to this call.
+            open.node = self.paths.tip(&mut thread.strand);
+        }
+        self.tidy();
+    }
+
+    fn end_call(&mut self, at: At<'_>, span: Span) {
+        let (place, room, window) = (self.thread(at), self.threads.room(), self.window);
+        let who = at.who();
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        let open = thread.open.take().filter(|o| o.start == span.start);
+        let mut span = match open {
+            Some(open) => Span { end: span.end, failed: span.failed, lost: span.lost, ..open },
+            None => span,
+        };
+        let step = Step::Call(span.function.0);
+        thread.strand.spend(step, window.of(span.start.max(thread.last), span.end));
+        thread.last = thread.last.max(span.end);
+        if span.failed || span.lost {
+            span.waits = false;
+        }
+        let queue = thread.queue.take();
+        thread.push(span, room);
+        if span.waits {
+            let wait = Wait {
+                function: span.function,
+                pid: who.pid,
+                tid: who.tid,
+                start: span.start,
+                end: span.end,
+                queue,
+            };
+            self.waited(place, wait);
+        }
+    }
+
+    /// A thread goes on from what it waited for.
+    fn waited(&mut self, place: usize, wait: Wait) {
+        let Some(last) = self.waits.ended(wait, self.window) else { return };
+        let woken = self.window.of(last.end, wait.end);
+        let tip = self.paths.add(last.node, Step::WakeUp(wait.function.0), woken);
+        if let Some(thread) = self.threads.get_mut(place) {
+            thread.strand.rebase(tip);
+        }
+    }
+
+    fn run(&mut self, at: At<'_>, fold: &Fold) {
+        let facts = self.facts(fold.function);
+        if fold.depth > 0 || facts.marks {
+            return;
+        }
+        let (place, window) = (self.thread(at), self.window);
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        let start = fold.first.max(thread.last);
+        let end = fold.last.max(start);
+        thread.strand.spend(Step::Host(place as u32), window.of(thread.last, start));
+        thread.last = start;
+        let span = Span {
+            function: fold.function,
+            start,
+            end,
+            node: UNSET,
+            enqueues: false,
+            produced: false,
+            failed: fold.error.is_some(),
+            waits: false,
+            polls: facts.polls,
+            lost: false,
+        };
+        self.end_call(at, span);
+        if facts.polls {
+            let who = at.who();
+            let (pid, tid) = (who.pid, who.tid);
+            let wait = Wait { function: fold.function, pid, tid, start, end, queue: None };
+            self.waited(place, wait);
+        }
+    }
+
+    fn kind(&mut self, kind: &str) -> u16 {
+        let at = self.kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
+            self.kinds.push(kind.to_owned());
+            self.kinds.len() - 1
+        });
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    /// The place of a command's device: one for all processes that see it.
+    fn device(&mut self, number: u32) -> usize {
+        if let Some(&place) = self.by_number.get(&number) {
+            return place;
+        }
+        let uuid = self.trace.names().device(number).map_or("", |d| d.uuid.as_str());
+        let new = self.devices.len();
+        let place = if uuid.is_empty() { new } else { *self.by_uuid.entry(uuid).or_insert(new) };
+        if place == new {
+            self.devices.push(Device::default());
+        }
+        self.by_number.insert(number, place);
+        if let Some(device) = self.devices.get_mut(place) {
+            device.numbers.push(number);
+        }
+        place
+    }
+
+    fn ran(&mut self, at: At<'_>, command: &Command<'_>) {
+        let kind = self.kind(command.kind);
+        let Some(part) = Part::of(command.kind, command.from, command.to) else { return };
+        let place = self.device(command.on_device.map_or(0, |d| d.id));
+        self.sampled |= command.weight > 1;
+        let thread = self.threads.find(command.pid, command.cause_tid).filter(|_| command.cause > 0);
+        let call = thread.and_then(|t| self.threads.get_mut(t)).and_then(|t| t.call_at(command.cause));
+        let call = call.map(|call| {
+            call.produced = true;
+            *call
+        });
+        let Some(times) = command.times else {
+            let since = if command.cause > 0 { command.cause } else { at.time };
+            if let Some(device) = self.devices.get_mut(place) {
+                device.untimed += 1;
+                device.untimed_busy.add(since.min(at.time), at.time);
+            }
+            return;
+        };
+        let queue = command.on_queue.map_or(0, |q| q.id);
+        let end = times.end.max(times.start);
+        let title = Title {
+            kind,
+            function: command.function.map_or(0, |f| f.id),
+            pid: command.pid,
+            queue: command.queue,
+            queue_number: queue,
+        };
+        let ran = Ran { title, part, queue, start: times.start, end, cause: command.cause, thread };
+        self.between(place, &ran, call, &times);
+        let node = self.node(&ran, call);
+        if let Some(device) = self.devices.get_mut(place) {
+            device.command(&ran, self.window);
+        }
+        let recent = Recent {
+            start: ran.start,
+            end,
+            node,
+            tid: command.cause_tid,
+            cause: command.cause,
+            bytes: command.bytes,
+            copies: (part != Part::Compute && command.bytes > 0).then_some(kind),
+        };
+        self.waits.command(command.pid, queue, command.queue, recent);
+        self.tidy();
+    }
+
+    /// Explains the gap that a command ends, or what was before the first one.
+    fn between(&mut self, place: usize, ran: &Ran, call: Option<Span>, times: &Times) {
+        let Some(device) = self.devices.get(place) else { return };
+        let (where_, (start, end)) = match device.gap(ran.start) {
+            Some(gap) => (Place::Between, gap),
+            None if device.first.is_none() => {
+                (Place::Before, (self.first.unwrap_or(ran.start).min(ran.start), ran.start))
+            }
+            None => return,
+        };
+        // A time that equals the start was not told.
+        let submitted = if times.submitted < times.start { times.submitted } else { 0 };
+        let gap = Gap { start, end, cause: ran.cause, submitted, slack: self.slack };
+        let scene = Scene {
+            thread: ran.thread.and_then(|t| self.threads.get(t)),
+            call,
+            process: self.waits.process(ran.title.pid),
+            untimed: (device.untimed > 0).then_some(&device.untimed_busy),
+            losses: self.lost > 0,
+            sampled: self.sampled,
+        };
+        let parts = explain(gap, scene);
+        let evidence =
+            Evidence { start, end, before: device.last, after: Some(ran.title), thread: ran.thread };
+        let (window, least) = (self.window, self.options.gaps);
+        if let Some(device) = self.devices.get_mut(place) {
+            device.explained(where_, evidence, &parts, window, least);
+        }
+    }
+
+    /// The path to the end of a command, by what it had to wait for last.
+    fn node(&mut self, ran: &Ran, call: Option<Span>) -> NodeId {
+        // Of a call that nobody takes for an enqueuing one, the path is not kept.
+        let call = call.filter(|call| call.node != UNSET);
+        let key = (ran.title.pid, ran.queue);
+        let before = self.queues.get(&key).copied().filter(|(end, _)| *end <= ran.start + self.slack);
+        let near = self.slack.saturating_add(super::gaps::AT_ONCE);
+        let since = before.map(|b| b.0).max(call.map(|c| c.start));
+        let other = since.filter(|since| ran.start.saturating_sub(*since) > near).and_then(|_| {
+            let recent = ran.start.saturating_sub(near);
+            self.waits.ended_within(ran.title.pid, recent, ran.start.saturating_add(self.slack))
+        });
+        let window = self.window;
+        let (parent, step, from) = match (other, before, call) {
+            (Some(other), ..) => (other.node, Step::Latency, other.end),
+            (None, Some((end, node)), Some(call)) if end > call.start => (node, Step::Latency, end),
+            (None, _, Some(call)) => (call.node, Step::Launch(call.function.0), call.start),
+            (None, Some((end, node)), None) => (node, Step::Latency, end),
+            (None, None, None) => (ROOT, Step::Unknown, self.first.unwrap_or(ran.start)),
+        };
+        let begun = self.paths.add(parent, step, window.of(from, ran.start));
+        let what = match (ran.part, ran.title.function) {
+            (Part::Compute, function) if function > 0 => Step::Kernel(function),
+            _ => Step::Command(ran.title.kind),
+        };
+        let node = self.paths.add(begun, what, window.of(ran.start.max(from), ran.end));
+        let last = self.queues.entry(key).or_insert((0, ROOT));
+        if ran.end >= last.0 {
+            *last = (ran.end, node);
+        }
+        if ran.end >= self.end.0 && ran.start <= window.to {
+            self.end = (ran.end, node);
+        }
+        node
+    }
+
+    /// Keeps memory bounded.
+    fn tidy(&mut self) {
+        if !self.paths.is_full() {
+            return;
+        }
+        let (threads, waits) = (&mut self.threads, &mut self.waits);
+        let (queues, end) = (&mut self.queues, &mut self.end);
+        self.paths.clear_up(|tell| {
+            threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *tell);
+            waits.nodes().for_each(&mut *tell);
+            queues.values_mut().for_each(|(_, node)| tell(node));
+            tell(&mut end.1);
+        });
+    }
+
+    /// What came after the last command of each device.
+    fn finish(&mut self, last: u64) {
+        self.last = last;
+        for device in &mut self.devices {
+            device.sweep.finish(self.window);
+            let thread = device.last_thread.and_then(|t| self.threads.get(t));
+            let (Some(thread), Some(_)) = (thread, device.first) else { continue };
+            let parts: Vec<GapPart> = outside(thread, device.last_end, last);
+            let evidence = Evidence {
+                start: device.last_end,
+                end: last.max(device.last_end),
+                before: device.last,
+                after: None,
+                thread: device.last_thread,
+            };
+            device.explained(Place::After, evidence, &parts, self.window, None);
+        }
+    }
+}
+
+type Flow = ControlFlow<Stopped>;
+
+impl Visitor for Collector<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Flow {
+        if self.first.is_none() {
+            self.first = Some(at.time);
+            let after = |ns: Option<u64>| ns.map(|ns| at.time.saturating_add(ns));
+            self.window.from = after(self.options.from).unwrap_or(0);
+            self.window.to = after(self.options.to).unwrap_or(u64::MAX).max(self.window.from);
+        }
+        self.pace.step()
+    }
+
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Flow {
+        self.begin(at, call, event);
+        ControlFlow::Continue(())
+    }
+
+    fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> Flow {
+        if call.depth == 0 && !self.facts(call.function).marks {
+            let failed = call.error.is_some();
+            self.end_call(at, span(call.function, call.start, call.end, failed, false));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Flow {
+        if call.depth == 0 && !self.facts(call.function).marks {
+            let lost = call.why == Why::ExitLost;
+            self.end_call(at, span(call.function, call.start, call.until, false, lost));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> Flow {
+        let (place, window) = (self.thread(at), self.window);
+        if let Some(thread) = self.threads.get_mut(place).filter(|t| t.open.is_none()) {
+            thread.strand.spend(Step::Unknown, window.of(thread.last, call.end));
+            thread.last = thread.last.max(call.end);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Flow {
+        self.run(at, fold);
+        ControlFlow::Continue(())
+    }
+
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Flow {
+        self.ran(at, command);
+        ControlFlow::Continue(())
+    }
+}
+
+/// An outermost call of which no beginning was kept.
+fn span(function: FunctionId, start: u64, end: u64, failed: bool, lost: bool) -> Span {
+    Span {
+        function,
+        start,
+        end,
+        node: UNSET,
+        enqueues: false,
+        produced: false,
+        failed,
+        waits: false,
+        polls: false,
+        lost,
+    }
+}

@@ -1,0 +1,405 @@
+//! The report as text, what matters most first.
+
+use std::fmt::{self, Write};
+
+use super::rows::{CauseRow, DeviceRow, Distribution, Report};
+use crate::text::{Column, Style, Table};
+use hetrace_trace::text::{bandwidth, count, duration, duration_f, plural};
+
+/// How the text should look.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions {
+    /// ANSI colours.
+    pub colour: bool,
+    /// Columns of the terminal: the first column of each table gives way to fit in.
+    pub width: Option<usize>,
+    /// Rows of each table.
+    pub top: usize,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self { colour: false, width: None, top: 8 }
+    }
+}
+
+/// Columns when nobody said how many there are.
+const WIDTH: usize = 110;
+/// Causes that are explained below their table.
+const EXPLAINED: usize = 3;
+
+impl Report {
+    /// All of it as text.
+    pub fn render(&self, options: &TextOptions) -> String {
+        let mut text = String::new();
+        let style = Style { colour: options.colour };
+        // Writing to a string does not fail.
+        let _ = Renderer { report: self, out: &mut text, options, style }.write();
+        text
+    }
+}
+
+struct Renderer<'a> {
+    report: &'a Report,
+    out: &'a mut String,
+    options: &'a TextOptions,
+    style: Style,
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1}%", part * 100.0)
+}
+
+fn of(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { percent(part as f64 / whole as f64) }
+}
+
+fn some(n: u64) -> String {
+    if n == 0 { String::new() } else { duration(n) }
+}
+
+impl Renderer<'_> {
+    fn write(&mut self) -> fmt::Result {
+        self.missing()?;
+        if let Some((from, to)) = self.report.window_ns {
+            writeln!(self.out, "Only from {} to {} of {}.\n", duration(from), duration(to), {
+                duration(self.report.duration_ns)
+            })?;
+        }
+        if self.report.devices.is_empty() {
+            writeln!(self.out, "The trace has no command on a device, or none on one that was asked for.\n")?;
+        }
+        for device in &self.report.devices {
+            self.device(device)?;
+        }
+        self.waits()?;
+        self.transfers()?;
+        self.path()?;
+        match self.report.missing.call_cost_ns {
+            None => Ok(()),
+            Some(ns) => writeln!(
+                self.out,
+                "Times of the host are as they were recorded; of each call in them {} are tracing's.",
+                duration(ns.into())
+            ),
+        }
+    }
+
+    fn heading(&mut self, text: &str) -> fmt::Result {
+        writeln!(self.out, "{}", self.style.bold(text))
+    }
+
+    fn table(&mut self, table: &Table) -> fmt::Result {
+        let width = self.options.width.unwrap_or(WIDTH);
+        table.write(self.out, self.style, Some(width), None)
+    }
+
+    /// Says how many rows were left out.
+    fn more(&mut self, all: usize) -> fmt::Result {
+        let left = all.saturating_sub(self.options.top);
+        if left > 0 { writeln!(self.out, "({left} more: --top {all})") } else { Ok(()) }
+    }
+
+    fn missing(&mut self) -> fmt::Result {
+        let m = &self.report.missing;
+        let mut lines = Vec::new();
+        if m.sampled {
+            lines.push(
+                "SAMPLED: only some launches were timed, so busy and idle times are not known".to_owned(),
+            );
+        }
+        if m.lost_commands > 0 {
+            let commands = plural(m.lost_commands, "device command");
+            lines.push(format!("LOST: {commands}: a device may have been busy where it seems idle"));
+        }
+        if m.lost_events > 0 {
+            let by = m.lost_by.iter().take(4).map(|(pid, tid, _)| format!("{pid}.{tid}"));
+            let by: Vec<String> = by.collect();
+            let by = if by.is_empty() { String::new() } else { format!(" of threads {}", by.join(", ")) };
+            let events = plural(m.lost_events, "event");
+            lines.push(format!("LOST: {events}{by}: what seems host work there may have been calls"));
+        }
+        if m.lost_calls > m.lost_events {
+            let calls = plural(m.lost_calls, "call");
+            lines.push(format!("LOST: {calls}, wholly or in part: what seems host work may have been calls"));
+        }
+        if m.unfinished_calls > 0 {
+            lines.push(format!("UNFINISHED: {}", plural(m.unfinished_calls, "call")));
+        }
+        if m.commands_under_way > 0 {
+            let commands = plural(m.commands_under_way, "device command");
+            lines.push(format!(
+                "UNFINISHED: {commands} under way when the program ended: a device may have been busy where it seems idle"
+            ));
+        }
+        if m.untimed_commands > 0 {
+            let commands = plural(m.untimed_commands, "device command");
+            lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));
+        }
+        if m.lost_packets > 0 {
+            let packets = plural(m.lost_packets, "packet");
+            lines.push(format!(
+                "LOST: {packets} of the streams: what seems idle or host work may not have been"
+            ));
+        }
+        if m.damaged > 0 {
+            lines.push(format!("DAMAGED: {}", plural(m.damaged, "place")));
+        }
+        if m.differences > 0 {
+            let differences = plural(m.differences, "difference");
+            lines.push(format!(
+                "DIFFERENT: {differences} from what was written (`hetrace check` lists them): what seems idle or \
+                 host work may not have been"
+            ));
+        }
+        if m.steps_back > 0 {
+            let steps = plural(m.steps_back, "step");
+            lines.push(format!("CLOCK: {steps} back in time: what is told of around there is not certain"));
+        }
+        if m.given_up > 0 {
+            lines.push(format!("INCOMPLETE: {} too many at a time", plural(m.given_up, "command")));
+        }
+        if m.manifest_missing {
+            lines.push(
+                "INCOMPLETE: hetrace has not finished this trace; what is missing is not known".to_owned(),
+            );
+        }
+        for line in &lines {
+            writeln!(self.out, "{}", self.style.red(line))?;
+        }
+        if lines.is_empty() { Ok(()) } else { writeln!(self.out) }
+    }
+
+    fn device(&mut self, d: &DeviceRow) -> fmt::Result {
+        let mut heading = format!("{} (device {}) | {}", d.name, d.number, plural(d.queues, "queue"));
+        if d.processes > 1 {
+            let _ = write!(heading, " | {}", plural(d.processes, "process"));
+        }
+        let _ = write!(heading, " | {}", plural(d.commands, "command"));
+        self.heading(&heading)?;
+        if d.total_ns == 0 {
+            return writeln!(self.out, "No command with known times.\n");
+        }
+        writeln!(
+            self.out,
+            "{} from first to last use: {} busy, {} idle",
+            duration(d.total_ns),
+            percent(d.utilization),
+            percent(1.0 - d.utilization)
+        )?;
+        let mut table =
+            Table::new(vec![Column::left("Time went to"), Column::right("Time"), Column::right("Time(%)")]);
+        for (what, ns) in [
+            ("computing", d.computing_ns),
+            ("copying", d.copying_ns),
+            ("both at once", d.both_ns),
+            ("idle", d.idle_ns),
+        ] {
+            table.row(vec![what.to_owned(), duration(ns), of(ns, d.total_ns)]);
+        }
+        self.table(&table)?;
+        self.causes(d)?;
+        self.bounds(d)?;
+        self.listed(d)?;
+        self.edges(d)?;
+        self.figures(d)?;
+        writeln!(self.out)
+    }
+
+    fn causes(&mut self, d: &DeviceRow) -> fmt::Result {
+        if d.causes.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        self.heading(&format!("Why it was idle | {}", plural(d.gaps, "gap")))?;
+        let mut columns = vec![Column::left("Cause")];
+        columns.extend(["Time", "Idle(%)", "Gaps", "Longest", "at"].map(Column::right));
+        let mut table = Table::new(columns);
+        for cause in d.causes.iter().take(self.options.top) {
+            table.row(vec![
+                cause.cause.clone(),
+                duration(cause.ns),
+                percent(cause.share),
+                count(cause.gaps),
+                duration(cause.longest_ns),
+                duration(cause.longest_at_ns),
+            ]);
+        }
+        self.table(&table)?;
+        self.more(d.causes.len())?;
+        for (n, cause) in d.causes.iter().take(self.options.top.min(EXPLAINED)).enumerate() {
+            self.evidence(n + 1, cause)?;
+        }
+        Ok(())
+    }
+
+    fn evidence(&mut self, n: usize, cause: &CauseRow) -> fmt::Result {
+        let thread = cause.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
+        let unknown = || "?".to_owned();
+        let before = cause.command_before.clone().unwrap_or_else(unknown);
+        let after = cause.command_after.clone().unwrap_or_else(unknown);
+        writeln!(self.out, "{n}. {}: {}", cause.cause, cause.remedy)?;
+        let line = format!("   longest: after {before}, before {after}{thread}");
+        writeln!(self.out, "{}", self.style.dim(&line))
+    }
+
+    fn bounds(&mut self, d: &DeviceRow) -> fmt::Result {
+        if d.bounds.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        self.heading("What overlap could gain at most, if nothing depended on anything")?;
+        let mut table =
+            Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Times as fast")]);
+        for bound in &d.bounds {
+            table.row(vec![bound.what.clone(), duration(bound.ns), format!("{:.2}", bound.speedup)]);
+        }
+        self.table(&table)
+    }
+
+    fn listed(&mut self, d: &DeviceRow) -> fmt::Result {
+        if d.listed.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        self.heading("Gaps in the order of time")?;
+        for gap in &d.listed {
+            let around = match (&gap.command_before, &gap.command_after) {
+                (Some(before), Some(after)) => format!("after {before}, before {after}"),
+                _ => String::new(),
+            };
+            let thread = gap.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
+            writeln!(self.out, "{:>10} at {}: {around}{thread}", duration(gap.ns), duration(gap.at_ns))?;
+            for part in gap.parts.iter().take(self.options.top) {
+                writeln!(self.out, "{:>14} {}", duration(part.ns), part.cause)?;
+            }
+            if let Some(more) = gap.parts.len().checked_sub(self.options.top).filter(|n| *n > 0) {
+                writeln!(self.out, "{:>14} {}", "", plural(more as u64, "other cause"))?;
+            }
+        }
+        if d.not_listed > 0 {
+            writeln!(self.out, "({} more)", count(d.not_listed))?;
+        }
+        Ok(())
+    }
+
+    fn edges(&mut self, d: &DeviceRow) -> fmt::Result {
+        let edges = [("Before the first command", &d.before), ("After the last command", &d.after)];
+        let mut first = true;
+        for (what, causes) in edges {
+            if causes.is_empty() {
+                continue;
+            }
+            if std::mem::take(&mut first) {
+                writeln!(self.out)?;
+            }
+            let whole = causes.iter().map(|c| c.ns).fold(0, u64::saturating_add);
+            let named = causes.iter().take(4).map(|c| format!("{} {}", duration(c.ns), c.cause));
+            let named: Vec<String> = named.collect();
+            writeln!(self.out, "{what}: {}: {}", duration(whole), named.join("; "))?;
+        }
+        Ok(())
+    }
+
+    fn figures(&mut self, d: &DeviceRow) -> fmt::Result {
+        let times = |d: &Distribution| {
+            format!("median {}, 99% {}, most {}", duration(d.p50_ns), duration(d.p99_ns), duration(d.max_ns))
+        };
+        writeln!(
+            self.out,
+            "Commands at a time while busy: {:.2} on average, {} at most",
+            d.concurrency, d.most_at_a_time
+        )?;
+        writeln!(
+            self.out,
+            "Enqueued and not begun: {:.2} on average, none {} of the time",
+            d.queue_depth,
+            percent(d.queue_empty)
+        )?;
+        if let Some(latency) = &d.launch_latency {
+            let commands = plural(latency.count, "command");
+            writeln!(self.out, "Launch latency on an empty queue: {} ({commands})", times(latency))?;
+        }
+        if let Some(waited) = &d.enqueue_to_start {
+            writeln!(self.out, "From enqueuing to the start, of all: {}", times(waited))?;
+        }
+        Ok(())
+    }
+
+    fn waits(&mut self) -> fmt::Result {
+        let waits = &self.report.waits;
+        if waits.is_empty() {
+            return Ok(());
+        }
+        self.heading("Waits | what was waited for")?;
+        let mut columns = vec![Column::left("Name")];
+        columns.extend(
+            ["Time", "Calls", "Ran", "Not yet", "Late return", "At once", "Time(at once)"].map(Column::right),
+        );
+        let mut table = Table::new(columns);
+        for w in waits.iter().take(self.options.top) {
+            table.row(vec![
+                w.name.clone(),
+                duration(w.ns),
+                count(w.calls),
+                some(w.busy_ns),
+                some(w.before_ns),
+                some(w.after_ns),
+                if w.at_once == 0 { String::new() } else { count(w.at_once) },
+                some(w.at_once_ns),
+            ]);
+        }
+        self.table(&table)?;
+        self.more(waits.len())?;
+        writeln!(self.out)
+    }
+
+    fn transfers(&mut self) -> fmt::Result {
+        let transfers = &self.report.transfers;
+        if transfers.is_empty() {
+            return Ok(());
+        }
+        self.heading("Asynchronous transfers | t0 enqueued, t1 waited, t2 returned")?;
+        let mut columns = vec![Column::left("Kind")];
+        columns.extend(
+            ["Transfers", "t1-t0", "Done at t1", "Measured", "t2-t0", "Bytes/(t2-t0)", "On the device"]
+                .map(Column::right),
+        );
+        let mut table = Table::new(columns);
+        for t in transfers {
+            let of_zero = |n: u64| if n == 0 { String::new() } else { count(n) };
+            table.row(vec![
+                t.kind.clone(),
+                count(t.count),
+                some(t.other_work_ns),
+                of_zero(t.hidden),
+                of_zero(t.measured),
+                some(t.seen_ns),
+                bandwidth(t.measured_bytes, t.seen_ns),
+                bandwidth(t.measured_bytes, t.device_ns),
+            ]);
+        }
+        self.table(&table)?;
+        writeln!(self.out)
+    }
+
+    fn path(&mut self) -> fmt::Result {
+        let Some(path) = &self.report.path else { return Ok(()) };
+        let until = duration_f(path.ns as f64);
+        self.heading(&format!("Critical path to the end of the last command | {until}"))?;
+        let columns = ["Kind", "Name"].map(Column::left).into_iter();
+        let mut table = Table::new(columns.chain(["Time", "Path(%)"].map(Column::right)).collect());
+        for share in path.shares.iter().take(self.options.top) {
+            table.row(vec![share.kind.clone(), share.name.clone(), duration(share.ns), percent(share.share)]);
+        }
+        self.table(&table)?;
+        self.more(path.shares.len())?;
+        if path.cut {
+            writeln!(
+                self.out,
+                "Part of the path is not remembered: look at a part of the time (--from, --to)."
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! What each thread was doing, for a while back.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::path::{NodeId, Strand};
+use hetrace_trace::trace::{FunctionId, ThreadId};
+
+/// Outermost calls that are remembered of a thread, if there is room.
+const KEPT: usize = 1 << 16;
+/// The same of all threads together.
+const KEPT_OF_ALL: usize = 1 << 21;
+/// Of each thread, however many there are.
+const LEAST: usize = 1 << 10;
+
+/// An outermost call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub function: FunctionId,
+    pub start: u64,
+    /// `u64::MAX` while it is open.
+    pub end: u64,
+    /// Where the critical path was when it began, if that may be asked for.
+    pub node: NodeId,
+    /// It hands commands to a device.
+    pub enqueues: bool,
+    /// A command came of it.
+    pub produced: bool,
+    pub failed: bool,
+    /// It waits for a device.
+    pub waits: bool,
+    pub polls: bool,
+    /// Its end is not in the trace.
+    pub lost: bool,
+}
+
+/// What a thread did at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Doing<'s> {
+    In(&'s Span),
+    /// Outside of all recorded calls.
+    Outside,
+    /// That is too long ago.
+    Forgotten,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub pid: i64,
+    pub tid: i64,
+    spans: VecDeque<Span>,
+    pub open: Option<Span>,
+    /// The queue that the open call names.
+    pub queue: Option<u64>,
+    forgotten_until: u64,
+    /// When the last event was.
+    pub last: u64,
+    pub strand: Strand,
+}
+
+impl Thread {
+    /// An outermost call has ended.
+    pub fn push(&mut self, span: Span, most: usize) {
+        // Whatever a trace says, a thread does one thing after the other.
+        let before = self.spans.back().map_or(0, |s| s.end);
+        let (start, end) = (span.start.max(before), span.end.max(before));
+        while self.spans.len() >= most {
+            if let Some(oldest) = self.spans.pop_front() {
+                self.forgotten_until = oldest.end;
+            }
+        }
+        self.spans.push_back(Span { start, end, ..span });
+    }
+
+    /// The call that was open at a time, or began or ended just then.
+    pub fn call_at(&mut self, time: u64) -> Option<&mut Span> {
+        if self.open.is_some_and(|s| s.start <= time) {
+            return self.open.as_mut();
+        }
+        let after = self.spans.partition_point(|s| s.start <= time);
+        let span = self.spans.get_mut(after.checked_sub(1)?)?;
+        (time <= span.end).then_some(span)
+    }
+
+    fn all_from(&self, from: u64) -> impl Iterator<Item = &Span> {
+        let first = self.spans.partition_point(|s| s.end <= from);
+        self.spans.range(first..).chain(self.open.iter())
+    }
+
+    /// What it did in a time, piece by piece.
+    pub fn during(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64, Doing<'_>)) {
+        let mut at = from;
+        if at < self.forgotten_until.min(to) {
+            let until = self.forgotten_until.min(to);
+            tell(at, until, Doing::Forgotten);
+            at = until;
+        }
+        for span in self.all_from(at) {
+            if span.start >= to {
+                break;
+            }
+            if span.start > at {
+                tell(at, span.start, Doing::Outside);
+                at = span.start;
+            }
+            let end = span.end.min(to);
+            if end > at {
+                tell(at, end, Doing::In(span));
+                at = end;
+            }
+        }
+        if at < to {
+            tell(at, to, Doing::Outside);
+        }
+    }
+
+    /// The call that waited at a time and ended not before it, as far as clocks
+    /// agree, nor after `until`.
+    pub fn waited(&self, at: u64, slack: u64, until: u64) -> Option<&Span> {
+        let least = at.saturating_sub(slack);
+        let mut spans = self.all_from(least.saturating_sub(1)).take_while(|s| s.start <= at);
+        spans.find(|s| s.waits && s.end >= least && s.end <= until)
+    }
+
+    /// The first call in a time that handed over a command which never came.
+    pub fn fruitless(&self, from: u64, to: u64) -> Option<&Span> {
+        let mut spans = self.all_from(from).take_while(|s| s.start < to);
+        spans.find(|s| s.enqueues && !s.produced && !s.failed && s.start >= from)
+    }
+
+    /// Every place that knows a point of the critical path.
+    pub fn nodes(&mut self) -> impl Iterator<Item = &mut NodeId> {
+        let spans = self.spans.iter_mut().chain(self.open.as_mut()).map(|s| &mut s.node);
+        spans.chain([&mut self.strand.tip])
+    }
+}
+
+/// All threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threads {
+    all: Vec<Thread>,
+    by_ids: HashMap<(i64, i64), usize>,
+    /// By the walk's numbers.
+    by_number: Vec<Option<usize>>,
+}
+
+impl Threads {
+    /// The place of a thread that the walk has met.
+    pub fn place(&mut self, number: ThreadId, pid: i64, tid: i64, since: u64) -> usize {
+        let index = number.index();
+        if let Some(&Some(place)) = self.by_number.get(index) {
+            return place;
+        }
+        let place = *self.by_ids.entry((pid, tid)).or_insert(self.all.len());
+        if place == self.all.len() {
+            self.all.push(Thread {
+                pid,
+                tid,
+                spans: VecDeque::new(),
+                open: None,
+                queue: None,
+                forgotten_until: 0,
+                last: since,
+                strand: Strand::new(),
+            });
+        }
+        if self.by_number.len() <= index {
+            self.by_number.resize(index + 1, None);
+        }
+        self.by_number[index] = Some(place);
+        place
+    }
+
+    pub fn find(&self, pid: i64, tid: i64) -> Option<usize> {
+        self.by_ids.get(&(pid, tid)).copied()
+    }
+
+    pub fn get(&self, place: usize) -> Option<&Thread> {
+        self.all.get(place)
+    }
+
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut Thread> {
+        self.all.get_mut(place)
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
+        self.all.iter_mut()
+    }
+
+    /// How many calls a thread may remember.
+    pub fn room(&self) -> usize {
+        (KEPT_OF_ALL / self.all.len().max(1)).clamp(LEAST, KEPT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span {
+            function: FunctionId(0),
+            start,
+            end,
+            node: crate::why::path::UNSET,
+            enqueues: false,
+            produced: false,
+            failed: false,
+            waits: false,
+            polls: false,
+            lost: false,
+        }
+    }
+
+    fn said(thread: &Thread, from: u64, to: u64) -> Vec<(u64, u64, char)> {
+        let mut said = Vec::new();
+        thread.during(from, to, |a, b, doing| {
+            let letter = match doing {
+                Doing::In(_) => 'c',
+                Doing::Outside => 'o',
+                Doing::Forgotten => 'f',
+            };
+            said.push((a, b, letter));
+        });
+        said
+    }
+
+    #[test]
+    fn a_time_is_cut_into_what_was_done() {
+        let mut threads = Threads::default();
+        let place = threads.place(ThreadId(0), 1, 1, 0);
+        let thread = threads.get_mut(place).unwrap();
+        for (start, end) in [(10, 20), (20, 25), (40, 50)] {
+            thread.push(span(start, end), 2);
+        }
+        // The first was forgotten.
+        let expected = [(0, 20, 'f'), (20, 25, 'c'), (25, 40, 'o'), (40, 45, 'c')];
+        assert_eq!(said(thread, 0, 45), expected);
+        thread.open = Some(span(60, u64::MAX));
+        assert_eq!(said(thread, 45, 70), [(45, 50, 'c'), (50, 60, 'o'), (60, 70, 'c')]);
+        assert_eq!(thread.call_at(45).unwrap().start, 40);
+        assert!(thread.call_at(55).is_none());
+        assert_eq!(thread.call_at(99).unwrap().start, 60);
+    }
+}

@@ -1,0 +1,240 @@
+//! Calls that wait, and what they waited for.
+//!
+//! ```text
+//! thread   t0 enqueue ──── other work ──── t1 ▐ wait ▌ t2
+//! queue          ▐ command                        ▌
+//! ```
+//!
+//! A wait is real if a command that it waited for ended between t1 and t2. What
+//! ended before t1 had been hidden behind the thread's other work.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::Window;
+use super::coverage::Busy;
+use super::path::NodeId;
+use hetrace_trace::trace::FunctionId;
+
+/// Commands of a queue that may still be waited for.
+const RECENT: usize = 1024;
+
+/// A command that may be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recent {
+    pub start: u64,
+    pub end: u64,
+    pub node: NodeId,
+    pub tid: i64,
+    /// When the call that enqueued it began; 0 if it is not known.
+    pub cause: u64,
+    pub bytes: u64,
+    /// The number of its kind, if it moves memory.
+    pub copies: Option<u16>,
+}
+
+/// A queue and its last commands.
+#[derive(Clone, Debug)]
+struct Queue {
+    pid: i64,
+    handle: u64,
+    busy: Busy,
+    recent: VecDeque<Recent>,
+}
+
+/// A call that waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub function: FunctionId,
+    pub pid: i64,
+    pub tid: i64,
+    /// t1, in nanoseconds.
+    pub start: u64,
+    /// t2.
+    pub end: u64,
+    /// Handle of the queue that it names.
+    pub queue: Option<u64>,
+}
+
+/// Sums of the waits in one function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WaitSum {
+    pub calls: u64,
+    pub ns: u64,
+    /// What was waited for ran.
+    pub busy: u64,
+    /// It did not run yet, or not all the time.
+    pub before: u64,
+    /// All of it had ended.
+    pub after: u64,
+    /// Calls in which nothing ended.
+    pub at_once: u64,
+    pub at_once_ns: u64,
+    pub threads: Vec<(i64, i64)>,
+}
+
+/// Sums of transfers of one kind, of which the program saw the end in a wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TransferSum {
+    pub count: u64,
+    /// Waited for alone and really: t2 - t0 is right.
+    pub measured: u64,
+    pub measured_bytes: u64,
+    /// t2 - t0 of these.
+    pub seen_ns: u64,
+    /// What the device took for them.
+    pub device_ns: u64,
+    /// They had ended before t1.
+    pub hidden: u64,
+    /// t1 - t0, of all.
+    pub other_work_ns: u64,
+}
+
+/// All waits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waits {
+    queues: Vec<Queue>,
+    by_number: HashMap<(i64, u32), usize>,
+    /// By process, what its commands kept busy.
+    processes: HashMap<i64, Busy>,
+    pub sums: BTreeMap<FunctionId, WaitSum>,
+    pub transfers: BTreeMap<u16, TransferSum>,
+    /// By how much a command may seem to end too late, in nanoseconds.
+    slack: u64,
+}
+
+/// Handles that are no address stand for a default queue.
+fn is_default(handle: u64) -> bool {
+    handle <= 2
+}
+
+impl Waits {
+    pub fn new(slack: u64) -> Self {
+        Self { slack, ..Self::default() }
+    }
+
+    /// A command begins.
+    pub fn command(&mut self, pid: i64, number: u32, handle: u64, command: Recent) {
+        let place = *self.by_number.entry((pid, number)).or_insert_with(|| {
+            self.queues.push(Queue { pid, handle, busy: Busy::default(), recent: VecDeque::new() });
+            self.queues.len() - 1
+        });
+        self.processes.entry(pid).or_default().add(command.start, command.end);
+        let Some(queue) = self.queues.get_mut(place) else { return };
+        queue.busy.add(command.start, command.end);
+        if queue.recent.len() >= RECENT {
+            queue.recent.pop_front();
+        }
+        queue.recent.push_back(command);
+    }
+
+    /// When commands of a process ran.
+    pub fn process(&self, pid: i64) -> Option<&Busy> {
+        self.processes.get(&pid)
+    }
+
+    /// A call that waited has ended. Tells the command that ended last in it.
+    pub fn ended(&mut self, wait: Wait, window: Window) -> Option<Recent> {
+        let until = wait.end.saturating_add(self.slack);
+        let meant = |q: &Queue| {
+            let named = |handle| q.handle == handle || is_default(handle) && is_default(q.handle);
+            q.pid == wait.pid && wait.queue.is_none_or(named)
+        };
+        let (mut last, mut own): (Option<Recent>, Option<Recent>) = (None, None);
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        let mut concluded: Vec<Recent> = Vec::new();
+        for queue in self.queues.iter_mut().filter(|q| meant(q)) {
+            if wait.queue.is_some() {
+                pieces.extend(queue.busy.pieces(wait.start, wait.end));
+            }
+            queue.recent.retain(|command| {
+                if command.end > until {
+                    return true;
+                }
+                let later = |than: &Option<Recent>| than.is_none_or(|c| c.end < command.end);
+                if command.end > wait.start {
+                    last = if later(&last) { Some(*command) } else { last };
+                    let of_thread = command.tid == wait.tid;
+                    own = if of_thread && later(&own) { Some(*command) } else { own };
+                }
+                concluded.push(*command);
+                false
+            });
+        }
+        let last = if wait.queue.is_some() { last } else { own.or(last) };
+        if wait.queue.is_none()
+            && let Some(busy) = self.processes.get(&wait.pid)
+        {
+            pieces.extend(busy.pieces(wait.start, wait.end));
+        }
+        self.count(wait, last, &mut pieces, window);
+        if window.from <= wait.end && wait.end <= window.to {
+            self.conclude(wait, &concluded);
+        }
+        last
+    }
+
+    fn count(&mut self, wait: Wait, last: Option<Recent>, pieces: &mut [(u64, u64)], window: Window) {
+        let (start, end) = window.clip(wait.start, wait.end);
+        if end == start && (wait.end < window.from || wait.start > window.to) {
+            return;
+        }
+        let sum = self.sums.entry(wait.function).or_default();
+        sum.calls += 1;
+        sum.ns = sum.ns.saturating_add(end - start);
+        if !sum.threads.contains(&(wait.pid, wait.tid)) && sum.threads.len() < RECENT {
+            sum.threads.push((wait.pid, wait.tid));
+        }
+        let Some(last) = last else {
+            sum.at_once += 1;
+            sum.at_once_ns = sum.at_once_ns.saturating_add(end - start);
+            return;
+        };
+        pieces.sort_unstable();
+        let (mut busy, mut at) = (0_u64, start);
+        for (from, to) in pieces.iter() {
+            let (from, to) = ((*from).max(at), (*to).min(end));
+            if to > from {
+                busy += to - from;
+                at = to;
+            }
+        }
+        let after = end.saturating_sub(last.end.max(at));
+        sum.busy += busy;
+        sum.after += after;
+        sum.before += (end - start).saturating_sub(busy).saturating_sub(after);
+    }
+
+    fn conclude(&mut self, wait: Wait, concluded: &[Recent]) {
+        let waited_for = concluded.iter().filter(|c| c.end > wait.start).count();
+        for command in concluded {
+            let Some(kind) = command.copies.filter(|_| command.cause > 0 && command.cause < wait.start)
+            else {
+                continue;
+            };
+            let sum = self.transfers.entry(kind).or_default();
+            sum.count += 1;
+            sum.other_work_ns = sum.other_work_ns.saturating_add(wait.start - command.cause);
+            if command.end <= wait.start {
+                sum.hidden += 1;
+            } else if waited_for == 1 {
+                sum.measured += 1;
+                sum.measured_bytes = sum.measured_bytes.saturating_add(command.bytes);
+                sum.seen_ns = sum.seen_ns.saturating_add(wait.end.saturating_sub(command.cause));
+                sum.device_ns = sum.device_ns.saturating_add(command.end.saturating_sub(command.start));
+            }
+        }
+    }
+
+    /// The command of a process that ended last within a time.
+    pub fn ended_within(&self, pid: i64, from: u64, to: u64) -> Option<Recent> {
+        let of_process = self.queues.iter().filter(|q| q.pid == pid);
+        // What ended last began among the last of its queue.
+        let commands = of_process.flat_map(|q| q.recent.iter().rev().take(16));
+        commands.filter(|c| c.end > from && c.end <= to).max_by_key(|c| c.end).copied()
+    }
+
+    /// Every place that knows a point of the critical path.
+    pub fn nodes(&mut self) -> impl Iterator<Item = &mut NodeId> {
+        self.queues.iter_mut().flat_map(|q| q.recent.iter_mut()).map(|c| &mut c.node)
+    }
+}

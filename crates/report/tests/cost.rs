@@ -1,0 +1,212 @@
+//! What recording took is taken off exactly: of programs whose true times are known, traced by a
+//! tracer that takes a known time.
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+use hetrace_report::tally::{Options, Query, Reading, Tally, aggregate};
+use hetrace_trace::spans::{At, Call, Fold, Visitor, walk};
+use proptest::prelude::*;
+
+/// Of a recorded call: before, between and after its time stamps (the half of what is between on
+/// each side of the real function), and of a folded poll.
+const BEFORE: u64 = 7;
+const HALF: u64 = 4;
+const AFTER: u64 = 6;
+const FOLD: u64 = 9;
+const FOLD_INSIDE: u64 = 3;
+const MANIFEST: &str = r#"manifest {"schema":2,"exit":{"code":0},"cost":{"call_ns":21,"inside_ns":8,"fold_ns":9,"fold_inside_ns":3}}"#;
+
+/// What a program does.
+#[derive(Clone, Debug)]
+enum Work {
+    /// Nothing of interest, for so long.
+    Itself(u64),
+    /// A call of one of the functions.
+    Call(usize, Vec<Work>),
+    /// So many equal calls of so long each, recorded in full before.
+    Polls(u64, u64),
+}
+
+const FUNCTIONS: [(&str, &str, &str); 3] = [
+    ("toyFinish", " queue=0x1", " result=0"),
+    ("toyFree", " address=0x1", ""),
+    ("baseSubmit", "", " result=0"),
+];
+
+fn work() -> impl Strategy<Value = Vec<Work>> {
+    let leaf = prop_oneof![
+        (0u64..50).prop_map(Work::Itself),
+        (1u64..5, 0u64..9).prop_map(|(n, each)| Work::Polls(n, each))
+    ];
+    let tree = leaf.prop_recursive(5, 60, 6, |inner| {
+        let inside = prop::collection::vec(inner.clone(), 0..6);
+        prop_oneof![1 => inner, 3 => (0..FUNCTIONS.len(), inside).prop_map(|(f, all)| Work::Call(f, all))]
+    });
+    prop::collection::vec(tree, 1..8)
+}
+
+/// The program under trace, in words, and the truth of each call in the order of their ends:
+/// how long it takes without a tracer, and how much of that by itself.
+#[derive(Default)]
+struct Traced {
+    now: u64,
+    text: String,
+    truth: Vec<(u64, u64)>,
+}
+
+impl Traced {
+    fn event(&mut self, text: &str) {
+        self.text += &format!("{} 1.1 {text}\n", self.now);
+    }
+
+    /// How long the work takes without a tracer, and what of that is outside of calls.
+    fn all(&mut self, work: &[Work]) -> (u64, u64) {
+        let (mut time, mut own) = (0, 0);
+        for one in work {
+            match one {
+                Work::Itself(ns) => {
+                    self.now += ns;
+                    (time, own) = (time + ns, own + ns);
+                }
+                Work::Call(function, inside) => {
+                    let (name, passed, back) = FUNCTIONS[*function];
+                    self.now += BEFORE;
+                    self.event(&format!("> {name}{passed}"));
+                    self.now += HALF;
+                    let (whole, by_itself) = self.all(inside);
+                    self.now += HALF;
+                    self.event(&format!("< {name}{back}"));
+                    self.now += AFTER;
+                    self.truth.push((whole, by_itself));
+                    time += whole;
+                }
+                Work::Polls(count, each) => {
+                    let first = self.now;
+                    self.now += count * (each + FOLD);
+                    let total = count * (each + FOLD_INSIDE);
+                    let last = self.now;
+                    self.event(&format!("~ toyPoll count={count} first={first} last={last} total={total}"));
+                    self.truth.push((count * each, count * each));
+                    time += count * each;
+                }
+            }
+        }
+        (time, own)
+    }
+}
+
+/// What a walk finds of calls and runs: without and with what recording took.
+#[derive(Default)]
+struct Found {
+    net: Vec<(u64, u64)>,
+    /// Own times as recorded, and what of them is the tracer's.
+    own: u64,
+    cost: u64,
+    outermost: u64,
+}
+
+impl Visitor for Found {
+    type Break = std::convert::Infallible;
+
+    fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        let net_own = call.own.saturating_sub(call.own_cost);
+        self.net.push((call.net_duration(), net_own));
+        self.own += call.own;
+        self.cost += call.own_cost;
+        self.outermost += if call.depth == 0 { call.duration() } else { 0 };
+        ControlFlow::Continue(())
+    }
+
+    fn fold(&mut self, _: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        let net = fold.total.saturating_sub(fold.cost);
+        self.net.push((net, net));
+        self.own += fold.total;
+        self.cost += fold.cost;
+        self.outermost += if fold.depth == 0 { fold.total } else { 0 };
+        ControlFlow::Continue(())
+    }
+}
+
+fn found(script: &str) -> (Found, Tally) {
+    let mut models = common::models();
+    models.retain(|m| m.api == "toy" || m.api == "base");
+    let trace = common::build_with(models, script, |_| {});
+    let mut found = Found::default();
+    let ControlFlow::Continue(_) = walk(&trace, &mut found);
+    let tally = |gross| {
+        let query = Query { reading: Reading::Slices(3), gross, ..Query::default() };
+        aggregate(&trace, &Options::default(), &query).expect("nobody stops it").tally()
+    };
+    let (net, gross) = (tally(false), tally(true));
+    let own = |tally: &Tally| tally.host.iter().map(|row| row.self_ns).sum::<u64>();
+    let cost = |tally: &Tally| tally.host.iter().map(|row| row.self_cost_ns).sum::<u64>();
+    assert_eq!((own(&gross), own(&net) + cost(&net)), (found.own, found.own));
+    assert!(cost(&net) >= cost(&gross) && net.host.iter().all(|row| row.self_ns <= row.total_ns));
+    if found.cost <= found.own {
+        assert_eq!(net.tracing.as_ref().map_or(0, |tracing| tracing.inside_ns), found.cost);
+    }
+    for (with, without) in gross.host.iter().flat_map(|g| net.host.iter().map(move |n| (g, n))) {
+        if with.name == without.name {
+            assert_eq!(with.total_ns, without.total_ns + without.cost_ns, "{}", with.name);
+            assert_eq!(with.self_ns, without.self_ns + without.self_cost_ns, "{}", with.name);
+        }
+    }
+    (found, net)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_left_is_the_time_without_a_tracer(work in work()) {
+        let mut traced = Traced { now: 100, ..Traced::default() };
+        traced.all(&work);
+        let (found, tally) = found(&format!("{MANIFEST}\n{}", traced.text));
+        prop_assert_eq!(&found.net, &traced.truth);
+        prop_assert_eq!(found.own, found.outermost);
+        let truth = traced.truth.iter().map(|(_, own)| own).sum::<u64>();
+        let left = tally.host.iter().map(|row| row.self_ns).sum::<u64>();
+        let taken = tally.host.iter().map(|row| row.self_cost_ns).sum::<u64>();
+        prop_assert_eq!((left, taken, left + taken), (truth, found.cost, found.outermost));
+        let tracing = tally.tracing.expect("it is known");
+        prop_assert_eq!(tracing.inside_ns, found.cost);
+        let of_all = tally.host.iter().map(|r| (r.calls - r.folded) * (BEFORE + 2 * HALF + AFTER) + r.folded * FOLD);
+        prop_assert_eq!(tracing.total_ns, of_all.sum::<u64>());
+        prop_assert!(tracing.inside_ns <= tracing.total_ns);
+    }
+
+    /// Where calls took less than recording them is said to take, nothing is below nothing, and
+    /// nothing is lost: what was taken off and what is left are what was recorded.
+    #[test]
+    fn what_is_left_and_what_was_taken_off_are_the_whole(work in work(), quicker in 1u64..5) {
+        let mut traced = Traced { now: 100, ..Traced::default() };
+        traced.all(&work);
+        // As if the machine had been quicker while the program ran than when it was measured.
+        let lines = traced.text.lines().filter(|line| !line.contains('~')).map(|line| {
+            let (time, rest) = line.split_once(' ').expect("a time");
+            format!("{} {rest}\n", time.parse::<u64>().expect("a number") / quicker)
+        });
+        let (found, _) = found(&format!("{MANIFEST}\n{}", lines.collect::<String>()));
+        prop_assert_eq!(found.own, found.outermost);
+    }
+}
+
+/// A trace of before this was measured, and one whose manifest tells nonsense.
+#[test]
+fn of_an_unknown_cost_nothing_is_taken_off() {
+    let script = "10 1.1 > toyFree address=0x1\n20 1.1 < toyFree\n";
+    for (manifest, told) in [
+        (r#"manifest {"schema":2,"exit":{"code":0}}"#, 0),
+        (r#"manifest {"schema":2,"exit":{"code":0},"cost":{"call_ns":5,"inside_ns":-3}}"#, 1),
+        (r#"manifest {"schema":2,"exit":{"code":0},"cost":{"call_ns":"many"}}"#, 1),
+    ] {
+        let (found, tally) = found(&format!("{manifest}\n{script}"));
+        assert_eq!((found.net, found.cost), (vec![(10, 10)], 0));
+        assert_eq!(tally.tracing, None);
+        let notes = tally.notes.iter().filter(|n| n.contains("as they were recorded"));
+        assert_eq!(notes.count(), told, "{manifest}: {:?}", tally.notes);
+    }
+}

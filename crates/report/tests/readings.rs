@@ -1,0 +1,370 @@
+//! However a trace is read for a tally, the result is the same.
+
+mod common;
+
+use hetrace_ctf::read::PacketReader;
+use hetrace_model::Model;
+use hetrace_report::tally::{By, Options, Query, Reading, aggregate};
+use hetrace_trace::trace::{Exit, Manifest, Trace};
+use proptest::prelude::*;
+
+/// All ways to read a trace must agree on its sums.
+fn agree(trace: &Trace, what: &str) {
+    let ways =
+        [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue, By::Host], vec![By::Range]];
+    for (by, gross) in ways.into_iter().zip([false, false, false, true, false]) {
+        let tally = |reading| {
+            let query = Query { reading, by: by.clone(), gross, ..Query::default() };
+            aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()
+        };
+        let in_order = tally(Reading::InOrder);
+        for reading in [Reading::Fastest, Reading::Slices(2), Reading::Slices(7)] {
+            let other = tally(reading);
+            assert_eq!(in_order, other, "{reading:?} by {by:?} of {what}");
+        }
+    }
+}
+
+/// What a frame has.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    Packets(usize),
+    Bytes(usize),
+}
+
+/// The same with compressed streams.
+fn packed(models: &[Model], script: &str, of: Frame) -> Trace {
+    let (class, files) = common::parts(models, script);
+    let plain = hetrace_ctf::read::Trace::from_class(class.clone(), files.clone()).expect("a trace");
+    let mut packed = Vec::new();
+    for ((name, data), stream) in files.into_iter().zip(plain.streams()) {
+        assert_eq!(stream.name(), name);
+        let mut file = Vec::new();
+        let mut frame = |data: &[u8]| file.extend(zstd::bulk::compress(data, 1).expect("compressed"));
+        match of {
+            Frame::Bytes(bytes) => data.chunks(bytes).for_each(&mut frame),
+            Frame::Packets(number) => {
+                let (mut packets, mut all) = (PacketReader::new(stream), Vec::new());
+                while let Some(packet) = packets.next_packet() {
+                    packet.expect("a packet");
+                    all.push(packets.bytes().to_vec());
+                }
+                all.chunks(number).for_each(|several| frame(&several.concat()));
+            }
+        }
+        packed.push((format!("{name}.zst"), file));
+    }
+    let ctf = hetrace_ctf::read::Trace::from_class(class, packed).expect("a trace");
+    let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
+    Trace::new(ctf, models.to_vec(), manifest)
+}
+
+/// Compressed streams are cut without looking at all of them.
+fn packed_agree(models: &[Model], script: &str) {
+    for frame in [Frame::Packets(1), Frame::Packets(3), Frame::Bytes(300)] {
+        let trace = packed(models, script, frame);
+        let tally = |reading| {
+            let query = Query { reading, by: vec![By::Thread, By::Name], ..Query::default() };
+            aggregate(&trace, &Options::default(), &query).expect("nobody stops it").tally()
+        };
+        let in_order = tally(Reading::InOrder);
+        let slices = tally(Reading::Slices(3));
+        assert_eq!(in_order, slices, "{frame:?} in a frame of {script}");
+    }
+}
+
+/// The golden traces.
+fn scripts() -> Vec<(String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let paths = std::fs::read_dir(folder).expect("the folder").flatten().map(|e| e.path());
+    let scripts = paths.filter(|p| p.extension().is_some_and(|e| e == "txt")).map(|path| {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        (path.display().to_string(), text.split("\n== ").next().unwrap_or("").to_owned())
+    });
+    scripts.collect()
+}
+
+#[test]
+fn golden_traces() {
+    let scripts = scripts();
+    assert!(scripts.len() > 60);
+    for (path, script) in &scripts {
+        agree(&common::build(script), path);
+    }
+}
+
+/// One step of a thread.
+#[derive(Clone, Debug)]
+enum Step {
+    Enter(usize),
+    Exit(usize),
+    Poll(u8),
+    Command(u8),
+    /// A command that the thread's call so many ns before has enqueued.
+    Caused(u8),
+    Packet,
+    /// The ids are another thread's from now on.
+    Again,
+    Lose,
+    Skip,
+}
+
+/// Name, what is passed, what comes back.
+type Function = (&'static str, &'static str, &'static str);
+
+const CALLS: &[Function] =
+    &[("toyFinish", "queue=0x1", "result=0"), ("toyFree", "address=0x1", ""), ("baseSubmit", "", "result=0")];
+
+/// Ranges of two domains, started ones that any thread ends, collectives alone and in groups, and calls that
+/// enqueue.
+const MARKS: &[Function] = &[
+    ("toyLaunch", "queue=0x1", "result=0"),
+    ("toyFinish", "queue=0x1", "result=0"),
+    ("zonePush", "message=\"a\"", "result=0"),
+    ("zonePush", "registered=0x6 domain=0x5", "result=0"),
+    ("zonePop", "", "result=0"),
+    ("zonePop", "domain=0x5", "result=0"),
+    ("zoneStart", "message=\"c\"", "result=7"),
+    ("zoneStart", "message=\"d\"", "result=8"),
+    ("zoneEnd", "id=7", ""),
+    ("zoneEnd", "id=8", ""),
+    ("zoneMark", "message=\"m\"", ""),
+    ("zoneDomain", "name=\"solver\"", "result=0x5"),
+    ("zoneString", "domain=0x5 string=\"step\"", "result=0x6"),
+    ("zoneThread", "thread_id=2 name=\"worker\"", ""),
+    ("meshInit", "nranks=2 id={internal=\"one\"} rank=0", "result=0 comm=[0xa]"),
+    ("meshAllReduce", "count=10 datatype=MESH_FLOAT comm=0xa stream=0x1", "result=0"),
+    ("meshSend", "count=5 datatype=MESH_HALF peer=1 comm=0xa stream=0x1", "result=0"),
+    ("meshStart", "", "result=0"),
+    ("meshEnd", "", "result=0"),
+];
+
+/// What stands at the begin of each script: queues, devices and functions.
+const DEFINED: &str = "\
+    0 1.1 * device device=1 handle=0xd name=\"Toy\"\n\
+    0 1.1 * queue queue=1 handle=0x1 device=1 api=\"toy\"\n\
+    0 1.1 * queue queue=2 handle=0x2 device=1 api=\"toy\"\n\
+    0 1.1 * function function=1 name=\"step\"\n";
+
+fn step(lossy: bool, functions: usize) -> impl Strategy<Value = Step> {
+    let rare = if lossy { 1 } else { 0 };
+    prop_oneof![
+        12 => (0..functions).prop_map(Step::Enter),
+        14 => (0..functions).prop_map(Step::Exit),
+        2 => (1u8..9).prop_map(Step::Poll),
+        2 => (1u8..3).prop_map(Step::Command),
+        3 => (0u8..90).prop_map(Step::Caused),
+        6 => Just(Step::Packet),
+        1 => Just(Step::Again),
+        rare => Just(Step::Lose),
+        rare => Just(Step::Skip),
+    ]
+}
+
+fn api_of(function: &str) -> &str {
+    let end = function.find(char::is_uppercase).unwrap_or(function.len());
+    &function[..end]
+}
+
+fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -> String {
+    // What recording costs, so much that it is more than some calls.
+    let cost = r#"{"call_ns":9.6,"inside_ns":4.4,"fold_ns":3,"fold_inside_ns":1}"#;
+    let mut script = format!("manifest {{\"schema\":2,\"exit\":{{\"code\":0}},\"cost\":{cost}}}\n{DEFINED}");
+    let mut open: Vec<Vec<usize>> = vec![Vec::new(); 4];
+    let mut files: Vec<String> = Vec::new();
+    let mut again = [0; 4];
+    let mut time = 0u64;
+    for (thread, distance, step, fails) in steps {
+        let thread = usize::from(*thread % 4);
+        let (pid, tid) = (1 + thread / 2, 1 + thread % 3);
+        time += u64::from(*distance);
+        let api = |function: usize| api_of(functions[function].0);
+        let mut event = |api: &str, text: String| {
+            let file = format!("{api}-{pid}-{tid}{}", ["", "-b", "-c", "-a"][again[thread] % 4]);
+            if !files.contains(&file) {
+                files.push(file.clone());
+            }
+            script += &format!("{time} {pid}.{tid}@{file} {text}\n");
+        };
+        match step {
+            Step::Enter(function) => {
+                open[thread].push(*function);
+                let (name, passed, _) = functions[*function];
+                event(api(*function), format!("> {name} {passed}"));
+            }
+            Step::Exit(function) => {
+                let function = if proper { open[thread].pop() } else { Some(*function) };
+                if let Some(function) = function {
+                    let (name, _, back) = functions[function];
+                    let fails = *fails && !name.starts_with("zone");
+                    // One of them is a state and no failure.
+                    let code = ["result=-5", "result=5", "result=-30"][usize::from(*distance) % 3];
+                    let back = if fails { back.replacen("result=0", code, 1) } else { back.to_owned() };
+                    event(api(function), format!("< {name} {back}"));
+                }
+            }
+            Step::Poll(count) => {
+                let (first, total) = (time.saturating_sub(5), time.min(3));
+                event("toy", format!("~ toyPoll count={count} first={first} last={time} total={total}"));
+            }
+            Step::Command(queue) => {
+                script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
+            }
+            Step::Again => {
+                again[thread] += 1;
+                open[thread].clear();
+            }
+            Step::Caused(before) => {
+                // All kinds of fields and lists, and of both memory kinds.
+                let what = match before % 5 {
+                    0 => "read function=[1] bytes=4096 from=device to=host".to_owned(),
+                    1 => format!("copy bytes={before} from=device to=device peer=[1] status=[-3]"),
+                    2 => "kernel function=1 global=[64,2] local=[8,1] shared=[128]".to_owned(),
+                    3 => "kernel function=1 global=[64] graph=[4] node=[2] weight=[10]".to_owned(),
+                    _ => "untimed kind=marker times_error=-2".to_owned(),
+                };
+                let times =
+                    if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
+                script += &format!(
+                    "{time} {pid}.{pid} * {what} queue=1 cause_tid={tid} cause_before={before} {times}\n"
+                );
+            }
+            Step::Packet => files.iter().for_each(|file| script += &format!("packet {file}\n")),
+            Step::Lose => files.iter().take(1).for_each(|file| script += &format!("lose 2 {file}\n")),
+            Step::Skip => files.iter().take(1).for_each(|file| script += &format!("skip {file}\n")),
+        }
+    }
+    script
+}
+
+type Steps = Vec<(u8, u8, Step, bool)>;
+
+fn steps(lossy: bool, functions: &[Function]) -> impl Strategy<Value = Steps> + use<> {
+    let step = step(lossy, functions.len());
+    prop::collection::vec((any::<u8>(), 0u8..40, step, prop::bool::weighted(0.1)), 1..200)
+}
+
+fn of_script(script: &str, apis: &[&str]) {
+    let mut models = common::models();
+    models.retain(|m| apis.contains(&m.api.as_str()));
+    agree(&common::build_with(models, script, |_| {}), script);
+}
+
+fn calls(steps: &Steps, proper: bool) {
+    of_script(&lines(CALLS, steps, proper), &["toy", "base"]);
+}
+
+fn marks(steps: &Steps, proper: bool) {
+    of_script(&lines(MARKS, steps, proper), &["toy", "zone", "mesh"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn compressed(steps in steps(true, CALLS), lossy: bool) {
+        let mut steps = steps;
+        steps.retain(|(_, _, step, _)| lossy || !matches!(step, Step::Lose | Step::Skip));
+        let mut models = common::models();
+        models.retain(|m| m.api == "toy" || m.api == "base");
+        packed_agree(&models, &lines(CALLS, &steps, true));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nested_calls(steps in steps(false, CALLS)) {
+        calls(&steps, true);
+    }
+
+    #[test]
+    fn any_events(steps in steps(true, CALLS)) {
+        calls(&steps, false);
+    }
+
+    #[test]
+    fn lost_events(steps in steps(true, CALLS)) {
+        calls(&steps, true);
+    }
+
+    #[test]
+    fn ranges_and_collectives(steps in steps(false, MARKS)) {
+        marks(&steps, true);
+    }
+
+    #[test]
+    fn marks_of_any_events(steps in steps(false, MARKS)) {
+        marks(&steps, false);
+    }
+
+    #[test]
+    fn marks_with_losses(steps in steps(true, MARKS)) {
+        marks(&steps, true);
+    }
+}
+
+/// A stream of another tracer, whose events show all bits of the clock, so that its time can go
+/// back within a packet.
+fn full_clock(events: &[(u8, u64)]) -> Trace {
+    let metadata = b"/* CTF 1.8 */
+        typealias integer { size = 8; align = 8; } := u8;
+        typealias integer { size = 32; align = 8; } := u32;
+        typealias integer { size = 64; align = 8; } := u64;
+        trace { major = 1; minor = 8; byte_order = le; packet.header := struct { u32 magic; }; };
+        clock { name = c; };
+        typealias integer { size = 64; align = 8; map = clock.c.value; } := stamp;
+        stream {
+            packet.context := struct { u32 vpid; u32 vtid; };
+            event.header := struct { u8 id; stamp timestamp; };
+        };
+        event { name = \"x:work_entry\"; id = 0; fields := struct { u64 pad; }; };
+        event { name = \"x:work_exit\"; id = 1; fields := struct { u64 pad; }; };";
+    let mut bytes = Vec::new();
+    bytes.extend(0xc1fc_1fc1u32.to_le_bytes());
+    bytes.extend([1u32, 2].map(u32::to_le_bytes).concat());
+    for (id, time) in events {
+        bytes.push(*id);
+        bytes.extend(time.to_le_bytes());
+        bytes.extend([0; 8]);
+    }
+    let ctf = hetrace_ctf::read::Trace::from_parts(metadata, vec![("x".to_owned(), bytes)]).expect("a trace");
+    Trace::new(ctf, Vec::new(), hetrace_trace::trace::Manifest::default())
+}
+
+#[test]
+fn a_clock_that_steps_back_within_a_packet() {
+    let call = |start: u64| [(0, start), (1, start + 5)];
+    let mut events: Vec<(u8, u64)> = (1..1000u64).flat_map(|n| call(n * 10)).collect();
+    assert_eq!(Summed::of(&full_clock(&events)), Summed { calls: 999, total: 999 * 5, steps: 0 });
+    events.extend([(0, 20_000), (1, 300)]);
+    events.extend((1..1000u64).flat_map(|n| call(n * 10)));
+    let trace = full_clock(&events);
+    assert_eq!(Summed::of(&trace), Summed { calls: 1999, total: 1998 * 5, steps: 2 });
+    agree(&trace, "a clock that steps back");
+}
+
+#[test]
+fn traces_of_others_lack_no_manifest() {
+    let trace = full_clock(&[(0, 10), (1, 20)]);
+    let report = hetrace_report::why::why(&trace, &hetrace_report::why::Options::default());
+    assert!(!report.missing.manifest_missing);
+    let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it");
+    assert!(!sums.tally().manifest_missing);
+}
+
+#[derive(Debug, PartialEq)]
+struct Summed {
+    calls: u64,
+    total: u64,
+    steps: u64,
+}
+
+impl Summed {
+    fn of(trace: &Trace) -> Self {
+        let sums = aggregate(trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
+        let row = sums.host.first().expect("a row");
+        Self { calls: row.calls, total: row.total_ns, steps: sums.steps_back }
+    }
+}

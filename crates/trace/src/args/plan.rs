@@ -1,0 +1,221 @@
+//! How each field of each event class is shown, decided once.
+
+use hetrace_ctf::class::{Base, EventClass, FieldClass, StructClass};
+use hetrace_model::{EnumGroup, Follow, Function, Kind, Model, Type};
+
+use super::names::group;
+use crate::trace::{Class, Trace};
+
+/// How a field is shown.
+#[derive(Clone, Copy, Debug)]
+pub enum How<'t> {
+    /// Not at all: a length that its array shows anyway.
+    Hidden,
+    /// As its class says.
+    Plain,
+    /// By names that the class does not have, because they can be combined.
+    Bits(&'t EnumGroup),
+    /// Bytes.
+    Bytes,
+    /// The value of the query that this parameter names.
+    Info(&'t str),
+    /// Pairs of a property and its value, of this type.
+    Pairs(&'t str),
+    /// One element behind a pointer, which may be NULL.
+    Pointee(Option<&'t EnumGroup>),
+    /// A struct or union of this type.
+    Typed(&'t str),
+    /// Several of them behind a pointer.
+    TypedArray(&'t str),
+    /// One of them behind a pointer, which may be NULL.
+    TypedPointee(&'t str),
+}
+
+/// What a field is of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// This parameter.
+    Param(u16),
+    /// What a member of the struct behind this parameter points at.
+    Behind(u16),
+    /// A field of an event that is no call, or of a call without a model.
+    Field(u16),
+    /// The result.
+    Return,
+}
+
+/// A field's name and how it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'t> {
+    pub name: &'t str,
+    pub role: Role,
+    pub how: How<'t>,
+}
+
+/// The fields of one event class.
+#[derive(Debug)]
+pub struct EventPlan<'t> {
+    pub model: Option<&'t Model>,
+    pub fields: Vec<Plan<'t>>,
+}
+
+/// The fields of all event classes.
+#[derive(Debug)]
+pub struct Plans<'t> {
+    trace: &'t Trace,
+    /// By position of the stream class and of the event class.
+    streams: Vec<Vec<EventPlan<'t>>>,
+}
+
+impl<'t> Plans<'t> {
+    /// Of a trace, which takes a little while.
+    pub fn new(trace: &'t Trace) -> Self {
+        let streams = trace.ctf().class().streams.iter().enumerate();
+        let plans = streams.map(|(i, stream)| {
+            let classes = trace.classes().of_stream(i);
+            let events = stream.events.iter().zip(classes);
+            events.map(|(event, class)| plan(trace, event, class)).collect()
+        });
+        Self { trace, streams: plans.collect() }
+    }
+
+    /// The plan of an event. Stream classes are few, so they are searched.
+    pub(super) fn of(&self, event: &hetrace_ctf::read::Event<'_, '_>) -> Option<&EventPlan<'t>> {
+        let class = event.stream_class();
+        let streams = &self.trace.ctf().class().streams;
+        let position = streams.iter().position(|s| std::ptr::eq(s, class))?;
+        self.streams.get(position)?.get(event.class_index())
+    }
+}
+
+fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan<'t> {
+    let call = match class {
+        Class::Entry(id) | Class::Exit(id, _) => trace.model_of(*id).zip(trace.described(*id)),
+        _ => None,
+    };
+    let exit = matches!(class, Class::Exit(..));
+    let fields = event.fields.fields.iter().zip(0u16..).map(|(field, index)| {
+        let name = field.name.as_str();
+        let plain = |role| Plan { name, role, how: How::Plain };
+        if is_length(&event.fields, name) {
+            return Plan { how: How::Hidden, ..plain(Role::Field(index)) };
+        }
+        if exit && name == "result" {
+            let bits = call.and_then(|(m, f)| bits_of_result(m, f));
+            return Plan { how: bits.map_or(How::Plain, How::Bits), ..plain(Role::Return) };
+        }
+        let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == name));
+        if param.is_none()
+            && let Some((model, f)) = call
+            && let Some((at, how)) = behind(model, f, name, &field.class)
+        {
+            let role = Role::Behind(u16::try_from(at).unwrap_or(u16::MAX));
+            return Plan { how, ..plain(role) };
+        }
+        let (Some((model, f)), Some(at)) = (call, param) else {
+            let bytes = is_bytes(&field.class);
+            let how = if bytes { How::Bytes } else { How::Plain };
+            return Plan { how, ..plain(Role::Field(index)) };
+        };
+        let role = Role::Param(u16::try_from(at).unwrap_or(u16::MAX));
+        Plan { how: how(model, &f.params[at], &field.class), ..plain(role) }
+    });
+    EventPlan { model: call.map(|(m, _)| m), fields: fields.collect() }
+}
+
+fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) -> How<'t> {
+    let named = group(model, p.values.as_ref().or_else(|| type_values(model, &p.base)));
+    let bits = named.filter(|g| g.bits);
+    let compound = is_compound(model, &p.base);
+    match &p.follow {
+        Follow::Value if compound && p.pointers == 0 && !is_scalar(class) => How::Typed(&p.base),
+        Follow::Pointee if compound && p.pointers == 1 && is_array(class) => How::TypedPointee(&p.base),
+        Follow::Array { .. } if compound && p.pointers == 1 && is_array(class) => How::TypedArray(&p.base),
+        Follow::Info { name, .. } if is_bytes(class) => How::Info(name),
+        Follow::List { pairs: true } if is_array(class) => How::Pairs(&p.base),
+        Follow::Pointee if is_array(class) => How::Pointee(bits),
+        _ if is_bytes(class) => How::Bytes,
+        _ => bits.map_or(How::Plain, How::Bits),
+    }
+}
+
+/// A field for what a member of a struct points at: its parameter, and how it is shown.
+fn behind<'t>(model: &'t Model, f: &'t Function, name: &str, class: &FieldClass) -> Option<(usize, How<'t>)> {
+    let (at, param) = f.params.iter().enumerate().find(|(_, p)| {
+        let rest = name.strip_prefix(p.name.as_str()).and_then(|rest| rest.strip_prefix('_'));
+        rest.is_some() && is_compound(model, &p.base)
+    })?;
+    let rest = name.get(param.name.len() + 1..)?;
+    let (member, follow) = pointed_at(model, &param.base, rest, 0)?;
+    let compound = member.pointers == 1 && is_compound(model, &member.ty) && is_array(class);
+    let how = match follow {
+        Follow::Pointee if compound => How::TypedPointee(&member.ty),
+        Follow::Array { .. } if compound => How::TypedArray(&member.ty),
+        Follow::Pointee if is_array(class) => {
+            How::Pointee(group(model, type_values(model, &member.ty)).filter(|g| g.bits))
+        }
+        _ if is_bytes(class) => How::Bytes,
+        _ => How::Plain,
+    };
+    Some((at, how))
+}
+
+/// The member that a name with `_` between members means, and what it points at.
+fn pointed_at<'t>(
+    model: &'t Model,
+    base: &str,
+    name: &str,
+    depth: u32,
+) -> Option<(&'t hetrace_model::Member, &'t Follow)> {
+    let ty = model.types.iter().find(|t| t.name == base).filter(|_| depth < 8)?;
+    ty.members.iter().find_map(|member| match name.strip_prefix(member.name.as_str())? {
+        "" => Some((member, model.members.get(base)?.get(&member.name)?)),
+        rest => pointed_at(model, &member.ty, rest.strip_prefix('_')?, depth + 1),
+    })
+}
+
+fn is_compound(model: &Model, name: &str) -> bool {
+    let ty = model.types.iter().find(|t| t.name == name);
+    ty.is_some_and(|t| matches!(t.kind, Kind::Struct | Kind::Union) && t.size > 0)
+}
+
+fn is_scalar(class: &FieldClass) -> bool {
+    matches!(
+        class,
+        FieldClass::Integer(_) | FieldClass::Enum(_) | FieldClass::Float(_) | FieldClass::String(_)
+    )
+}
+
+fn type_values<'t>(model: &'t Model, name: &str) -> Option<&'t String> {
+    let ty: Option<&Type> = model.types.iter().find(|t| t.name == name);
+    ty.filter(|t| matches!(t.kind, Kind::Uint | Kind::Int))?.values.as_ref()
+}
+
+fn bits_of_result<'t>(model: &'t Model, f: &'t Function) -> Option<&'t EnumGroup> {
+    group(model, f.returns_values.as_ref()).filter(|g| g.bits)
+}
+
+/// Whether a field is there only to say how long another is.
+fn is_length(fields: &StructClass, name: &str) -> bool {
+    fields.fields.iter().any(|f| match &f.class {
+        FieldClass::Sequence(c) => c.length.scope.is_none() && c.length.names == [name],
+        _ => false,
+    })
+}
+
+fn is_array(class: &FieldClass) -> bool {
+    matches!(class, FieldClass::Sequence(_) | FieldClass::Array(_))
+}
+
+fn is_bytes(class: &FieldClass) -> bool {
+    let element = match class {
+        FieldClass::Sequence(c) => &c.element,
+        FieldClass::Array(c) => &c.element,
+        _ => return false,
+    };
+    let byte = |class: &FieldClass| match class {
+        FieldClass::Integer(c) => c.size == 8 && !c.signed && c.base == Base::Hexadecimal,
+        _ => false,
+    };
+    byte(element) && !element.is_character()
+}

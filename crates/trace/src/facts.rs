@@ -1,0 +1,139 @@
+//! What functions mean to the search for causes, decided once, by their roles.
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Event;
+
+use crate::trace::{FunctionId, Trace};
+
+/// What a program does in a call, for the advice about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// Compiles or links.
+    Build,
+    /// Makes or gives back objects or memory.
+    Objects,
+    /// Moves or sets memory.
+    Move,
+    /// Hands work to a device.
+    Enqueue,
+    /// Waits.
+    Wait,
+    /// Asks again and again.
+    Poll,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+/// Why a call may wait for a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Waits<'t> {
+    #[default]
+    Never,
+    Always,
+    /// If this parameter is true.
+    If(&'t str),
+}
+
+/// What a function means.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts<'t> {
+    /// What a program does in it.
+    pub work: Work,
+    /// It hands commands to a device.
+    pub enqueues: bool,
+    /// It asks for a state that changes by itself.
+    pub polls: bool,
+    /// Nobody knows what it does.
+    pub unknown: bool,
+    /// A range or a mark: it says something and does nothing.
+    pub marks: bool,
+    waits: Waits<'t>,
+    /// The parameter with the queue.
+    queue: Option<&'t str>,
+}
+
+/// Roles with what a program does in such a call; the first that fits counts.
+const WORKS: [(&str, Work); 19] = [
+    ("build", Work::Build),
+    ("sync", Work::Wait),
+    ("launch", Work::Enqueue),
+    ("alloc", Work::Objects),
+    ("free", Work::Objects),
+    ("create", Work::Objects),
+    ("release", Work::Objects),
+    ("retain", Work::Objects),
+    ("read", Work::Move),
+    ("write", Work::Move),
+    ("copy", Work::Move),
+    ("fill", Work::Move),
+    ("map", Work::Move),
+    ("unmap", Work::Move),
+    ("migrate", Work::Move),
+    ("enqueue", Work::Enqueue),
+    ("flush", Work::Enqueue),
+    ("poll", Work::Poll),
+    ("blocks", Work::Wait),
+];
+/// Roles of calls that say something and do nothing.
+const MARKS: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
+
+/// All functions of a trace, by number.
+pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
+    let all = trace.functions().all();
+    let ids = (0..all.len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
+    let queues: Vec<Vec<&str>> = trace.models().iter().map(queue_types).collect();
+    ids.zip(all)
+        .map(|(id, function)| {
+            let Some(f) = trace.described(id) else {
+                return Facts { unknown: true, ..Facts::default() };
+            };
+            let types = queues.get(function.api).map_or(&[][..], Vec::as_slice);
+            let queue = f.params.iter().find(|p| p.pointers == 0 && types.contains(&p.base.as_str()));
+            let work = WORKS.iter().find(|(role, _)| f.has_role(role));
+            let work = work.map_or(Work::Other, |(_, work)| *work);
+            let waits = match f.blocking.as_deref() {
+                _ if f.has_role("build") => Waits::Never,
+                _ if f.has_role("sync") => Waits::Always,
+                Some(parameter) => Waits::If(parameter),
+                None if f.has_role("blocks") => Waits::Always,
+                None => Waits::Never,
+            };
+            Facts {
+                work,
+                enqueues: function.enqueues,
+                polls: f.has_role("poll"),
+                unknown: false,
+                marks: MARKS.iter().any(|role| f.has_role(role)),
+                waits,
+                queue: queue.map(|p| p.name.as_str()),
+            }
+        })
+        .collect()
+}
+
+/// Types of the parameters that tell where a command goes.
+fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
+    let queue = |f: &'_ hetrace_model::Function| f.command.as_ref().and_then(|c| c.queue.clone());
+    let typed = model.functions.iter().filter_map(|f| {
+        let queue = queue(f)?;
+        f.params.iter().find(|p| p.name == queue && p.pointers == 0).map(|p| p.base.as_str())
+    });
+    typed.collect()
+}
+
+impl Facts<'_> {
+    /// Whether a call that begins so waits for a device.
+    pub fn waits(&self, entry: &Event<'_, '_>) -> bool {
+        match self.waits {
+            Waits::Never => false,
+            Waits::Always => true,
+            Waits::If(parameter) => entry.get(parameter).and_then(Scalar::as_i64).is_some_and(|v| v != 0),
+        }
+    }
+
+    /// Handle of the queue that a call names.
+    pub fn queue(&self, entry: &Event<'_, '_>) -> Option<u64> {
+        self.queue.and_then(|queue| entry.get(queue)).and_then(Scalar::as_u64)
+    }
+}

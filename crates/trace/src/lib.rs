@@ -1,0 +1,47 @@
+//! What a trace means: its events in the order of time, calls, commands, and what both say together.
+//!
+//! ```text
+//!  trace/     a folder opened: streams, models, manifest; event classes resolved once
+//!    │
+//!  spans/     one walk in the order of time: calls nested per thread, commands, losses;
+//!    │        a `Visitor` is whoever wants to see them
+//!    │
+//!  args/, values, facts            what calls were passed, and what functions mean by their roles
+//!  ranges, collectives/, telemetry what the program marked, what its ranks did together,
+//!                                  what devices measured: by role, for all reports
+//!  memory/                         what is held on which device, from what calls do to memory
+//!  waits                           which call learned that a command had ended
+//!  demangle, titles, occupancy     names of kernels, devices and queues; how full kernels can make a device
+//!  watch                           long work asks whether to go on
+//! ```
+//!
+//! Reports (crate `hetrace-report`) and exports (`hetrace-export`) stand on it side by side.
+//!
+//! Rules:
+//! - It knows no API: what a call means, the model in the trace says.
+//! - It reads a folder in [`trace::Trace::open`] and does no other I/O.
+//! - Memory grows with what is open at a time (calls, threads, queues, names), with
+//!   ranges, collectives (a million of each thread are remembered) and telemetry, not
+//!   with calls and commands.
+//! - No trace makes it panic. What is lost, cut, unfinished or unmatched is
+//!   counted, and whoever reads it is handed the counts.
+
+pub mod args;
+pub mod collectives;
+pub mod demangle;
+pub mod facts;
+pub mod hash;
+pub mod history;
+pub mod memory;
+pub mod occupancy;
+pub mod ranges;
+pub mod spans;
+pub mod telemetry;
+pub mod text;
+pub mod titles;
+pub mod trace;
+pub mod values;
+pub mod waits;
+pub mod watch;
+
+pub use watch::{Stopped, Watch};

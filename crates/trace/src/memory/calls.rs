@@ -1,0 +1,275 @@
+//! From calls to what they did to memory.
+
+use std::collections::HashMap;
+
+use hetrace_ctf::read::Event;
+use hetrace_model::Expr;
+
+use super::ledger::{Change, Holder, Ledger, Step, What};
+use super::table::{Row, Table};
+use crate::spans::{At, Call, Open};
+use crate::trace::{ThreadId, Trace};
+use crate::values::{Place as Where, Values};
+
+/// Steps that are kept until they are put into order.
+const KEPT: usize = 1 << 19;
+
+/// What an open call was passed.
+#[derive(Debug)]
+struct Passed {
+    depth: u32,
+    start: u64,
+    /// Memory begins or ends in it.
+    changes: bool,
+    /// What it makes the current one, if it was passed that.
+    current: Option<u64>,
+    bytes: Option<u64>,
+    /// Parameters that the number of bytes is made of, if that is known at the end only.
+    named: Vec<(String, u64)>,
+    ended: Vec<u64>,
+    context: Option<u64>,
+    devices: Vec<u64>,
+    /// In a call that does the same: counted there.
+    inner: bool,
+}
+
+/// What the calls of a trace did to memory.
+#[derive(Debug)]
+pub struct Memory<'t> {
+    table: &'t Table<'t>,
+    trace: &'t Trace,
+    open: HashMap<ThreadId, Vec<Passed>>,
+    /// What the thread made current last, so that saying it again costs nothing.
+    last: HashMap<ThreadId, Option<Holder>>,
+    steps: Vec<Step>,
+    /// The part of the steps that is done with.
+    ledger: Option<Box<Ledger<'t>>>,
+    /// How many steps may be kept.
+    room: usize,
+}
+
+impl<'t> Memory<'t> {
+    /// For a walk over a trace.
+    pub fn new(trace: &'t Trace, table: &'t Table<'t>) -> Self {
+        Self {
+            table,
+            trace,
+            open: HashMap::new(),
+            last: HashMap::new(),
+            steps: Vec::new(),
+            ledger: None,
+            room: KEPT,
+        }
+    }
+
+    /// For one that asks for changes as they come.
+    pub fn watched(trace: &'t Trace, table: &'t Table<'t>) -> Self {
+        let ledger = Some(Box::new(Ledger::watched(trace)));
+        Self { ledger, ..Self::new(trace, table) }
+    }
+
+    /// A call will have no end: nobody knows what it did.
+    pub fn unfinished(&mut self, thread: ThreadId, depth: u32) {
+        if let Some(open) = self.open.get_mut(&thread) {
+            open.retain(|passed| passed.depth < depth);
+        }
+    }
+
+    /// Tells what steps before `until` change, in order and with their times: those that no
+    /// call that is open can come before.
+    pub fn settle(&mut self, until: u64, mut tell: impl FnMut(u64, &Ledger<'t>, Change)) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let open = self.open.values().filter_map(|open| open.first()).map(|passed| passed.start);
+        let until = open.min().unwrap_or(u64::MAX).min(until);
+        if self.steps.iter().all(|step| step.time >= until) {
+            return;
+        }
+        self.steps.sort_by_key(|step| step.time);
+        let certain = self.steps.partition_point(|step| step.time < until);
+        let Some(ledger) = &mut self.ledger else { return };
+        for step in self.steps.drain(..certain) {
+            ledger.step(&step);
+            for change in ledger.changes() {
+                tell(step.time, ledger, change);
+            }
+        }
+    }
+
+    /// Allocations that were not followed, because there were too many at a time.
+    pub fn passed_over(&self) -> u64 {
+        self.ledger.as_ref().map_or(0, |ledger| ledger.releases().passed_over)
+    }
+
+    /// The same with room for so many steps.
+    #[cfg(test)]
+    pub(super) fn with_room(self, room: usize) -> Self {
+        Self { room, ..self }
+    }
+
+    /// A call begins.
+    #[inline]
+    pub fn entry(&mut self, call: &Open, event: &Event<'_, '_>) {
+        if self.table.needs(call.function) {
+            self.entered(call, event);
+        }
+    }
+
+    /// A call ends.
+    #[inline]
+    pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) {
+        if self.table.needs(call.function) {
+            self.left(at, call, event);
+        }
+    }
+
+    #[cold]
+    fn entered(&mut self, call: &Open, event: &Event<'_, '_>) {
+        let Some((function, row)) = self.table.of(call.function) else { return };
+        let values = Values::read(function, &[], event);
+        let passed = Passed::read(row, &values, call);
+        let open = self.open.entry(call.thread).or_default();
+        // What is left there of calls without an end.
+        open.retain(|p| p.depth < call.depth);
+        let inner = open.iter().any(|p| p.changes == passed.changes);
+        open.push(Passed { inner, ..passed });
+    }
+
+    #[cold]
+    fn left(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) {
+        let Some((function, row)) = self.table.of(call.function) else { return };
+        let Some(open) = self.open.get_mut(&call.thread) else { return };
+        open.retain(|p| p.depth <= call.depth);
+        let Some(passed) = open.pop_if(|p| p.depth == call.depth) else { return };
+        let who = at.who();
+        let out = Values::read(function, &[], event);
+        let step = |time, what| Step { time, pid: who.pid, tid: who.tid, what };
+        let failed = call.error.is_some();
+        let context = row.makes_context.filter(|_| !failed).and_then(|place| out.first(place));
+        if let Some(context) = context.filter(|context| *context != 0) {
+            self.add(step(call.end, What::Context { context, devices: passed.devices.clone().into() }));
+        }
+        if passed.inner {
+            return;
+        }
+        if let Some(current) = row.current.filter(|_| !failed) {
+            let value = current.at.and_then(|at| passed.current.or_else(|| out.first(at)));
+            let now = value.map(|value| match current.context {
+                true => Holder::Context(value),
+                false => Holder::Device(value),
+            });
+            let what = match (current.at, current.pushed) {
+                (None, _) => What::Popped,
+                (Some(_), true) => What::Pushed(now),
+                (Some(_), false) => What::Set(now),
+            };
+            let again = matches!(what, What::Set(_)) && self.last.get(&call.thread) == Some(&now);
+            if !again {
+                match matches!(what, What::Set(_)) {
+                    true => drop(self.last.insert(call.thread, now)),
+                    false => drop(self.last.remove(&call.thread)),
+                }
+                self.add(step(call.end, what));
+            }
+        }
+        let holder = match (passed.context, passed.devices.first()) {
+            (Some(context), _) => Some(Holder::Context(context)),
+            (None, Some(device)) => Some(Holder::Device(*device)),
+            (None, None) => None,
+        };
+        if let Some(makes) = &row.makes {
+            let late = || makes.bytes.and_then(|expr| eval(expr, &passed.named, &out));
+            let bytes = passed.bytes.or_else(late);
+            let address = out.first(makes.at).filter(|a| *a != 0 && !failed);
+            let what = match (makes.place, address) {
+                (Some(place), Some(address)) => Some(What::Made { address, bytes, place, holder }),
+                (Some(place), None) => Some(What::Failed { place, holder }),
+                (None, address) => address.map(|address| What::Part { address }),
+            };
+            // Failed, but no failure: none was asked for.
+            let none = !failed && address.is_none();
+            what.filter(|_| !none).into_iter().for_each(|what| self.add(step(call.end, what)));
+        }
+        if failed {
+            return;
+        }
+        // It took effect before it returned, and another thread may have got the address since.
+        if row.ends.is_some() {
+            for address in passed.ended.iter().copied().filter(|address| *address != 0) {
+                self.add(step(call.start, What::Released { address, at_once: row.frees }));
+            }
+        } else if row.retains.is_some() {
+            passed.ended.iter().for_each(|&address| self.add(step(call.end, What::Retained { address })));
+        }
+        if row.resets {
+            self.add(step(call.end, What::Reset { holder }));
+        }
+    }
+
+    pub(super) fn add(&mut self, step: Step) {
+        self.steps.push(step);
+        if self.steps.len() < self.room {
+            return;
+        }
+        // Those of calls that are still open may come before some of the later half.
+        self.steps.sort_by_key(|step| step.time);
+        let early = self.steps.drain(..self.room / 2);
+        let ledger = self.ledger.get_or_insert_with(|| Box::new(Ledger::new(self.trace)));
+        early.for_each(|step| ledger.step(&step));
+    }
+
+    /// All that is known when all calls have been seen.
+    pub fn finish(mut self) -> Ledger<'t> {
+        let mut ledger = match self.ledger.take() {
+            Some(ledger) => *ledger,
+            None => Ledger::new(self.trace),
+        };
+        // Steps of one time stay as the calls of their thread came.
+        self.steps.sort_by_key(|step| (step.time, step.pid, step.tid));
+        self.steps.iter().for_each(|step| ledger.step(step));
+        ledger
+    }
+}
+
+impl Passed {
+    fn read(row: &Row<'_>, values: &Values<'_, '_>, call: &Open) -> Self {
+        let number = |at: u16| values.first(Where::Param(at));
+        let all = |at: Option<u16>| at.map_or_else(Vec::new, |at| values.all(Where::Param(at)).to_vec());
+        let expr = row.makes.as_ref().and_then(|m| m.bytes);
+        let bytes = expr.and_then(|expr| values.eval(expr));
+        let late = expr.filter(|_| bytes.is_none()).map_or_else(Vec::new, Expr::names);
+        Self {
+            depth: call.depth,
+            start: call.start,
+            changes: row.changes(),
+            current: row.current.and_then(|c| c.at).and_then(|at| values.first(at)),
+            bytes,
+            named: late.into_iter().filter_map(|n| Some((n.to_owned(), values.named(n)?))).collect(),
+            ended: all(row.ends.or(row.retains)),
+            context: row.context.and_then(number).filter(|context| *context != 0),
+            devices: all(row.device),
+            inner: false,
+        }
+    }
+}
+
+/// An expression over what a call was passed, and over what it wrote.
+fn eval(expr: &Expr, named: &[(String, u64)], out: &Values<'_, '_>) -> Option<u64> {
+    match expr {
+        Expr::Number(n) => Some(*n),
+        Expr::Name(name) => named.iter().find(|(known, _)| known == name).map(|(_, value)| *value),
+        Expr::Deref(name) => out.named(name),
+        Expr::Binary(a, op, b) => {
+            let (a, b) = (eval(a, named, out)?, eval(b, named, out)?);
+            match op {
+                '+' => a.checked_add(b),
+                '-' => a.checked_sub(b),
+                '*' => a.checked_mul(b),
+                '/' => a.checked_div(b),
+                _ => None,
+            }
+        }
+        Expr::Index(..) | Expr::Call(..) => None,
+    }
+}

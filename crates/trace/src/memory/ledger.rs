@@ -1,0 +1,410 @@
+//! What is held where, step by step.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hetrace_model::Place;
+
+use super::rows::{MemoryProcessRow, MemoryReleases, MemoryRow};
+use super::sites::Sites;
+use crate::trace::Trace;
+
+/// Allocations that are followed at a time.
+const KEPT: usize = 1 << 20;
+/// Contexts that a thread may push.
+const DEPTH: usize = 1 << 10;
+/// Processes of a row that are told.
+const PROCESSES: usize = 16;
+
+/// What memory belongs to, as calls say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Holder {
+    /// The handle of a context.
+    Context(u64),
+    /// The handle or the number of a device.
+    Device(u64),
+}
+
+/// What a call did.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Made {
+        address: u64,
+        bytes: Option<u64>,
+        place: Place,
+        holder: Option<Holder>,
+    },
+    /// A part of other memory was made, or memory that somebody else counts.
+    Part {
+        address: u64,
+    },
+    /// Nothing was made, because of an error.
+    Failed {
+        place: Place,
+        holder: Option<Holder>,
+    },
+    Retained {
+        address: u64,
+    },
+    Released {
+        address: u64,
+        at_once: bool,
+    },
+    /// All that belongs to this has ended; none for what is current.
+    Reset {
+        holder: Option<Holder>,
+    },
+    /// The context is on these devices.
+    Context {
+        context: u64,
+        devices: Box<[u64]>,
+    },
+    /// This is what the thread's later calls belong to.
+    Set(Option<Holder>),
+    Pushed(Option<Holder>),
+    Popped,
+}
+
+/// Something that a thread did.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub time: u64,
+    pub pid: i64,
+    pub tid: i64,
+    pub what: What,
+}
+
+/// An allocation.
+#[derive(Clone, Debug)]
+struct Block {
+    bytes: u64,
+    references: u64,
+    /// None of a part of another one.
+    account: Option<usize>,
+    holder: Option<Holder>,
+}
+
+/// A sum that goes up and down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    now: u64,
+    peak: u64,
+    peak_time: u64,
+}
+
+impl Level {
+    fn rise(&mut self, bytes: u64, time: u64) {
+        self.now = self.now.saturating_add(bytes);
+        if self.now > self.peak {
+            (self.peak, self.peak_time) = (self.now, time);
+        }
+    }
+
+    fn fall(&mut self, bytes: u64) {
+        self.now = self.now.saturating_sub(bytes);
+    }
+}
+
+/// What one process has of an account.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    level: Level,
+    allocations: u64,
+    live: u64,
+}
+
+/// Memory of one kind of one device.
+#[derive(Clone, Debug)]
+struct Account {
+    site: usize,
+    place: Place,
+    level: Level,
+    allocated: u64,
+    unsized_allocations: u64,
+    failed: u64,
+    /// By process.
+    shares: BTreeMap<i64, Share>,
+}
+
+/// What is held where.
+#[derive(Debug)]
+pub struct Ledger<'t> {
+    sites: Sites<'t>,
+    accounts: Vec<Account>,
+    blocks: HashMap<(i64, u64), Block>,
+    /// What is current, by thread; what was pushed last stands last.
+    current: HashMap<(i64, i64), Vec<Option<Holder>>>,
+    /// The process that was met first, while it is the only one.
+    only: Option<i64>,
+    /// When processes were heard of last, the earliest last.
+    ends: Option<Vec<(u64, i64)>>,
+    told: MemoryReleases,
+    /// What the last step changed: accounts, and of which process; none if nobody wants to know.
+    touched: Option<Vec<(usize, i64)>>,
+}
+
+/// What a process holds from now on.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The process.
+    pub pid: i64,
+    /// The number of what is told apart: kinds of memory by device.
+    pub account: usize,
+    /// The kind of memory.
+    pub place: Place,
+    /// How much it holds.
+    pub bytes: u64,
+}
+
+impl<'t> Ledger<'t> {
+    /// One that tells what each step changes. What ended processes held is not taken back there.
+    pub(super) fn watched(trace: &'t Trace) -> Self {
+        Self { touched: Some(Vec::new()), ..Self::new(trace) }
+    }
+
+    /// What has changed since this was asked last.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        let Some(touched) = &mut self.touched else { return Vec::new() };
+        let mut touched = std::mem::take(touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let change = |(number, pid): (usize, i64)| {
+            let account = self.accounts.get(number)?;
+            let bytes = account.shares.get(&pid)?.level.now;
+            Some(Change { pid, account: number, place: account.place, bytes })
+        };
+        touched.into_iter().filter_map(change).collect()
+    }
+
+    /// Name and identity of the device that an account is of.
+    pub fn site(&self, account: usize) -> (String, String) {
+        self.accounts.get(account).map_or_else(Default::default, |account| self.sites.name(account.site))
+    }
+
+    /// An empty one.
+    pub fn new(trace: &'t Trace) -> Self {
+        Self {
+            sites: Sites::new(trace),
+            accounts: Vec::new(),
+            blocks: HashMap::new(),
+            current: HashMap::new(),
+            only: None,
+            ends: None,
+            told: MemoryReleases::default(),
+            touched: None,
+        }
+    }
+
+    /// The next thing that happened.
+    pub(super) fn step(&mut self, step: &Step) {
+        let (pid, time) = (step.pid, step.time);
+        if self.touched.is_none() && *self.only.get_or_insert(pid) != pid && self.ends.is_none() {
+            self.ends = Some(self.sites.ends());
+        }
+        self.end_processes(time);
+        let thread = (pid, step.tid);
+        match step.what {
+            What::Made { address, bytes, place, holder } => {
+                let holder = holder.or_else(|| self.current(thread));
+                self.made(step, address, bytes, place, holder);
+            }
+            What::Part { address } => {
+                self.replace((pid, address));
+                self.keep((pid, address), Block { bytes: 0, references: 1, account: None, holder: None });
+            }
+            What::Failed { place, holder } => {
+                let holder = holder.or_else(|| self.current(thread));
+                let account = self.account(pid, place, holder);
+                self.accounts[account].failed += 1;
+            }
+            What::Retained { address } => {
+                if let Some(block) = self.blocks.get_mut(&(pid, address)) {
+                    block.references = block.references.saturating_add(1);
+                }
+            }
+            What::Released { address, at_once } => self.released((pid, address), at_once),
+            What::Reset { holder } => {
+                let holder = holder.or_else(|| self.current(thread));
+                self.reset(pid, holder);
+            }
+            What::Context { context, ref devices } => self.sites.context(pid, context, devices),
+            What::Set(now) => {
+                let stack = self.current.entry(thread).or_default();
+                stack.pop();
+                stack.push(now);
+            }
+            What::Pushed(now) => {
+                let stack = self.current.entry(thread).or_default();
+                if stack.len() < DEPTH {
+                    stack.push(now);
+                }
+            }
+            What::Popped => drop(self.current.entry(thread).or_default().pop()),
+        }
+    }
+
+    fn current(&self, thread: (i64, i64)) -> Option<Holder> {
+        self.current.get(&thread)?.last().copied().flatten()
+    }
+
+    fn account(&mut self, pid: i64, place: Place, holder: Option<Holder>) -> usize {
+        let site = match place {
+            Place::Host => self.sites.host(),
+            _ => self.sites.of(pid, holder),
+        };
+        let known = self.accounts.iter().position(|a| a.site == site && a.place == place);
+        known.unwrap_or_else(|| {
+            self.accounts.push(Account {
+                site,
+                place,
+                level: Level::default(),
+                allocated: 0,
+                unsized_allocations: 0,
+                failed: 0,
+                shares: BTreeMap::new(),
+            });
+            self.accounts.len() - 1
+        })
+    }
+
+    fn made(&mut self, step: &Step, address: u64, bytes: Option<u64>, place: Place, holder: Option<Holder>) {
+        self.replace((step.pid, address));
+        let account = self.account(step.pid, place, holder);
+        let size = bytes.unwrap_or(0);
+        let block = Block { bytes: size, references: 1, account: Some(account), holder };
+        if !self.keep((step.pid, address), block) {
+            return;
+        }
+        self.touched.as_mut().into_iter().for_each(|touched| touched.push((account, step.pid)));
+        let Some(account) = self.accounts.get_mut(account) else { return };
+        account.level.rise(size, step.time);
+        account.allocated = account.allocated.saturating_add(size);
+        account.unsized_allocations += u64::from(bytes.is_none());
+        let share = account.shares.entry(step.pid).or_default();
+        share.level.rise(size, step.time);
+        share.allocations += 1;
+        share.live += 1;
+    }
+
+    fn keep(&mut self, key: (i64, u64), block: Block) -> bool {
+        let fits = self.blocks.len() < KEPT;
+        match fits {
+            true => drop(self.blocks.insert(key, block)),
+            false => self.told.passed_over += 1,
+        }
+        fits
+    }
+
+    /// An address is handed out: what was there has ended, though nobody saw how.
+    fn replace(&mut self, key: (i64, u64)) {
+        if let Some(block) = self.blocks.remove(&key) {
+            self.told.replaced += u64::from(block.account.is_some());
+            self.gone(key.0, &block);
+        }
+    }
+
+    fn released(&mut self, key: (i64, u64), at_once: bool) {
+        self.told.releases += 1;
+        let Some(block) = self.blocks.get_mut(&key) else {
+            self.told.unknown += 1;
+            return;
+        };
+        block.references = block.references.saturating_sub(1);
+        if (at_once || block.references == 0)
+            && let Some(block) = self.blocks.remove(&key)
+        {
+            self.gone(key.0, &block);
+        }
+    }
+
+    fn gone(&mut self, pid: i64, block: &Block) {
+        let Some(number) = block.account else { return };
+        self.touched.as_mut().into_iter().for_each(|touched| touched.push((number, pid)));
+        if let Some(account) = self.accounts.get_mut(number) {
+            account.level.fall(block.bytes);
+            let share = account.shares.entry(pid).or_default();
+            share.level.fall(block.bytes);
+            share.live = share.live.saturating_sub(1);
+        }
+    }
+
+    fn reset(&mut self, pid: i64, target: Option<Holder>) {
+        let site = target.map(|target| self.sites.of(pid, Some(target)));
+        let accounts = &self.accounts;
+        let belongs = |block: &Block| match (target, block.holder) {
+            (Some(Holder::Context(a)), Some(Holder::Context(b))) => a == b,
+            (Some(Holder::Device(a)), Some(Holder::Device(b))) => a == b,
+            (Some(_), Some(_)) => block.account.and_then(|a| accounts.get(a)).map(|a| a.site) == site,
+            _ => true,
+        };
+        let ended = self.blocks.extract_if(|key, block| key.0 == pid && belongs(block));
+        let ended: Vec<Block> = ended.map(|(_, block)| block).collect();
+        ended.iter().for_each(|block| self.gone(pid, block));
+    }
+
+    /// What processes held that were last heard of before is free again.
+    fn end_processes(&mut self, time: u64) {
+        while let Some((_, pid)) = self.ends.as_mut().and_then(|ends| ends.pop_if(|(end, _)| *end < time)) {
+            self.blocks.retain(|key, _| key.0 != pid);
+            for account in &mut self.accounts {
+                if let Some(share) = account.shares.get(&pid) {
+                    account.level.fall(share.level.now);
+                }
+            }
+        }
+    }
+
+    /// What releases there were.
+    pub fn releases(&self) -> MemoryReleases {
+        self.told.clone()
+    }
+
+    /// The table; times are ns since `first`.
+    pub fn rows(&self, first: u64, host: &str) -> Vec<MemoryRow> {
+        self.accounts.iter().map(|account| self.row(account, first, host)).collect()
+    }
+
+    fn row(&self, account: &Account, first: u64, host: &str) -> MemoryRow {
+        let since = |level: &Level| (level.peak > 0).then(|| level.peak_time.saturating_sub(first));
+        let mut processes: Vec<MemoryProcessRow> = account
+            .shares
+            .iter()
+            .map(|(pid, share)| MemoryProcessRow {
+                pid: *pid,
+                peak_bytes: share.level.peak,
+                peak_ns: since(&share.level),
+                allocations: share.allocations,
+                left_bytes: share.level.now,
+                left: share.live,
+            })
+            .collect();
+        let sum = |of: fn(&MemoryProcessRow) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
+        let (allocations, left_bytes, left) =
+            (sum(|p| p.allocations), sum(|p| p.left_bytes), sum(|p| p.left));
+        let all = processes.len() as u64;
+        processes.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then(a.pid.cmp(&b.pid)));
+        processes.truncate(PROCESSES);
+        let (device, uuid) = self.sites.name(account.site);
+        MemoryRow {
+            device,
+            uuid,
+            host: host.to_owned(),
+            kind: match account.place {
+                Place::Device => "device",
+                Place::Host => "host",
+                Place::Managed => "managed",
+                Place::Image => "image",
+            }
+            .to_owned(),
+            peak_bytes: account.level.peak,
+            peak_ns: since(&account.level),
+            allocations,
+            allocated_bytes: account.allocated,
+            unsized_allocations: account.unsized_allocations,
+            failed: account.failed,
+            left_bytes,
+            left,
+            process_count: all,
+            processes,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The ledger against sums made the slow way, with little room and with much.
+
+use hetrace_ctf::class::{ByteOrder, TraceClass};
+use hetrace_model::Place;
+use proptest::prelude::*;
+
+use super::calls::Memory;
+use super::ledger::{Holder, Step, What};
+use super::table::Table;
+use crate::trace::{Manifest, Trace};
+
+fn nothing() -> Trace {
+    let ctf = hetrace_ctf::read::Trace::from_class(TraceClass::new(ByteOrder::Little), Vec::new())
+        .expect("a trace");
+    Trace::new(ctf, Vec::new(), Manifest::default())
+}
+
+/// What one thread of one process does, at any time.
+fn steps() -> impl Strategy<Value = Vec<(u64, bool, u64, u64)>> {
+    prop::collection::vec((0..1000u64, any::<bool>(), 1..12u64, 0..100u64), 0..120)
+}
+
+fn to_steps(all: &[(u64, bool, u64, u64)]) -> Vec<Step> {
+    // Each at a time of its own, so that there is one order.
+    let step = |(index, &(time, made, address, bytes)): (usize, &(u64, bool, u64, u64))| Step {
+        time: time * 1000 + index as u64,
+        pid: 1,
+        tid: 1,
+        what: match made {
+            true => {
+                let holder = Some(Holder::Device(0));
+                What::Made { address, bytes: Some(bytes), place: Place::Device, holder }
+            }
+            false => What::Released { address, at_once: true },
+        },
+    };
+    all.iter().enumerate().map(step).collect()
+}
+
+/// Most that is held, when that is so first, and what is left, from a list that is gone through
+/// anew after each step.
+fn slowly(mut steps: Vec<Step>) -> (u64, Option<u64>, u64, u64) {
+    steps.sort_by_key(|step| step.time);
+    let (mut held, mut most, mut at, mut unknown): (Vec<(u64, u64)>, u64, Option<u64>, u64) =
+        (Vec::new(), 0, None, 0);
+    for step in steps {
+        match step.what {
+            What::Made { address, bytes, .. } => {
+                held.retain(|(known, _)| *known != address);
+                held.push((address, bytes.unwrap_or(0)));
+            }
+            What::Released { address, .. } => {
+                let before = held.len();
+                held.retain(|(known, _)| *known != address);
+                unknown += u64::from(held.len() == before);
+            }
+            _ => {}
+        }
+        let now = held.iter().map(|(_, bytes)| bytes).sum();
+        if now > most {
+            (most, at) = (now, Some(step.time));
+        }
+    }
+    (most, at, held.iter().map(|(_, bytes)| bytes).sum(), unknown)
+}
+
+fn told(memory: Memory<'_>) -> (u64, Option<u64>, u64, u64) {
+    let ledger = memory.finish();
+    let (rows, releases) = (ledger.rows(0, "-"), ledger.releases());
+    match rows.first() {
+        Some(row) => (row.peak_bytes, row.peak_ns, row.left_bytes, releases.unknown),
+        None => (0, None, 0, releases.unknown),
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_is_what_a_list_says(all in steps()) {
+        let (trace, table) = (nothing(), Table::default());
+        let mut memory = Memory::new(&trace, &table);
+        to_steps(&all).into_iter().for_each(|step| memory.add(step));
+        prop_assert_eq!(told(memory), slowly(to_steps(&all)));
+    }
+
+    #[test]
+    fn in_order_it_needs_no_room(all in steps()) {
+        let (trace, table) = (nothing(), Table::default());
+        let mut steps = to_steps(&all);
+        steps.sort_by_key(|step| step.time);
+        let mut memory = Memory::new(&trace, &table).with_room(8);
+        steps.iter().for_each(|step| memory.add(step.clone()));
+        prop_assert_eq!(told(memory), slowly(steps));
+    }
+}
+
+#[test]
+fn of_several_traces_the_largest_mark_stays() {
+    use super::rows::MemoryRow;
+    let row = |host: &str, uuid: &str, peak_bytes, peak_ns, left_bytes| MemoryRow {
+        device: "GPU".to_owned(),
+        kind: "device".to_owned(),
+        host: host.to_owned(),
+        uuid: uuid.to_owned(),
+        peak_bytes,
+        peak_ns: Some(peak_ns),
+        allocations: 2,
+        left_bytes,
+        ..MemoryRow::default()
+    };
+    let mut one = row("a", "GPU-1", 100, 7, 1);
+    one.add(row("a", "GPU-1", 300, 9, 2));
+    one.add(row("a", "GPU-1", 200, 8, 4));
+    assert_eq!((one.peak_bytes, one.peak_ns, one.allocations, one.left_bytes), (300, Some(9), 6, 7));
+    assert!(one.is_like(&row("b", "GPU-1", 1, 1, 1)), "the UUID says it");
+    assert!(!one.is_like(&row("a", "GPU-2", 1, 1, 1)));
+    assert!(!row("a", "", 1, 1, 1).is_like(&row("b", "", 1, 1, 1)), "of another machine");
+}

@@ -1,0 +1,429 @@
+//! Ranges and marks that a program sets around what it does, matched by role.
+//!
+//! Feed [`Ranges`] the entries and exits of a walk; it answers what begins and
+//! ends. What functions mean, the model's roles say (`range-push`, `range-pop`,
+//! `range-start`, `range-end`, `mark`, `name`), and parameters are known by name:
+//! `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
+//! `registered`, `id`, `name`, `string`.
+//!
+//! A range begins when the call that begins it has returned, and ends when the
+//! call that ends it is entered: what the calls themselves take is outside.
+//! Pushed ranges nest by thread and domain. A started range is ended by its id,
+//! whichever thread does it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Event;
+use hetrace_model::Function;
+
+use crate::spans::{At, Call, Open, Orphan, Unfinished};
+use crate::trace::{FunctionId, ThreadId, Trace};
+
+/// How a range was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Style {
+    /// Pushed: on one thread, inside those pushed before.
+    Pushed,
+    /// Started: any thread may end it.
+    Started,
+}
+
+/// A value that the program gave a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Payload {
+    /// Without a sign.
+    Unsigned(u64),
+    /// With one.
+    Signed(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// Bits of an unknown type, or an address.
+    Bits(u64),
+}
+
+/// A range, or a mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    /// No other range of the walk has it; those begun later have greater ones.
+    pub key: u64,
+    /// How it was begun.
+    pub style: Style,
+    /// Who began it.
+    pub thread: ThreadId,
+    /// When it began, nanoseconds on the trace's clock.
+    pub begin: u64,
+    /// The domain's name; empty for the default one, its handle if it has no name.
+    pub domain: Arc<str>,
+    /// The category's name, or its number; empty if it has none.
+    pub category: Arc<str>,
+    /// The message; empty if there is none.
+    pub message: Arc<str>,
+    /// ARGB; 0 if none was given.
+    pub color: u32,
+    /// A value that the program gave.
+    pub payload: Option<Payload>,
+}
+
+/// What a call turns out to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A range begins, at [`Range::begin`].
+    Begun(Range),
+    /// A range ends.
+    Ended {
+        /// Which.
+        range: Range,
+        /// When.
+        end: u64,
+        /// Who ended it.
+        by: ThreadId,
+    },
+    /// A moment, [`Range::begin`], with a message.
+    Mark(Range),
+}
+
+/// What a function does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Push,
+    Pop,
+    Start,
+    End,
+    Mark,
+    /// Names what it creates.
+    NamesNew,
+    /// Names what the parameter at this position tells.
+    Names(usize),
+}
+
+/// Names stand under the process and what they are of: the parameter that tells.
+type Named = HashMap<(i64, String, u64), Arc<str>>;
+
+/// Matches beginnings with ends.
+#[derive(Debug)]
+pub struct Ranges<'t> {
+    trace: &'t Trace,
+    /// By function.
+    kinds: Vec<Kind>,
+    active: bool,
+    texts: HashSet<Arc<str>>,
+    /// What domains, registered texts and the like are called, by process and handle.
+    created: HashMap<(i64, u64), Arc<str>>,
+    /// By process, domain and number.
+    categories: HashMap<(i64, u64, u64), Arc<str>>,
+    named: Named,
+    /// Calls that have not returned, of which the entry said what matters.
+    pending: HashMap<ThreadId, Begin>,
+    pushed: HashMap<(ThreadId, u64), Vec<Range>>,
+    started: HashMap<(i64, u64), Range>,
+    /// Started ones whose id another one got before they were ended: nobody can end them any more.
+    replaced: Vec<Range>,
+    next: u64,
+    unmatched: u64,
+}
+
+/// What an entry said.
+#[derive(Debug)]
+struct Begin {
+    function: FunctionId,
+    domain: u64,
+    range: Range,
+    id: u64,
+}
+
+impl<'t> Ranges<'t> {
+    /// With nothing seen yet.
+    pub fn new(trace: &'t Trace) -> Self {
+        let kind = |index: usize| {
+            let id = FunctionId(u32::try_from(index).unwrap_or(u32::MAX));
+            trace.described(id).filter(|_| trace.has_calls_of(id)).map_or(Kind::Nothing, kind_of)
+        };
+        let kinds: Vec<Kind> = (0..trace.functions().all().len()).map(kind).collect();
+        Self {
+            trace,
+            active: kinds.iter().any(|k| *k != Kind::Nothing),
+            kinds,
+            texts: HashSet::new(),
+            created: HashMap::new(),
+            categories: HashMap::new(),
+            named: Named::new(),
+            pending: HashMap::new(),
+            pushed: HashMap::new(),
+            started: HashMap::new(),
+            replaced: Vec::new(),
+            next: 0,
+            unmatched: 0,
+        }
+    }
+
+    /// Whether any API of the trace has ranges, marks or names.
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+
+    /// Whether calls of a function have to do with them.
+    pub fn needs(&self, function: FunctionId) -> bool {
+        self.kinds.get(function.index()).is_some_and(|kind| *kind != Kind::Nothing)
+    }
+
+    /// Ends of ranges of which the beginning is not in the trace.
+    pub fn unmatched(&self) -> u64 {
+        self.unmatched
+    }
+
+    /// What the program called something: `what` is the parameter of the naming
+    /// function that tells it (`thread_id`, `stream`, `device`).
+    pub fn name_of(&self, pid: i64, what: &str, value: u64) -> Option<&str> {
+        if self.named.is_empty() {
+            return None;
+        }
+        self.named.get(&(pid, what.to_owned(), value)).map(|name| &**name)
+    }
+
+    /// A call begins.
+    #[inline]
+    pub fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Option<Step> {
+        match self.kinds.get(call.function.index()) {
+            None | Some(Kind::Nothing) => None,
+            Some(kind) => self.entered(*kind, at, call, event),
+        }
+    }
+
+    #[cold]
+    fn entered(&mut self, kind: Kind, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Option<Step> {
+        let pid = at.who().pid;
+        let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
+        match kind {
+            Kind::Pop => return self.pop(call.thread, number("domain"), at.time),
+            Kind::End => {
+                let range = self.started.remove(&(pid, number("id")));
+                self.unmatched += u64::from(range.is_none());
+                return range.map(|range| Step::Ended { range, end: at.time, by: call.thread });
+            }
+            _ => {}
+        }
+        let domain = number("domain");
+        let mut id = 0;
+        if let Kind::Names(before) = kind {
+            let params = self.trace.described(call.function).map_or(&[][..], |f| &f.params);
+            id = params.get(before).map_or(0, |p| number(&p.name));
+        }
+        let category = match number("category") {
+            0 => self.text(""),
+            number => match self.lookup(pid, |pid| self.categories.get(&(pid, domain, number))) {
+                Some(name) => name,
+                None => self.text(&number.to_string()),
+            },
+        };
+        let range = Range {
+            key: 0,
+            style: if kind == Kind::Start { Style::Started } else { Style::Pushed },
+            thread: call.thread,
+            begin: at.time,
+            domain: self.handle_name(pid, domain),
+            category,
+            message: self.message(pid, event),
+            color: u32::try_from(number("color")).unwrap_or(0),
+            payload: payload(event),
+        };
+        if kind == Kind::Mark {
+            return Some(Step::Mark(Range { key: self.key(), ..range }));
+        }
+        self.pending.insert(call.thread, Begin { function: call.function, domain, range, id });
+        None
+    }
+
+    /// A call ends.
+    #[inline]
+    pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Option<Step> {
+        match self.kinds.get(call.function.index()) {
+            None | Some(Kind::Nothing | Kind::Mark | Kind::Pop | Kind::End) => None,
+            Some(kind) => {
+                let result = event.get("result").and_then(bits).unwrap_or(0);
+                self.returned(*kind, at, call.function, call.thread, result, call.error.is_none())
+            }
+        }
+    }
+
+    /// A call will have no end: what it pushed is taken as pushed.
+    pub fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Option<Step> {
+        match self.kinds.get(call.function.index()) {
+            Some(Kind::Push) => {
+                let at = At { time: call.start, ..at };
+                self.returned(Kind::Push, at, call.function, call.thread, 0, true)
+            }
+            // What a call of another kind has inside of it says nothing of the call.
+            None | Some(Kind::Nothing) => None,
+            Some(_) => {
+                self.pending.remove(&call.thread);
+                None
+            }
+        }
+    }
+
+    /// An exit without its entry: what it popped is taken as popped.
+    pub fn orphan(&mut self, call: &Orphan) -> Option<Step> {
+        match self.kinds.get(call.function.index()) {
+            Some(Kind::Pop) => self.pop(call.thread, 0, call.end),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn returned(
+        &mut self,
+        kind: Kind,
+        at: At<'_>,
+        function: FunctionId,
+        thread: ThreadId,
+        result: u64,
+        good: bool,
+    ) -> Option<Step> {
+        let begin = self.pending.remove(&thread).filter(|b| b.function == function && good)?;
+        let pid = at.who().pid;
+        let mut range = Range { begin: at.time, ..begin.range };
+        match kind {
+            Kind::Push => {
+                range.key = self.key();
+                self.pushed.entry((thread, begin.domain)).or_default().push(range.clone());
+                Some(Step::Begun(range))
+            }
+            Kind::Start => {
+                range.key = self.key();
+                self.replaced.extend(self.started.insert((pid, result), range.clone()));
+                Some(Step::Begun(range))
+            }
+            Kind::NamesNew => {
+                self.created.insert((pid, result), range.message);
+                None
+            }
+            Kind::Names(before) => {
+                let params = self.trace.described(function).map_or(&[][..], |f| &f.params);
+                let what = params.get(before).map_or("", |p| p.name.as_str());
+                if what == "category" {
+                    self.categories.insert((pid, begin.domain, begin.id), range.message);
+                } else {
+                    self.named.insert((pid, what.to_owned(), begin.id), range.message);
+                }
+                None
+            }
+            Kind::Nothing | Kind::Pop | Kind::End | Kind::Mark => None,
+        }
+    }
+
+    fn pop(&mut self, thread: ThreadId, domain: u64, end: u64) -> Option<Step> {
+        let range = self.pushed.get_mut(&(thread, domain)).and_then(Vec::pop);
+        self.unmatched += u64::from(range.is_none());
+        range.map(|range| Step::Ended { range, end, by: thread })
+    }
+
+    /// Ranges that nobody has ended, in the order in which they began.
+    pub fn open(&self) -> Vec<&Range> {
+        let started = self.started.values().chain(&self.replaced);
+        let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();
+        open.sort_by_key(|range| range.key);
+        open
+    }
+
+    fn key(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// A text of which there is one only, however often it comes.
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&new));
+        new
+    }
+
+    /// What is known in a process, or in those that it was forked from.
+    fn lookup<'a>(&'a self, pid: i64, find: impl Fn(i64) -> Option<&'a Arc<str>>) -> Option<Arc<str>> {
+        let processes = &self.trace.manifest().processes;
+        let mut pid = pid;
+        // As many ancestors as make sense: a manifest may have a circle.
+        for _ in 0..16 {
+            if let Some(found) = find(pid) {
+                return Some(Arc::clone(found));
+            }
+            pid = processes.iter().find(|p| p.pid == pid)?.parent?;
+        }
+        None
+    }
+
+    /// The name of a domain or the like; its handle if it has none.
+    fn handle_name(&mut self, pid: i64, handle: u64) -> Arc<str> {
+        if handle == 0 {
+            return self.text("");
+        }
+        match self.lookup(pid, |pid| self.created.get(&(pid, handle))) {
+            Some(name) => name,
+            None => self.text(&format!("{handle:#x}")),
+        }
+    }
+
+    /// The text that an entry passes, or stands for.
+    fn message(&mut self, pid: i64, event: &Event<'_, '_>) -> Arc<str> {
+        let given = ["message", "name", "string"].iter().find_map(|name| event.get(name)?.as_str());
+        if let Some(text) = given.filter(|text| !text.is_empty()) {
+            return self.text(text);
+        }
+        let registered = event.get("registered").and_then(bits).unwrap_or(0);
+        self.handle_name(pid, registered)
+    }
+}
+
+fn kind_of(f: &Function) -> Kind {
+    let roles = [
+        ("range-push", Kind::Push),
+        ("range-pop", Kind::Pop),
+        ("range-start", Kind::Start),
+        ("range-end", Kind::End),
+        ("mark", Kind::Mark),
+    ];
+    if let Some((_, kind)) = roles.into_iter().find(|(role, _)| f.has_role(role)) {
+        return kind;
+    }
+    if !f.has_role("name") {
+        return Kind::Nothing;
+    }
+    if f.has_role("create") {
+        return Kind::NamesNew;
+    }
+    let at = f.params.iter().position(|p| p.name == "name").and_then(|at| at.checked_sub(1));
+    at.map_or(Kind::Nothing, Kind::Names)
+}
+
+/// A number's bits.
+fn bits(value: Scalar<'_>) -> Option<u64> {
+    match value {
+        Scalar::Unsigned(v) => Some(v),
+        Scalar::Signed(v) => Some(v as u64),
+        Scalar::Enum { value, .. } => Some(value as u64),
+        _ => None,
+    }
+}
+
+/// The value that a range was given, by the words in the name of its type.
+fn payload(event: &Event<'_, '_>) -> Option<Payload> {
+    let (number, ty) = (event.get("payload").and_then(bits)?, event.get("payload_type")?);
+    if bits(ty) == Some(0) {
+        return None;
+    }
+    let ty = ty.as_str().unwrap_or("");
+    let has = |word: &str| ty.contains(word);
+    Some(match (has("32"), has("UNSIGNED"), has("INT")) {
+        _ if has("DOUBLE") => Payload::Float(f64::from_bits(number)),
+        _ if has("FLOAT") => Payload::Float(f64::from(f32::from_bits(number as u32))),
+        (_, true, true) => Payload::Unsigned(number),
+        (true, _, true) => Payload::Signed(i64::from(number as u32 as i32)),
+        (false, _, true) => Payload::Signed(number as i64),
+        _ => Payload::Bits(number),
+    })
+}

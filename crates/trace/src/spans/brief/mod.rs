@@ -1,0 +1,98 @@
+//! A walk for sums: the same calls, without the events.
+//!
+//! Who only sums up calls needs neither what they were called with nor the order between
+//! threads. So this walk scans the streams ([`hetrace_ctf::read::Scanner`]) one after the other,
+//! a stretch at a time, into digests of 16 bytes, and lets each thread's digests through
+//! its stack of open calls:
+//!
+//! ```text
+//!  stream 1 ──► digests ┐  up to the time      ┌► thread 1: stack ─► calls
+//!  stream 2 ──► digests ┼─ that all streams ───┤
+//!  stream 3 ──► digests ┘  have reached        └► thread 2: stack ─► calls
+//!                └─ commands and such go to the sums at once, as whole events
+//! ```
+//!
+//! Several processors take a slice of the time each, over all streams. A slice does not
+//! know what calls were open when it begins; what that leaves undecided is decided
+//! when the slices are joined (`join.rs`).
+//!
+//! What calls there are is decided by the same `Stack` as in [`super::walk`], and
+//! a test compares the two.
+
+mod digest;
+mod feed;
+mod join;
+mod rounds;
+mod slices;
+mod table;
+mod taker;
+mod turn;
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
+
+use super::calls::{Call, Fold, Unfinished};
+use super::commands::Command;
+use super::summary::Summary;
+use super::walk::At;
+use crate::trace::{FunctionId, Thread, ThreadId, Trace};
+
+/// Why a brief walk did not come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The sums wanted no more.
+    Stopped,
+    /// The trace is not one for a brief walk; what was told so far does not count.
+    Unfit,
+}
+
+/// Tells all calls and commands of a trace, to several sums at the same time where there
+/// are several processors, and adds these up; to so many, if a number is given.
+pub fn brief<B: Brief + Send>(
+    trace: &Trace,
+    number: Option<usize>,
+    new: &(impl Fn() -> B + Sync),
+) -> Result<(B, Summary), Ended> {
+    if let Some(slices) = slices::cut(trace, number) {
+        match join::joined(trace, &slices, new) {
+            Err(Ended::Unfit) => {}
+            done => return done,
+        }
+    }
+    join::joined(trace, &[slices::WHOLE], new)
+}
+
+/// Is told calls in the order of each thread, and commands in the order of each stream.
+pub trait Brief {
+    /// What follows is of this thread, until another is named.
+    fn thread(&mut self, id: ThreadId, thread: &Thread);
+
+    /// A call that ended well, without calls inside: when it began and how long it took.
+    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32);
+
+    /// Any other call that ended.
+    fn call(&mut self, call: &Call);
+
+    /// A run of equal calls.
+    fn fold(&mut self, fold: &Fold);
+
+    /// A call without an end.
+    fn unfinished(&mut self, call: &Unfinished);
+
+    /// A command, of whatever thread.
+    fn command(&mut self, at: At<'_>, command: &Command<'_>);
+
+    /// A call of a function without a model.
+    fn unknown(&mut self, api: &str, function: &str);
+
+    /// An event of another kind.
+    fn other(&mut self, event: &Event<'_, '_>);
+
+    /// So many more events have been read: whether to go on.
+    fn watch(&mut self, events: u64) -> ControlFlow<()>;
+
+    /// Adds the sums of another part of the trace, whose threads are `there`; `here` numbers
+    /// a thread in this part.
+    fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId);
+}

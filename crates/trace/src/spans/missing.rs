@@ -1,0 +1,24 @@
+//! What a trace lacks, in a line.
+
+use super::summary::Summary;
+use crate::text::plural;
+
+impl Summary {
+    /// What the reports do not show, in words; empty if they show all that happened.
+    pub fn what_is_missing(&self) -> String {
+        let parts = [
+            (self.lost_events, "event", "lost while recording"),
+            (self.lost_calls, "call", "not, or not wholly, recorded"),
+            (self.lost_commands, "device command", "lost"),
+            (self.lost_packets, "packet", "missing from the streams"),
+            (self.damaged, "place", "damaged or cut"),
+            (self.differences, "difference", "from what was written"),
+            (self.steps_back, "event", "earlier than the one before (a clock stepped back)"),
+            (self.unfinished, "call", "without an end"),
+            (self.orphans, "end", "of calls without a beginning"),
+        ];
+        let told = parts.iter().filter(|(n, ..)| *n > 0);
+        let told: Vec<String> = told.map(|(n, one, what)| format!("{} {what}", plural(*n, one))).collect();
+        told.join(", ")
+    }
+}

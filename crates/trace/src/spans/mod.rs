@@ -1,0 +1,37 @@
+//! Events to calls and commands: one walk over a trace in the order of time.
+//!
+//! A call is an entry and an exit of one function on one thread; calls nest, over
+//! all APIs of the thread. Since events can be lost, pairs are never taken for
+//! granted:
+//!
+//! ```text
+//!  entry f … exit f                    a call
+//!  exit f                              an orphan: its entry is not in the trace
+//!  entry f … exit of what is around    unfinished: its exit was lost
+//!  entry f … entry g, in a packet that lost events
+//!                                      f is unfinished: of an API's own calls, only
+//!                                      those with callbacks have calls inside
+//!  entry f … the stream is another thread's, has a gap, or ends
+//!                                      unfinished
+//! ```
+//!
+//! [`walk`] tells a [`Visitor`] what it finds. It holds the open calls and no more.
+
+pub mod brief;
+mod calls;
+mod commands;
+mod deep;
+mod error_text;
+mod inside;
+mod missing;
+mod stack;
+mod summary;
+mod walk;
+
+pub use calls::notable;
+pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
+pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
+pub use error_text::ErrorText;
+pub use summary::Summary;
+pub use walk::{At, Visitor, walk};
+pub use walk::{walk_as_recorded, walk_part};

@@ -1,0 +1,346 @@
+//! The walk.
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::Scope;
+use hetrace_ctf::read::{Event, StreamError};
+
+use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
+use super::commands::{Command, NewQueue};
+use super::stack::{Ended, Stack};
+use super::summary::Summary;
+use crate::trace::{
+    Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
+};
+
+/// Where in the trace something is.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'w> {
+    /// Nanoseconds on the trace's clock.
+    pub time: u64,
+    /// The thread; of a command, the drainer's idea of one.
+    pub thread: ThreadId,
+    /// All threads met so far.
+    pub threads: &'w Threads,
+}
+
+impl<'w> At<'w> {
+    /// The thread's ids and name.
+    pub fn who(&self) -> &'w Thread {
+        self.threads.get(self.thread)
+    }
+}
+
+/// Is told what a walk finds. What it does not care for, it leaves out;
+/// [`ControlFlow::Break`] ends the walk.
+///
+/// The calls of one API on one thread come properly nested. Each
+/// [`Visitor::entry`] is followed by either [`Visitor::exit`] or
+/// [`Visitor::unfinished`] with its depth, which no other call of the thread
+/// has in between.
+#[allow(unused_variables, reason = "names in a trait's default methods are documentation")]
+pub trait Visitor {
+    /// What a walk that is ended early yields.
+    type Break;
+
+    /// Every event, before what it means.
+    fn event(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call begins; `event` has what was passed.
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call ends; `event` has what came back.
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call will have no end.
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// An exit has no entry.
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A run of equal calls.
+    fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A command on a device.
+    fn command(
+        &mut self,
+        at: At<'_>,
+        command: &Command<'_>,
+        event: &Event<'_, '_>,
+    ) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A queue was made.
+    fn queue(&mut self, at: At<'_>, queue: &NewQueue<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A call of a function that the API's model does not have: nobody knows
+    /// what it did, and there is no end of it.
+    fn unknown(
+        &mut self,
+        at: At<'_>,
+        api: &str,
+        function: &str,
+        event: &Event<'_, '_>,
+    ) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// An event of another kind; definitions of devices and functions, too.
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// Bytes that could not be read.
+    fn damage(&mut self, damage: &StreamError) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Goes over a whole trace.
+pub fn walk<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    let mut summary = walk_part(trace.cursor(), visitor)?;
+    summary.add_manifest(trace);
+    ControlFlow::Continue(summary)
+}
+
+/// The same, and it begins at once: see [`Trace::cursor_as_recorded`].
+pub fn walk_as_recorded<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    let mut summary = walk_part(trace.cursor_as_recorded(), visitor)?;
+    summary.add_manifest(trace);
+    ControlFlow::Continue(summary)
+}
+
+/// Goes over a part of a trace, of which the summary then is.
+pub fn walk_part<V: Visitor>(mut cursor: Cursor<'_>, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    let mut walker = Walker::default();
+    while let Some(item) = cursor.next_item() {
+        match item {
+            Item::Damage { error, after } => {
+                visitor.damage(&error)?;
+                let cut = matches!(error, StreamError::Truncated { .. });
+                walker.summary.damage(error, after.filter(|_| cut));
+            }
+            Item::Event(occurrence) => walker.event(occurrence, visitor)?,
+        }
+    }
+    walker.finish(cursor.threads(), visitor)?;
+    let mut summary = walker.summary;
+    summary.finish(&cursor);
+    ControlFlow::Continue(summary)
+}
+
+#[derive(Default)]
+struct Walker {
+    /// By thread.
+    stacks: Vec<Stack>,
+    /// By stream: the packet and the thread of its last event.
+    streams: Vec<Option<(u32, ThreadId)>>,
+    summary: Summary,
+}
+
+impl Walker {
+    #[inline]
+    fn event<V: Visitor>(
+        &mut self,
+        occurrence: Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
+        let at = At { time, thread, threads };
+        self.summary.see(time);
+        if self.streams.get(stream as usize).copied().flatten() != Some((occurrence.packet, thread)) {
+            self.enter_packet(&occurrence, visitor)?;
+        }
+        visitor.event(at, event)?;
+        match class {
+            Class::Entry(function) => {
+                let open = self.entry(&occurrence, *function, visitor)?;
+                visitor.entry(at, &open, event)
+            }
+            Class::Exit(function, verdict) => {
+                let error = verdict.error(event);
+                self.exit(&occurrence, *function, error, visitor)
+            }
+            Class::Fold(function, fields) => {
+                let fold = self.fold(&occurrence, *function, fields);
+                visitor.fold(at, &fold, event)
+            }
+            Class::Command(fields) => {
+                let command = Command::read(fields, occurrence.names, event, time, at.who().pid);
+                self.summary.command(&command, time);
+                visitor.command(at, &command, event)
+            }
+            Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names, event) {
+                Some(queue) => visitor.queue(at, &queue, event),
+                None => visitor.other(at, event),
+            },
+            Class::Unknown(api, name) => {
+                let api = occurrence.apis.get(*api).map_or("", String::as_str);
+                let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
+                visitor.unknown(at, api, name.unwrap_or(""), event)
+            }
+            Class::Definition(_) | Class::Other => visitor.other(at, event),
+        }
+    }
+
+    fn stack(&mut self, thread: ThreadId) -> &mut Stack {
+        if self.stacks.len() <= thread.index() {
+            self.stacks.resize_with(thread.index() + 1, Stack::default);
+        }
+        &mut self.stacks[thread.index()]
+    }
+
+    #[cold]
+    fn enter_packet<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let (stream, thread) = (occurrence.stream, occurrence.thread);
+        let slot = stream as usize;
+        if self.streams.len() <= slot {
+            self.streams.resize(slot + 1, None);
+        }
+        let now = (occurrence.packet, thread);
+        let before = self.streams[slot].replace(now);
+        if !occurrence.owns_stream {
+            return ControlFlow::Continue(());
+        }
+        if Why::begins(before, now) {
+            self.give_up_namesake(occurrence, visitor)?;
+        }
+        let before = before.unwrap_or(now);
+        if let Some(why) = Why::between(before, now, occurrence.after_gap) {
+            self.give_up_stream(occurrence, stream, before.1, why, visitor)?;
+        }
+        if occurrence.lossy {
+            self.stack(thread).doubt(stream);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Gives up the calls of a thread that had the ids before, if one had.
+    fn give_up_namesake<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let thread = occurrence.thread;
+        let over = |open: &u32| occurrence.is_over(*open);
+        let mut gone: Vec<u32> = self.stack(thread).streams().filter(over).collect();
+        if !gone.is_empty() && !occurrence.has_predecessor() {
+            gone.clear();
+        }
+        let mut gone = gone.into_iter();
+        gone.try_for_each(|gone| self.give_up_stream(occurrence, gone, thread, Why::ThreadEnded, visitor))
+    }
+
+    fn give_up_stream<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        stream: u32,
+        thread: ThreadId,
+        why: Why,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let (time, threads) = (occurrence.time, occurrence.threads);
+        let at = At { time, thread, threads };
+        while let Some(call) = self.stack(thread).give_up_of(stream, thread, time, why) {
+            self.summary.unfinished += 1;
+            visitor.unfinished(at, &call)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn entry<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break, Open> {
+        let &Occurrence { time, thread, stream, threads, lossy, costs, .. } = occurrence;
+        while self.stack(thread).top_is_doubtful(stream) {
+            let at = At { time, thread, threads };
+            if let Some(call) = self.stack(thread).give_up(thread, time, Why::ExitLost) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        let stack = self.stack(thread);
+        ControlFlow::Continue(stack.enter(thread, function, time, stream, lossy, costs.of(function)))
+    }
+
+    #[inline]
+    fn exit<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        error: Option<i64>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let &Occurrence { time, thread, stream, threads, .. } = occurrence;
+        let at = At { time, thread, threads };
+        while self.stack(thread).is_covered(function, stream) {
+            let stack = self.stack(thread);
+            if let Some(call) = stack.give_up_of(stream, thread, time, Why::ExitLost) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        match self.stack(thread).exit(thread, function, time, error) {
+            Ended::Call(call) => {
+                self.summary.calls = self.summary.calls.saturating_add(1);
+                visitor.exit(at, &call, &occurrence.event)
+            }
+            Ended::Orphan(orphan) => {
+                self.summary.orphans += 1;
+                visitor.orphan(at, &orphan, &occurrence.event)
+            }
+        }
+    }
+
+    fn fold(&mut self, occurrence: &Occurrence<'_, '_>, function: FunctionId, fields: &[usize; 4]) -> Fold {
+        let [count, first, last, total] = fold_fields(&occurrence.event, fields);
+        let thread = occurrence.thread;
+        self.summary.calls = self.summary.calls.saturating_add(count);
+        let fold = Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
+        self.stack(thread).fold(fold, occurrence.costs.of_folded())
+    }
+
+    /// Gives up what is still open.
+    fn finish<V: Visitor>(&mut self, threads: &Threads, visitor: &mut V) -> ControlFlow<V::Break> {
+        let time = self.summary.last.unwrap_or(0);
+        for (index, stack) in self.stacks.iter_mut().enumerate() {
+            let thread = ThreadId(u32::try_from(index).unwrap_or(u32::MAX));
+            let at = At { time, thread, threads };
+            while let Some(call) = stack.give_up(thread, time, Why::TraceEnds) {
+                self.summary.unfinished += 1;
+                visitor.unfinished(at, &call)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `count`, `first`, `last` and `total` of a run.
+pub(super) fn fold_fields(event: &Event<'_, '_>, fields: &[usize; 4]) -> [u64; 4] {
+    let get = |field: usize| event.get_at(Scope::EventFields, field).and_then(Scalar::as_u64).unwrap_or(0);
+    fields.map(get)
+}

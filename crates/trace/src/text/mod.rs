@@ -1,0 +1,15 @@
+//! Numbers and words as people read them.
+
+pub mod digits;
+mod units;
+
+pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, power};
+
+/// `1 thread`, `2 threads`.
+pub fn plural(n: u64, one: &str) -> String {
+    let many = match one {
+        "process" => "processes".to_owned(),
+        _ => format!("{one}s"),
+    };
+    format!("{} {}", count(n), if n == 1 { one } else { &many })
+}

@@ -1,0 +1,58 @@
+//! What devices and queues are called on a screen, the same in all reports and exports.
+
+use crate::ranges::Ranges;
+use crate::spans::Command;
+use crate::trace::{Device, Queue, Trace};
+use crate::waits::is_default;
+
+/// A device's name; if it has an identity, with the beginning of that.
+pub fn device_label(device: &Device) -> String {
+    let name = if device.name.is_empty() { format!("{:#x}", device.handle) } else { device.name.clone() };
+    // What all have in common says nothing.
+    let identity = device.uuid.strip_prefix("GPU-").unwrap_or(&device.uuid);
+    let identity: String = identity.chars().take(8).collect();
+    if identity.is_empty() { name } else { format!("{name} {identity}") }
+}
+
+/// The name of a device, with its number where the process has others.
+pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
+    let Some(device) = device else { return "device".to_owned() };
+    let name = if device.name.is_empty() { "device" } else { &device.name };
+    let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
+    let alone = !trace.names().devices().iter().any(|d| twin(d) && d.ordinal != device.ordinal);
+    if alone { name.to_owned() } else { format!("{name} (device {})", device.ordinal) }
+}
+
+/// The name of a queue: number or handle, what the program calls it, priority.
+pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+    let Some(queue) = queue else { return "unknown queue".to_owned() };
+    let word = if has_streams(trace, &queue.api) { "stream" } else { "queue" };
+    let mut name = match (queue.number, queue.handle) {
+        (0, handle) => format!("{word} {handle:#x}"),
+        (number, handle) if is_default(handle) => format!("{word} {number} (default)"),
+        (number, _) => format!("{word} {number}"),
+    };
+    if let Some(called) = called {
+        name.push_str(&format!(" {called:?}"));
+    }
+    if queue.priority != 0 {
+        name.push_str(&format!(", priority {}", queue.priority));
+    }
+    name
+}
+
+/// Whether an API calls its queues streams: so do the types of its parameters.
+pub fn has_streams(trace: &Trace, api: &str) -> bool {
+    let model = trace.models().iter().find(|m| m.api == api);
+    model.is_some_and(|m| m.functions.iter().flat_map(|f| &f.params).any(|p| is_stream(&p.base)))
+}
+
+fn is_stream(base: &str) -> bool {
+    base.to_ascii_lowercase().contains("stream")
+}
+
+/// What the program calls a queue, by the names that APIs have for the parameter.
+pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
+    let name = |what| ranges.name_of(command.pid, what, command.queue);
+    ["stream", "queue", "command_queue"].into_iter().find_map(name).map(str::to_owned)
+}

@@ -1,0 +1,279 @@
+//! What each event class is, resolved once, so that no event is looked up by name.
+
+use std::collections::HashMap;
+
+use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
+use hetrace_ctf::read::{Event, Picker};
+use hetrace_model::layout::Phase;
+use hetrace_model::{Function, Model, Success};
+
+use super::functions::{FunctionId, Functions};
+
+/// The kind of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A call begins.
+    Entry(FunctionId),
+    /// A call ends.
+    Exit(FunctionId, Verdict),
+    /// A run of equal calls: positions of `count`, `first`, `last`, `total`.
+    Fold(FunctionId, [usize; 4]),
+    /// A command on a device.
+    Command(Box<CommandFields>),
+    /// What a number of device events stands for.
+    Definition(Definition),
+    /// A call of a function that the model does not have: its API's position,
+    /// and that of the name among the fields.
+    Unknown(usize, usize),
+    /// Anything else.
+    Other,
+}
+
+/// How an exit tells whether the call worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It did.
+    Always,
+    /// If this field is 0; else it is the error code.
+    Zero(usize),
+    /// The same, and these codes tell a state and no failure.
+    ZeroOr(usize, Box<[i64]>),
+    /// If this field is not 0.
+    NonZero(usize),
+}
+
+impl Verdict {
+    /// The error code of a call that failed.
+    #[inline]
+    pub fn error(&self, exit: &Event<'_, '_>) -> Option<i64> {
+        match self {
+            Verdict::Always => None,
+            Verdict::Zero(field) => number(exit, Some(*field)).filter(|&code| code != 0),
+            Verdict::ZeroOr(field, states) => {
+                number(exit, Some(*field)).filter(|code| *code != 0 && !states.contains(code))
+            }
+            Verdict::NonZero(field) => number(exit, Some(*field)).filter(|&code| code == 0),
+        }
+    }
+}
+
+/// A field of the payload as a number; unsigned ones keep their bits.
+pub fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
+    let value = event.get_at(Scope::EventFields, field?)?;
+    value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
+}
+
+/// What a definition is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// A device.
+    Device,
+    /// A property of one.
+    Property,
+    /// A queue.
+    Queue,
+    /// A function that devices run.
+    Kernel,
+    /// How often one was launched.
+    Launches,
+}
+
+/// The events of a kind of command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandFields {
+    /// What it is, by the event's name.
+    pub kind: String,
+    /// Whether it has no times; then a field says what it is.
+    pub untimed: bool,
+    /// What each field is, by its position.
+    pub(crate) parts: Vec<Part>,
+    /// A quick way to read them, if there is one.
+    pub(crate) picker: Option<Picker>,
+}
+
+/// A field of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Kind,
+    Queue,
+    CauseTid,
+    CauseBefore,
+    QueuedBefore,
+    SubmittedBefore,
+    Duration,
+    Function,
+    Bytes,
+    From,
+    To,
+    Peer,
+    Status,
+    TimesError,
+    Shared,
+    Offset,
+    Global,
+    Local,
+    Cluster,
+    Graph,
+    Node,
+    Weight,
+    /// One that we do not know.
+    Other,
+}
+
+/// Names of the fields.
+const PARTS: [(&str, Part); 22] = [
+    ("kind", Part::Kind),
+    ("queue", Part::Queue),
+    ("cause_tid", Part::CauseTid),
+    ("cause_before", Part::CauseBefore),
+    ("queued_before", Part::QueuedBefore),
+    ("submitted_before", Part::SubmittedBefore),
+    ("duration", Part::Duration),
+    ("function", Part::Function),
+    ("bytes", Part::Bytes),
+    ("from", Part::From),
+    ("to", Part::To),
+    ("peer", Part::Peer),
+    ("status", Part::Status),
+    ("times_error", Part::TimesError),
+    ("shared", Part::Shared),
+    ("offset", Part::Offset),
+    ("global", Part::Global),
+    ("local", Part::Local),
+    ("cluster", Part::Cluster),
+    ("graph", Part::Graph),
+    ("node", Part::Node),
+    ("weight", Part::Weight),
+];
+
+/// What stands before the names of events that are no calls of an API.
+const DEVICE: &str = "device:";
+/// How events end that are calls of functions without a model.
+const UNKNOWN: &str = ":unknown";
+
+/// The kinds of all event classes, by stream class and event class.
+#[derive(Clone, Debug, Default)]
+pub struct Classes {
+    by_stream: Vec<Vec<Class>>,
+}
+
+impl Classes {
+    pub(super) fn resolve(trace: &TraceClass, models: &[Model], functions: &mut Functions) -> Self {
+        let mut resolver = Resolver::new(models, functions);
+        let streams = trace.streams.iter();
+        let classes = streams.map(|s| s.events.iter().map(|e| resolver.class(e)).collect());
+        Self { by_stream: classes.collect() }
+    }
+
+    /// The same with other kinds in their places.
+    pub(super) fn map(&self, to: impl Fn(&Class) -> Class) -> Self {
+        let by_stream = self.by_stream.iter().map(|classes| classes.iter().map(&to).collect());
+        Self { by_stream: by_stream.collect() }
+    }
+
+    /// The kinds of the events of a stream class, by its position.
+    pub fn of_stream(&self, stream: usize) -> &[Class] {
+        self.by_stream.get(stream).map_or(&[], Vec::as_slice)
+    }
+}
+
+struct Resolver<'a> {
+    models: &'a [Model],
+    functions: &'a mut Functions,
+    /// Model and function by `api:function`.
+    by_name: HashMap<String, (usize, usize)>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(models: &'a [Model], functions: &'a mut Functions) -> Self {
+        let mut by_name = HashMap::new();
+        for (api, model) in models.iter().enumerate() {
+            for (index, f) in model.functions.iter().enumerate() {
+                by_name.insert(format!("{}:{}", model.api, f.name), (api, index));
+            }
+        }
+        Self { models, functions, by_name }
+    }
+
+    fn class(&mut self, event: &EventClass) -> Class {
+        if let Some(kind) = event.name.strip_prefix(DEVICE) {
+            return device(kind, event);
+        }
+        if let Some(api) = event.name.strip_suffix(UNKNOWN)
+            && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))
+        {
+            return Class::Unknown(api, name);
+        }
+        let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
+        let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));
+        let Some((name, phase)) = phases.into_iter().find_map(split) else {
+            return Class::Other;
+        };
+        let Some((api, function)) = name.split_once(':') else {
+            return Class::Other;
+        };
+        let fields = &event.fields;
+        let known = self.by_name.get(name).copied();
+        let known = known.and_then(|(api, index)| {
+            let id = self.functions.of_model(api, index)?;
+            let model = &self.models[api];
+            Some((id, Some((model, &model.functions[index]))))
+        });
+        let (id, described) = known.unwrap_or_else(|| (self.functions.by_name(api, function), None));
+        match phase {
+            Phase::Entry => Class::Entry(id),
+            Phase::Exit => Class::Exit(id, verdict(described, fields)),
+            Phase::Fold => {
+                let position = |name| fields.index(name);
+                match ["count", "first", "last", "total"].map(position) {
+                    [Some(count), Some(first), Some(last), Some(total)] => {
+                        Class::Fold(id, [count, first, last, total])
+                    }
+                    _ => Class::Other,
+                }
+            }
+        }
+    }
+}
+
+fn verdict(described: Option<(&Model, &Function)>, fields: &StructClass) -> Verdict {
+    // Without a model nobody knows what a result means.
+    let Some((model, f)) = described else { return Verdict::Always };
+    let zero = |name: &str, group: &String| {
+        let Some(field) = fields.index(name) else { return Verdict::Always };
+        let group = model.enums.iter().find(|g| g.name == *group);
+        let values = group.map_or(&[][..], |g| &g.values).iter();
+        let states = values.filter(|(name, _)| model.states.contains(name)).map(|(_, code)| *code);
+        let states: Box<[i64]> = states.collect();
+        if states.is_empty() { Verdict::Zero(field) } else { Verdict::ZeroOr(field, states) }
+    };
+    match &f.success {
+        Success::ReturnZero => zero("result", f.returns_values.as_ref().unwrap_or(&model.errors)),
+        Success::OutZero(name) => zero(name, &model.errors),
+        Success::ReturnNonNull => fields.index("result").map_or(Verdict::Always, Verdict::NonZero),
+        Success::Always => Verdict::Always,
+    }
+}
+
+fn device(kind: &str, event: &EventClass) -> Class {
+    let definition = match kind {
+        "device" => Some(Definition::Device),
+        "property" => Some(Definition::Property),
+        "queue" => Some(Definition::Queue),
+        "function" => Some(Definition::Kernel),
+        "launches" => Some(Definition::Launches),
+        _ => None,
+    };
+    if let Some(definition) = definition {
+        return Class::Definition(definition);
+    }
+    let untimed = kind == "untimed";
+    let part = |name: &str| PARTS.iter().find(|(known, _)| *known == name).map_or(Part::Other, |(_, p)| *p);
+    let parts: Vec<Part> = event.fields.fields.iter().map(|f| part(&f.name)).collect();
+    if !untimed && !parts.contains(&Part::Duration) {
+        return Class::Other;
+    }
+    let kind = if untimed { "other" } else { kind }.to_owned();
+    let picker = Picker::new(&event.fields);
+    Class::Command(Box::new(CommandFields { kind, untimed, parts, picker }))
+}

@@ -1,0 +1,176 @@
+//! All events in the order of time, each with its thread and its kind.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hetrace_ctf::read::{Event, Losses, StreamError};
+
+use super::Trace;
+use super::class::Class;
+use super::cost::Costs;
+use super::names::Names;
+use super::source::{Source, StepsBack};
+use super::threads::{ThreadId, Threads};
+
+/// One step of a [`Cursor`].
+#[derive(Debug)]
+pub enum Item<'c, 't> {
+    /// An event.
+    Event(Occurrence<'c, 't>),
+    /// Bytes that could not be read. It comes when the stream is read ahead
+    /// over them, so somewhat before its time.
+    Damage {
+        /// What is wrong.
+        error: StreamError,
+        /// The time of the last event before, if there is one.
+        after: Option<u64>,
+    },
+}
+
+/// An event and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Occurrence<'c, 't> {
+    /// The event.
+    pub event: Event<'c, 't>,
+    /// Nanoseconds on the trace's clock.
+    pub time: u64,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// The number of its stream.
+    pub stream: u32,
+    /// Its kind.
+    pub class: &'t Class,
+    /// Whether a part of the stream is missing right before it.
+    pub after_gap: bool,
+    /// Whether single events of its packet, or between it and the packet
+    /// before, are missing.
+    pub lossy: bool,
+    /// Counts the packets of the stream.
+    pub packet: u32,
+    /// Whether a packet of the stream is of one thread.
+    pub owns_stream: bool,
+    /// All streams of the walk.
+    pub(crate) sources: &'c [Source<'t>],
+    /// The threads met so far.
+    pub threads: &'c Threads,
+    /// What numbers of device events stand for.
+    pub names: &'t Names,
+    /// Names of the APIs.
+    pub apis: &'t [String],
+    /// What recording calls has cost.
+    pub costs: &'t Costs,
+}
+
+impl Occurrence<'_, '_> {
+    /// Whether a stream has no more events.
+    pub fn is_over(&self, stream: u32) -> bool {
+        self.sources.get(stream as usize).is_some_and(|source| source.ended)
+    }
+
+    /// Whether a stream that is over was of the same thread and class as the event's.
+    pub fn has_predecessor(&self) -> bool {
+        let Some(now) = self.sources.get(self.stream as usize) else { return false };
+        let alike = |before: &Source<'_>| (before.position, before.thread) == (now.position, now.thread);
+        self.sources.iter().any(|before| before.ended && before.started && alike(before))
+    }
+}
+
+/// Walks over all streams.
+///
+/// It stays in a stream as long as no other has an earlier event, so that
+/// bursts of one thread cost no search.
+#[derive(Debug)]
+pub struct Cursor<'t> {
+    trace: &'t Trace,
+    sources: Vec<Source<'t>>,
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Streams to advance before the next event can be chosen; the last first.
+    pending: Vec<u32>,
+    threads: Threads,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(trace: &'t Trace, sources: Vec<Source<'t>>) -> Self {
+        let count = u32::try_from(sources.len()).unwrap_or(u32::MAX);
+        Self {
+            trace,
+            heap: BinaryHeap::with_capacity(sources.len()),
+            pending: (0..count).rev().collect(),
+            sources,
+            threads: Threads::default(),
+        }
+    }
+
+    /// The threads met so far.
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// What the streams say they have lost so far.
+    pub fn losses(&self) -> Losses {
+        let all = self.sources.iter().map(|s| s.reader.losses());
+        all.fold(Losses::default(), |a, b| Losses {
+            events: a.events.saturating_add(b.events),
+            packets: a.packets.saturating_add(b.packets),
+            damaged: a.damaged.saturating_add(b.damaged),
+        })
+    }
+
+    /// The streams whose time has gone back so far, and how.
+    pub fn steps_back(&self) -> impl Iterator<Item = (&'t str, StepsBack)> {
+        let stepped = self.sources.iter().filter(|source| source.steps.count > 0);
+        stepped.map(|source| (source.reader.name(), source.steps))
+    }
+
+    /// The next event or damage; none at the end.
+    pub fn next_item(&mut self) -> Option<Item<'_, 't>> {
+        let index = match self.choose()? {
+            Ok(index) => index,
+            Err((error, after)) => return Some(Item::Damage { error, after }),
+        };
+        let source = self.sources.get_mut(index as usize)?;
+        let time = source.enter(self.trace, &mut self.threads)?;
+        let after_gap = std::mem::take(&mut source.after_gap);
+        let source = self.sources.get(index as usize)?;
+        let event = source.reader.current()?;
+        Some(Item::Event(Occurrence {
+            event,
+            time,
+            thread: source.thread,
+            stream: index,
+            class: source.classes.get(event.class_index()).unwrap_or(&Class::Other),
+            after_gap,
+            lossy: source.lossy,
+            packet: source.packets,
+            owns_stream: source.owns_packets(),
+            sources: &self.sources,
+            threads: &self.threads,
+            names: self.trace.names(),
+            apis: self.trace.functions().apis(),
+            costs: self.trace.costs(),
+        }))
+    }
+
+    fn choose(&mut self) -> Option<Result<u32, (StreamError, Option<u64>)>> {
+        while let Some(&index) = self.pending.last() {
+            let source = self.sources.get_mut(index as usize)?;
+            match source.advance() {
+                Some(Err(error)) => return Some(Err((error, source.last))),
+                None => {}
+                Some(Ok(time)) => {
+                    let only = self.pending.len() == 1;
+                    let first = self.heap.peek().is_none_or(|top| (time, index) < top.0);
+                    if only && first {
+                        // Still pending: it is advanced when the caller has seen the event.
+                        return Some(Ok(index));
+                    }
+                    self.heap.push(Reverse((time, index)));
+                }
+            }
+            self.pending.pop();
+        }
+        let Reverse((_, index)) = self.heap.pop()?;
+        self.pending.push(index);
+        Some(Ok(index))
+    }
+}

@@ -1,0 +1,182 @@
+//! An open trace: its streams, the models of its APIs, and its manifest.
+
+mod class;
+mod cost;
+mod cursor;
+mod functions;
+mod job;
+mod manifest;
+mod names;
+mod only;
+mod open;
+mod present;
+mod runs;
+mod source;
+mod threads;
+
+use hetrace_ctf::account::Difference;
+use hetrace_model::Model;
+
+pub(crate) use class::Part;
+pub use class::{Class, Classes, CommandFields, Definition, Verdict};
+pub use cost::{CallCost, Costs};
+pub use cursor::{Cursor, Item, Occurrence};
+pub use functions::{Function, FunctionId, Functions};
+pub use job::{Job, Rank};
+pub use manifest::{DeviceClock, Exit, HostClock, Losses, LostThread, Manifest, Process, Written};
+pub use names::{Device, Kernel, Names, Queue};
+pub use only::Only;
+pub use open::OpenError;
+pub use source::StepsBack;
+pub(crate) use source::{Identity, Source};
+pub use threads::{Thread, ThreadId, Threads};
+
+/// A trace, ready to be walked over as often as one likes.
+#[derive(Debug)]
+pub struct Trace {
+    ctf: hetrace_ctf::read::Trace,
+    models: Vec<Model>,
+    manifest: Manifest,
+    functions: Functions,
+    classes: Classes,
+    names: Names,
+    costs: Costs,
+    problems: Vec<String>,
+    differences: Vec<Difference>,
+    /// By API: whether it occurs.
+    present: Vec<bool>,
+}
+
+impl Trace {
+    /// Puts a trace together from its parts, and resolves its event classes.
+    pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
+        let mut functions = Functions::new(&models);
+        let classes = Classes::resolve(ctf.class(), &models, &mut functions);
+        let names = Names::read(&ctf, &classes);
+        let present = present::present(&ctf, &classes, &functions);
+        let (costs, problem) = match Costs::read(&manifest.cost, &functions, &models) {
+            Ok(costs) => (costs, None),
+            Err(problem) => (Costs::default(), Some(problem)),
+        };
+        let problems = problem.into_iter().collect();
+        let differences = Vec::new();
+        Self { present, ctf, models, manifest, functions, classes, names, costs, problems, differences }
+    }
+
+    /// The streams and their description.
+    pub fn ctf(&self) -> &hetrace_ctf::read::Trace {
+        &self.ctf
+    }
+
+    /// The models that the trace brings along.
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// What the launcher noted; empty when it was killed.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// All functions that may occur.
+    pub fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// Whether calls of a function's API are in the trace.
+    pub fn has_calls_of(&self, id: FunctionId) -> bool {
+        self.present.get(self.functions.get(id).api) == Some(&true)
+    }
+
+    /// The model of a function's API.
+    pub fn model_of(&self, id: FunctionId) -> Option<&Model> {
+        self.models.get(self.functions.get(id).api)
+    }
+
+    /// What a function is in its model.
+    pub fn described(&self, id: FunctionId) -> Option<&hetrace_model::Function> {
+        let function = self.functions.get(id);
+        self.models.get(function.api)?.functions.get(function.index?)
+    }
+
+    /// What an error code of a function means, or the code itself.
+    pub fn error_name(&self, id: FunctionId, code: i64) -> String {
+        let name = || {
+            let (model, function) = (self.model_of(id)?, self.described(id)?);
+            if function.success == hetrace_model::Success::ReturnNonNull {
+                return Some("NULL".to_owned());
+            }
+            let group = function.returns_values.as_ref();
+            // An error that comes through a parameter is of the API's own kind.
+            let through_result = function.success == hetrace_model::Success::ReturnZero;
+            let group = group.filter(|_| through_result).unwrap_or(&model.errors);
+            let group = model.enums.iter().find(|g| g.name == *group)?;
+            let named = group.values.iter().find(|(_, value)| *value == code)?;
+            Some(named.0.clone())
+        };
+        name().unwrap_or_else(|| code.to_string())
+    }
+
+    /// What the event classes are, for reports that show events as they are.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// Devices, queues, and functions that devices run.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What recording the calls has cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// What was wrong with files that the analyses can do without.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// What is otherwise than the manifest says that it was written, as far as names and sizes of the
+    /// files show it.
+    pub fn differences(&self) -> &[Difference] {
+        &self.differences
+    }
+
+    /// Nanoseconds to be added to the trace's clock for the time since the Unix
+    /// epoch; none if the trace does not say.
+    pub fn epoch_offset_ns(&self) -> Option<i64> {
+        let clock = self.ctf.class().clocks.first()?;
+        clock.ns_from_origin(0).filter(|&ns| ns != 0)
+    }
+
+    /// A walk over all events in the order of time.
+    pub fn cursor(&self) -> Cursor<'_> {
+        let streams = (0..self.ctf.stream_count()).map(|index| runs::readers(self, index));
+        let sources = streams.flat_map(|(readers, steps)| {
+            let sources = readers.into_iter().map(|reader| Source::new(reader, None));
+            // What is known of the steps between its runs, the first one tells.
+            sources.enumerate().map(move |(run, source)| if run == 0 { source.with(steps) } else { source })
+        });
+        Cursor::new(self, sources.collect())
+    }
+
+    /// The same, but for commands whose stream's time goes back: they come as they were recorded. It
+    /// begins at once, without a look at the packets.
+    pub fn cursor_as_recorded(&self) -> Cursor<'_> {
+        Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, None)).collect())
+    }
+
+    /// The same for one stream.
+    pub fn cursor_of(&self, stream: usize) -> Cursor<'_> {
+        Cursor::new(
+            self,
+            self.ctf.stream(stream).map(|reader| Source::new(reader, None)).into_iter().collect(),
+        )
+    }
+
+    /// A walk over some calls only.
+    pub fn cursor_of_only<'t>(&'t self, only: &'t Only<'t>) -> Cursor<'t> {
+        Cursor::new(self, self.ctf.streams().map(|reader| Source::new(reader, Some(only))).collect())
+    }
+}
