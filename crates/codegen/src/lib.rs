@@ -60,6 +60,10 @@ fn model_json(model: &Model) -> Result<String, String> {
         ("states", json(&model.states)?, model.states.is_empty()),
         ("element_sizes", json(&model.element_sizes)?, model.element_sizes.is_empty()),
         ("timing", json(&model.timing)?, model.timing == hetrace_model::Timing::Event),
+        ("paradigm", json(&model.paradigm)?, model.paradigm.is_none()),
+        ("event", json(&model.event)?, model.event.is_none()),
+        ("queue_word", json(&model.queue_word)?, model.queue_word.is_none()),
+        ("default_queues", json(&model.default_queues)?, model.default_queues.is_empty()),
         ("context", json(&model.context)?, model.context.is_none()),
         ("holders", json(&model.holders)?, model.holders.is_none()),
     ] {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hetrace_model::layout::{self, Phase, Source};
-use hetrace_model::{Direction, Follow, Function, Model, Param, Success, Timing};
+use hetrace_model::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 
 use crate::expr::Scope;
 use crate::rust_type::{self, ident};
@@ -295,7 +295,8 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
         return Ok(format!("move |time| crate::hooks::{}(time, {args})", f.name));
     }
     let has = |name: &str| f.params.iter().any(|p| p.name == name);
-    let Some(command) = f.command.as_ref().filter(|_| around || has("event")) else {
+    let event = scope.model.event.as_deref().filter(|e| has(e));
+    let Some(command) = f.command.as_ref().filter(|_| around || event.is_some()) else {
         return Ok(format!("move |_| {real}({args})"));
     };
     let kind = hetrace_command_kind(&command.kind);
@@ -304,14 +305,12 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
     let kernel = command.kernel.as_ref().map_or("null_mut()".to_owned(), |k| handle(scope, k));
     let queue = queue(scope, command.queue.as_deref());
     if around {
-        let sizes: Result<Vec<String>, String> = command.geometry.iter().map(|e| scope.rust(e)).collect();
-        let sizes = sizes?;
-        let geometry = if sizes.is_empty() { "[0; 6]".to_owned() } else { format!("[{}]", sizes.join(", ")) };
+        let geometry = geometry(scope, command)?.unwrap_or_else(|| "[0; 6]".to_owned());
         let shared = optional(&command.shared)?;
         let memory = |m: &Option<String>| memory_kind(m.as_deref());
         let memory = format!("[{}, {}]", memory(&command.from), memory(&command.to));
         let ok = format!("move |result| {{ let _ = result; {ok} }}");
-        let per_thread = f.name.ends_with("_ptsz") || f.name.ends_with("_ptds");
+        let per_thread = f.own_queue;
         let address = |name: &Option<String>| name.as_ref().map(|n| format!("{} as u64", handle(scope, n)));
         let addresses = [address(&command.source), address(&command.target)];
         if addresses.iter().any(Option::is_some) {
@@ -324,14 +323,19 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
             "move |time| crate::device::command(time, {queue}, {kind}, {kernel}, {memory}, move || ({bytes}, {shared}), move || {geometry}, move || {real}({args}), {ok}, {per_thread})"
         ));
     }
-    let geometry = if has("work_dim") && has("global_work_size") {
-        "geometry(work_dim, global_work_offset, global_work_size, local_work_size)"
-    } else {
-        "NO_GEOMETRY"
-    };
+    let geometry = geometry(scope, command)?;
+    let geometry = geometry.map_or("NO_GEOMETRY".to_owned(), |sizes| format!("geometry({sizes})"));
+    let event = ident(event.unwrap_or_default());
     Ok(format!(
-        "move |time| crate::device::enqueue(time, {queue}, {kind}, {kernel}, move || {bytes}, {geometry}, event, move |event| {real}({args}), move |result| {{ let _ = result; {ok} }})"
+        "move |time| crate::device::enqueue(time, {queue}, {kind}, {kernel}, move || {bytes}, {geometry}, {event}, move |{event}| {real}({args}), move |result| {{ let _ = result; {ok} }})"
     ))
+}
+
+/// The six sizes of a launch, if the model has them.
+fn geometry(scope: &Scope<'_>, command: &Command) -> Result<Option<String>, String> {
+    let sizes: Result<Vec<String>, String> = command.geometry.iter().map(|e| scope.rust(e)).collect();
+    let sizes = sizes?;
+    Ok((!sizes.is_empty()).then(|| format!("[{}]", sizes.join(", "))))
 }
 
 /// A handle that a command mentions: a parameter, or a member behind one.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One API as its registry describes it, without any knowledge added.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The API's short name, which is also its folder's name (`opencl`).
+    /// The API's short name, which is also its folder's name.
     pub api: String,
     /// Where this was read from.
     pub registry: Registry,
@@ -58,7 +58,7 @@ pub enum Kind {
 /// A struct without a name is called after where it stands (`Outer.member`), a
 /// member without a name after its place among such members (`_0`). A layout
 /// that a later version replaced by an incompatible one has the last version
-/// that has it in its name (`cudaDeviceProp@12.9`).
+/// that has it in its name (`toyProperties@12.9`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Type {
     /// Its name in the API.
@@ -125,7 +125,7 @@ pub struct Function {
     /// Its name.
     pub name: String,
     /// The name that the API's own lookup function takes for it, when that is
-    /// another: `cuMemcpyHtoD` for `cuMemcpyHtoD_v2_ptds`.
+    /// another: `toyCopy` for `toyCopy_v2_ptds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The API version it appeared in (`1.0`), empty for an extension's. Of
@@ -155,7 +155,7 @@ pub struct Function {
 pub struct Param {
     /// Its name.
     pub name: String,
-    /// Its whole type as C text (`const cl_event *`).
+    /// Its whole type as C text (`const toy_event *`).
     #[serde(rename = "type")]
     pub ctype: String,
 }

@@ -38,9 +38,9 @@ pub use glob::glob_matches;
 pub use memory::{Current, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
-    Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Param, Success, Timing,
-    Union,
+    Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Named, Param, Success,
+    Timing, Union,
 };
 pub use role::{ROLES, is_role};
-pub use semantics::{FunctionSemantics, Rule, Semantics};
+pub use semantics::{FunctionSemantics, Rule, Semantics, Suffixes};
 pub use spec::{ParamSpec, SpecError};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::expr::Expr;
 use crate::extracted::{self, Extracted, Kind, Type};
-use crate::resolved::{Direction, Follow, Function, Model, Param, Success};
+use crate::resolved::{Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -63,6 +63,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
             report("holders", format!("no type `{name}`"));
         }
     }
+    timing(extracted, semantics, &mut report);
     let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
     let mut functions = Vec::new();
@@ -80,6 +81,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     Ok(Model {
         api: extracted.api.clone(),
         title: if semantics.title.is_empty() { extracted.api.clone() } else { semantics.title.clone() },
+        paradigm: semantics.paradigm.clone(),
         registry: extracted.registry.clone(),
         interpose: semantics.interpose.clone(),
         errors: semantics.errors.clone(),
@@ -91,10 +93,29 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         states: semantics.states.clone(),
         element_sizes: semantics.element_sizes.clone(),
         timing: semantics.timing,
+        event: semantics.event.clone(),
+        queue_word: semantics.queue_word.clone(),
+        default_queues: semantics.default_queues.clone(),
         context: semantics.context.clone(),
         holders: semantics.holders.clone(),
         functions,
     })
+}
+
+/// Commands that are timed by events need the name of the parameter that yields one.
+fn timing(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let commands = semantics.function.values().any(|f| f.command.is_some());
+    let has = |name: &str| extracted.functions.iter().any(|f| f.params.iter().any(|p| p.name == name));
+    match &semantics.event {
+        None if commands && semantics.timing == Timing::Event => {
+            report(
+                "event",
+                "functions enqueue commands, and no parameter is named that yields events".into(),
+            );
+        }
+        Some(name) if !has(name) => report("event", format!("no function has a parameter `{name}`")),
+        _ => {}
+    }
 }
 
 fn function(
@@ -188,7 +209,8 @@ fn function(
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
         current: current.cloned(),
         queue: bare_queue,
-        own_queue: Semantics::has_own_queue(&f.name),
+        own_queue: semantics.has_own_queue(&f.name),
+        names: known.names,
     }
 }
 
@@ -321,7 +343,7 @@ pub(crate) fn mentioned(follow: &Follow) -> Vec<&str> {
     }
 }
 
-/// `const cl_event *` → (`cl_event`, 1). `const`, `struct` and `unsigned char`
+/// `const toy_event *` → (`toy_event`, 1). `const`, `struct` and `unsigned char`
 /// are handled as C means them.
 pub(crate) fn split_ctype(ctype: &str) -> (&str, u8) {
     let pointers = ctype.bytes().filter(|&b| b == b'*').count();
@@ -395,6 +417,18 @@ mod tests {
     }
 
     #[test]
+    fn events_come_through_a_parameter() {
+        let out = "params.out = \"out value\"\ncommand = { kind = \"kernel\" }";
+        assert!(problems("", out).starts_with("event: functions enqueue commands"), "{}", problems("", out));
+        let (e, mut s) = inputs("", out);
+        s.event = Some("event".to_owned());
+        let none = resolve(&e, &s).unwrap_err();
+        assert_eq!(none[0].to_string(), "event: no function has a parameter `event`");
+        s.event = Some("out".to_owned());
+        assert_eq!(resolve(&e, &s).unwrap().event.as_deref(), Some("out"));
+    }
+
+    #[test]
     fn an_object_comes_with_an_error_or_with_null() {
         let (mut e, s) = inputs("", "params.out = \"out value as toy_error\"");
         let success = |e: &Extracted| resolve(e, &s).unwrap().functions[0].success.clone();
@@ -407,9 +441,9 @@ mod tests {
 
     #[test]
     fn c_types_are_taken_apart() {
-        assert_eq!(split_ctype("const cl_event *"), ("cl_event", 1));
+        assert_eq!(split_ctype("const toy_event *"), ("toy_event", 1));
         assert_eq!(split_ctype("const unsigned char **"), ("unsigned char", 2));
-        assert_eq!(split_ctype("cl_uint"), ("cl_uint", 0));
+        assert_eq!(split_ctype("toy_uint"), ("toy_uint", 0));
         assert_eq!(split_ctype("void *const *"), ("void", 2));
     }
 }

@@ -14,11 +14,14 @@ use crate::memory::{Current, Holders, Memory, Transfer};
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// Short name (`opencl`).
+    /// Short name, which is the name of its folder.
     pub api: String,
-    /// How people spell it (`OpenCL`).
+    /// How people spell it, for headings.
     #[serde(default)]
     pub title: String,
+    /// What OTF2 calls the programming model, where it knows it (`MPI`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paradigm: Option<String>,
     /// Where the prototypes come from.
     pub registry: Registry,
     /// How the API is intercepted.
@@ -46,6 +49,15 @@ pub struct Model {
     /// How commands are timed.
     #[serde(default, skip_serializing_if = "Timing::is_event")]
     pub timing: Timing,
+    /// The parameter through which functions yield an event for their command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// What the API calls a queue; `queue` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_word: Option<String>,
+    /// Values in place of a queue's handle that mean the default queue, beside NULL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub default_queues: Vec<u64>,
     /// The handle type of what all other objects belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -181,6 +193,19 @@ pub struct Function {
     /// Its default queue is one of each thread, which serializes with no other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_queue: bool,
+    /// What it names, of a function with the role `name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Named>,
+}
+
+/// What programs can name in every API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Named {
+    /// A thread, by the operating system's number.
+    Thread,
+    /// A queue, by the handle that its API has for it.
+    Queue,
 }
 
 /// An operation among the ranks of a communicator.
@@ -220,6 +245,18 @@ pub struct Communicator {
     /// The parameter with the communicator that it is made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+}
+
+impl Model {
+    /// What the API calls a queue.
+    pub fn queue_word(&self) -> &str {
+        self.queue_word.as_deref().unwrap_or("queue")
+    }
+
+    /// Whether this value in place of a queue's handle means the default queue.
+    pub fn is_default_queue(&self, handle: u64) -> bool {
+        handle == 0 || self.default_queues.contains(&handle)
+    }
 }
 
 impl Function {

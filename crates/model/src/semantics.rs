@@ -15,17 +15,18 @@ pub struct Semantics {
     /// How people spell it, for headings.
     #[serde(default)]
     pub title: String,
+    /// What OTF2 calls the programming model, where it knows it (`MPI`).
+    pub paradigm: Option<String>,
     /// How the API is intercepted.
     pub interpose: Interpose,
-    /// The enumeration that names a function's result (`cl_error`).
+    /// The enumeration that names a function's result (`toy_error`).
     pub errors: String,
     /// Defaults for parameters by name and type; the first that fits is taken.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
     /// Type of the value that a query yields, by the query's name:
-    /// `CL_DEVICE_NAME = "string"`, `CL_DEVICE_MAX_WORK_ITEM_SIZES = "size_t[]"`,
-    /// `CL_CONTEXT_PROPERTIES = "cl_context_properties{}"` (pairs of name and
-    /// value up to a 0), `CL_MEM_HOST_PTR = "void*"` (an address).
+    /// `TOY_NAME = "string"`, `TOY_SIZES = "size_t[]"`, `TOY_PROPERTIES = "toy_properties{}"`
+    /// (pairs of name and value up to a 0), `TOY_HOST_POINTER = "void*"` (an address).
     #[serde(default)]
     pub info: BTreeMap<String, String>,
     /// What the pointer members of structs point at, by struct and member; the
@@ -38,7 +39,7 @@ pub struct Semantics {
     #[serde(default, rename = "union")]
     pub unions: BTreeMap<String, crate::Union>,
     /// Results other than success that tell a state and no failure
-    /// (`CUDA_ERROR_NOT_READY`).
+    /// (`TOY_NOT_READY`).
     #[serde(default)]
     pub states: Vec<String>,
     /// Bytes of an element by the name of its type.
@@ -49,12 +50,23 @@ pub struct Semantics {
     /// `crate::device::command`.
     #[serde(default)]
     pub timing: crate::Timing,
+    /// The parameter through which functions yield an event for their command, where that is
+    /// how commands are timed; those without it are not.
+    pub event: Option<String>,
     /// Names of the parameters that hold a queue; the first that a function has
     /// is where its command goes.
-    #[serde(default = "default_queues")]
+    #[serde(default)]
     pub queues: Vec<String>,
+    /// What the API calls a queue: `stream`; `queue` when absent.
+    pub queue_word: Option<String>,
+    /// Values in place of a queue's handle that mean the default queue, beside NULL.
+    #[serde(default)]
+    pub default_queues: Vec<u64>,
+    /// Ends of names that make other versions or variants of a function.
+    #[serde(default)]
+    pub suffixes: Suffixes,
     /// What stands before the names of functions that do the same
-    /// (`pncclReduce`): they need no entry of their own, either.
+    /// (`ptoyReduce`): they need no entry of their own, either.
     #[serde(default)]
     pub prefixes: Vec<String>,
     /// The handle type of what all other objects belong to: those of one may not be
@@ -78,8 +90,7 @@ pub struct Semantics {
     #[serde(default)]
     pub hook: BTreeMap<String, String>,
     /// Knowledge about single functions. It also serves functions that differ
-    /// in the suffix of a version or a default stream only (`cuMemAlloc_v2`,
-    /// `cuMemcpy_ptds`) and have no entry of their own; of these, parameters
+    /// in a suffix only ([`Suffixes`]) and have no entry of their own; of these, parameters
     /// that they lack are passed over.
     #[serde(default)]
     pub function: BTreeMap<String, FunctionSemantics>,
@@ -97,25 +108,43 @@ impl Semantics {
     }
 
     /// Whether a function's default queue is one of each thread.
-    pub(crate) fn has_own_queue(name: &str) -> bool {
-        name.ends_with("_ptsz") || name.ends_with("_ptds")
+    pub(crate) fn has_own_queue(&self, name: &str) -> bool {
+        self.suffixes.variant(name).is_some()
     }
 
     /// The names under which a function may be described.
     pub(crate) fn names<'s, 'n: 's>(&'s self, name: &'n str) -> impl Iterator<Item = &'n str> + 's {
         let other = self.prefixes.iter().filter_map(|p| name.strip_prefix(p.as_str()));
-        std::iter::once(name).chain(other).flat_map(names)
+        std::iter::once(name).chain(other).flat_map(|n| self.suffixes.names(n))
     }
 }
 
-/// A function's name, then without the suffix of its default stream, then
-/// without that of its version.
-fn names(name: &str) -> impl Iterator<Item = &str> {
-    let stream = name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds"));
-    let bare = stream.unwrap_or(name);
-    let version =
-        bare.rsplit_once("_v").filter(|(_, v)| v.bytes().all(|b| b.is_ascii_digit()) && !v.is_empty());
-    [Some(name), stream, version.map(|(n, _)| n)].into_iter().flatten()
+/// Ends of names that make other versions or variants of a function: `toyCopy_v2_ptsz`
+/// does what `toyCopy` does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Suffixes {
+    /// What stands before the number of a version (`_v`); none if names have no versions.
+    pub version: Option<String>,
+    /// What stands at the very end of variants whose default queue is one of each thread.
+    pub own_queue: Vec<String>,
+}
+
+impl Suffixes {
+    /// The name without the suffix of a variant, if it has one.
+    fn variant<'n>(&self, name: &'n str) -> Option<&'n str> {
+        self.own_queue.iter().find_map(|suffix| name.strip_suffix(suffix.as_str()))
+    }
+
+    /// A function's name, then without the suffix of its variant, then without that of its
+    /// version.
+    fn names<'n>(&self, name: &'n str) -> impl Iterator<Item = &'n str> + use<'n> {
+        let variant = self.variant(name);
+        let bare = variant.unwrap_or(name);
+        let version = self.version.as_deref().and_then(|v| bare.rsplit_once(v));
+        let version = version.filter(|(_, n)| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty());
+        [Some(name), variant, version.map(|(n, _)| n)].into_iter().flatten()
+    }
 }
 
 /// A default for all parameters of this name and type.
@@ -174,11 +203,24 @@ pub struct FunctionSemantics {
     pub collective: Option<crate::Collective>,
     /// The communicator that a success makes.
     pub communicator: Option<crate::Communicator>,
-    /// The call can't fail, whatever it answers (`cudaGetLastError`).
+    /// What it names, of a function with the role `name`, where that is known in all APIs.
+    pub names: Option<crate::Named>,
+    /// The call can't fail, whatever it answers (`toyLastError`).
     #[serde(default)]
     pub never_fails: bool,
 }
 
-fn default_queues() -> Vec<String> {
-    vec!["command_queue".to_owned()]
+#[cfg(test)]
+mod tests {
+    use super::Suffixes;
+
+    #[test]
+    fn one_entry_serves_versions_and_variants() {
+        let suffixes = Suffixes { version: Some("_v".into()), own_queue: vec!["_ptsz".into()] };
+        let names = |suffixes: &Suffixes, name| suffixes.names(name).collect::<Vec<_>>();
+        assert_eq!(names(&suffixes, "toyCopy_v2_ptsz"), ["toyCopy_v2_ptsz", "toyCopy_v2", "toyCopy"]);
+        assert_eq!(names(&suffixes, "toyCopy_v"), ["toyCopy_v"]);
+        assert_eq!(names(&suffixes, "toyCopy_ptds"), ["toyCopy_ptds"]);
+        assert_eq!(names(&Suffixes::default(), "toyCopy_v2_ptsz"), ["toyCopy_v2_ptsz"]);
+    }
 }

@@ -104,7 +104,10 @@ fn record(args: &Run) -> Result<Outcome> {
         buffers: args.capture_buffers.iter().map(|l| (l.kernel.clone(), l.numbers.clone())).collect(),
         buffer_cap: args.capture_size,
         compress: args.compress,
-        sample: args.sample.map(|period| telemetry::Options { period, nvml: args.nvml.clone() }),
+        sample: args.sample.map(|period| {
+            let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();
+            telemetry::Options { period, libraries }
+        }),
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries)?)

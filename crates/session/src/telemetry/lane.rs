@@ -9,9 +9,9 @@ use hetrace_ring::clock;
 
 use super::schedule::Schedule;
 use super::schema::{Body, reading_body};
-use super::source::{Quantity, Reading, Refusal, Source};
 use crate::manifest::QuantityReport;
 use crate::output::{Identity, Stream};
+use hetrace_vendor::telemetry::{Quantity, Reading, Refusal, Source};
 
 /// Packets are written so often, so that a kill of the launcher loses little.
 const FLUSH: u64 = 250_000_000;

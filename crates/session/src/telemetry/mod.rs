@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Source ──► first sweep ──► Lane (quick queries)  ──► telemetry-1
-//!   (NVML)     before the      Lane (slow queries)   ──► telemetry-2
+//!              before the      Lane (slow queries)   ──► telemetry-2
 //!              program starts
 //! ```
 //! The first sweep makes every query once. It shows what a device refuses, how
@@ -13,26 +13,23 @@
 //! When the program has ended the lanes sweep once more.
 
 mod lane;
-mod nvml;
 pub mod schedule;
 pub mod schema;
-pub mod source;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::StreamAccount;
+use hetrace_vendor::telemetry::{Libraries, Missing, Opened, Quantity, Source};
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
 use lane::{Lane, LaneReport, Query, Stop, cpu_time, now};
-use source::{Missing, Quantity, Source};
 
 /// Share of the period that a query may take and still be among the quick ones.
 const QUICK: u64 = 4;
@@ -46,8 +43,8 @@ const LAST_SWEEP: Duration = Duration::from_secs(5);
 pub struct Options {
     /// Time between two samples.
     pub period: Duration,
-    /// The NVML library, if not the one that the loader finds.
-    pub nvml: Option<PathBuf>,
+    /// Libraries that sources load, if not those that the loader finds.
+    pub libraries: Libraries,
 }
 
 /// A run's telemetry. It never fails: what is missing stands in the report.
@@ -72,15 +69,14 @@ impl Telemetry {
     /// Opens all sources and makes the first sweep, which nothing is written of yet.
     pub fn open(options: &Options, folder: &TraceFolder) -> Self {
         let started = now();
-        let nvml = nvml::NvmlSource::open(options.nvml.as_deref());
-        let sources = vec![nvml.map(|s| Arc::new(s) as Arc<dyn Source>)];
+        let sources = hetrace_vendor::telemetry::open(&options.libraries);
         let mut telemetry = Self::with(options.period, sources, folder);
         telemetry.report.sampler.opening_ns = now().saturating_sub(started);
         telemetry
     }
 
     /// Takes sources, or what is missing for them, and makes the first sweep.
-    fn with(period: Duration, sources: Vec<Result<Arc<dyn Source>, Missing>>, folder: &TraceFolder) -> Self {
+    fn with(period: Duration, sources: Vec<Opened>, folder: &TraceFolder) -> Self {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let mut telemetry = Telemetry {
             report: manifest::Telemetry { period_ns: period, ..manifest::Telemetry::default() },

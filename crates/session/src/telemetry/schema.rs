@@ -5,7 +5,7 @@ use hetrace_ctf::class::{
 };
 use hetrace_ctf::write::form;
 
-use super::source::{Device, Quantity, Reading};
+use hetrace_vendor::telemetry::{Device, Quantity, Reading};
 
 /// Stream class of telemetry: beyond those of devices and APIs.
 pub const TELEMETRY_STREAM: u32 = 64;

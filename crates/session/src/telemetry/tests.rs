@@ -8,8 +8,8 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::Trace;
 use hetrace_ctf::write::form;
+use hetrace_vendor::telemetry::{Device, Reading, Refusal};
 
-use super::source::{Device, Reading, Refusal};
 use super::*;
 
 /// Two devices whose counters go up by one with each query. The second has no
@@ -284,7 +284,7 @@ fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
 fn a_missing_source_is_named_and_nothing_else_happens() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
-    let missing = Missing { name: "nvml", why: "no GPU telemetry".to_owned() };
+    let missing = Missing { name: "toy", why: "no GPU telemetry".to_owned() };
     let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Err(missing)], &trace);
     telemetry.start();
     let mut manifest = Manifest::default();

@@ -7,7 +7,8 @@
 
 use std::mem;
 use std::os::raw::c_ulonglong;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
 use nvml_wrapper::enums::device::SampleValue;
@@ -19,7 +20,7 @@ use nvml_wrapper::sys_exports::field_id::{
 use nvml_wrapper::{Device as NvmlDevice, Nvml};
 use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlReturn_t};
 
-use super::source::{Device, Missing, Quantity, Reading, Refusal, Source};
+use crate::telemetry::{Device, Libraries, Missing, Opened, Quantity, Reading, Refusal, Source};
 
 /// The name of this source.
 const NAME: &str = "nvml";
@@ -32,20 +33,24 @@ const KIB: u64 = 1024;
 /// NVML gives bus traffic in KB/s.
 const KB: u64 = 1000;
 
+/// Opens NVML.
+pub(super) fn open(libraries: &Libraries) -> Opened {
+    let source = NvmlSource::open(libraries.get(NAME).map(PathBuf::as_path))?;
+    Ok(Arc::new(source))
+}
+
 /// NVML and its devices.
 #[derive(Debug)]
-pub struct NvmlSource {
+struct NvmlSource {
     nvml: Nvml,
     driver: String,
     devices: Vec<Device>,
 }
 
 impl NvmlSource {
-    /// Loads NVML, from the given file or as the loader finds it.
-    ///
-    /// # Errors
-    /// When there is no NVML, no driver or no device, in words for the user.
-    pub fn open(library: Option<&Path>) -> Result<Self, Missing> {
+    /// Loads NVML, from the given file or as the loader finds it. Fails when there is no
+    /// NVML, no driver or no device, in words for the user.
+    fn open(library: Option<&Path>) -> Result<Self, Missing> {
         let missing = |why: String| Missing { name: NAME, why };
         let mut builder = Nvml::builder();
         if let Some(library) = library {

@@ -1,6 +1,9 @@
 //! Where telemetry comes from: devices, and the quantities they can be asked for.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a device can be asked for. One query, one kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,7 +128,7 @@ pub enum Reading {
     },
     /// Why the clocks are not higher.
     Throttle {
-        /// A bit for each reason, as in [`THROTTLE_REASONS`](super::schema::THROTTLE_REASONS).
+        /// A bit for each reason. Bits are those of NVML, whose names the trace has.
         reasons: u64,
     },
     /// Counters of bytes on all links between devices.
@@ -174,10 +177,21 @@ pub struct Device {
     /// Where it is on the bus: `domain:bus:device.function`.
     pub pci: String,
     /// What its power readings are: `instant`, or `driver` if the driver
-    /// chooses (NVML: an average over 1 s on most devices).
+    /// chooses (an average over 1 s on most devices).
     pub power: String,
     /// The most it may draw, in milliwatts; 0 if not known.
     pub power_limit: u64,
+}
+
+/// Files to load in place of the libraries that the loader finds, by the source's name.
+pub type Libraries = BTreeMap<String, PathBuf>;
+
+/// A source that was opened, or what is missing for it.
+pub type Opened = Result<Arc<dyn Source>, Missing>;
+
+/// Opens the sources of all vendors.
+pub fn open(libraries: &Libraries) -> Vec<Opened> {
+    crate::ALL.iter().flat_map(|vendor| vendor.sources(libraries)).collect()
 }
 
 /// A source of telemetry. It is asked from several threads.

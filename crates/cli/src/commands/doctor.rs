@@ -1,0 +1,74 @@
+//! `hetrace doctor`: what works here, what not, and what mends it.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use hetrace_session::apis;
+use hetrace_vendor::doctor::{Finding, Machine};
+use serde_json::json;
+
+use crate::args;
+
+/// Looks at the machine and prints what it finds. Exit status 1 if something
+/// that tracing needs is missing.
+pub fn run(args: &args::Doctor) -> Result<ExitCode> {
+    let machine = Machine {
+        root: Path::new("/"),
+        privileged: rustix::process::geteuid().is_root(),
+        library: &hetrace_session::find_library,
+        variable: &|name| std::env::var_os(name),
+    };
+    // The host, then what stands on it, then the vendors of devices.
+    let mut vendors = hetrace_vendor::ALL.iter().map(|vendor| vendor.findings(&machine));
+    let mut findings = vendors.next().unwrap_or_default();
+    findings.extend(libraries());
+    findings.extend(vendors.flatten());
+    let works = findings.iter().all(|f| f.works);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|f| json!({ "what": f.what, "works": f.works, "says": f.says, "mend": f.mend }))
+            .collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
+    } else {
+        for f in &findings {
+            writeln!(out, "{} {:<18} {}", if f.works { "ok  " } else { "FAIL" }, f.what, f.says)?;
+            if let Some(mend) = &f.mend {
+                writeln!(out, "     {:<18} mend: {mend}", "")?;
+            }
+        }
+    }
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn libraries() -> Vec<Finding> {
+    let what = "API libraries";
+    match apis::find() {
+        Err(error) => vec![Finding::failed(what, error.to_string()).with("cargo build --release")],
+        Ok(found) if found.is_empty() => vec![
+            Finding::failed(what, "none beside the binary or in ../lib/hetrace")
+                .with("cargo build --release, or set HETRACE_LIBRARIES"),
+        ],
+        Ok(found) => found.iter().map(library).collect(),
+    }
+}
+
+fn library(library: &apis::Found) -> Finding {
+    let required = library.interpose.requires.as_deref();
+    if let Some(name) = required.filter(|name| hetrace_session::find_library(name).is_none()) {
+        let says = format!("{name} is not here: no program can use this API, so it is not loaded");
+        return Finding::fine(&library.api, says);
+    }
+    if let Some(variable) = &library.interpose.injection_variable {
+        return Finding::fine(&library.api, format!("programs are told of it by {variable}"));
+    }
+    let says = match hetrace_session::loader(&library.interpose) {
+        Some((path, true)) => format!("{} takes layers", path.display()),
+        Some((path, false)) => format!("{} knows no layers: it is preloaded", path.display()),
+        None => "its loader is not installed: only programs that bring their own can use it".to_owned(),
+    };
+    Finding::fine(&library.api, says)
+}

@@ -1,0 +1,57 @@
+//! Whether the host has what every trace needs: shared memory and a clock.
+
+use crate::doctor::{Finding, Machine};
+
+/// Memory and clock.
+pub(super) fn findings(machine: &Machine<'_>) -> Vec<Finding> {
+    vec![memory(machine), clock(machine)]
+}
+
+fn memory(machine: &Machine<'_>) -> Finding {
+    let probe = machine.root.join("dev/shm").join(format!("hetrace-probe-{}", std::process::id()));
+    let made = std::fs::create_dir(&probe);
+    let _ = std::fs::remove_dir(&probe);
+    match made {
+        Ok(()) => Finding::fine("shared memory", "/dev/shm can be written"),
+        Err(e) => Finding::failed("shared memory", format!("/dev/shm: {e}"))
+            .with("mount -t tmpfs tmpfs /dev/shm (in a container: --shm-size)"),
+    }
+}
+
+fn clock(machine: &Machine<'_>) -> Finding {
+    let info = machine.read("proc/cpuinfo").unwrap_or_default();
+    let steady = !cfg!(target_arch = "x86_64") || info.contains("constant_tsc");
+    let source = machine.read("sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let counter = match steady {
+        true => "runs at a constant rate",
+        false => "may change its rate: times can be off, and the trace says by how much",
+    };
+    let source = source.unwrap_or_default();
+    Finding::fine("clock", format!("the processor's counter {counter}; the kernel uses {}", source.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_read_from_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        let machine =
+            Machine { root: root.path(), privileged: false, library: &|_| None, variable: &|_| None };
+        let missing = memory(&machine);
+        assert!(!missing.works && missing.mend.unwrap().contains("tmpfs"), "{}", missing.says);
+        std::fs::create_dir_all(root.path().join("dev/shm")).unwrap();
+        assert!(memory(&machine).works);
+        assert_eq!(std::fs::read_dir(root.path().join("dev/shm")).unwrap().count(), 0, "nothing is left");
+        let folder = root.path().join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("current_clocksource"), "tsc\n").unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/cpuinfo"), "flags : constant_tsc\n").unwrap();
+        assert_eq!(
+            clock(&machine).says,
+            "the processor's counter runs at a constant rate; the kernel uses tsc"
+        );
+    }
+}
