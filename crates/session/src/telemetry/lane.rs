@@ -1,12 +1,10 @@
 //! A sampling thread: sweeps over its share of the queries, period after period.
 
 use std::sync::Arc;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 use hetrace_ctf::account::StreamAccount;
-use hetrace_ring::clock;
 
+use super::clock::{Clock, Stop, cpu_time};
 use super::schedule::Schedule;
 use super::schema::{Body, reading_body};
 use crate::manifest::QuantityReport;
@@ -17,50 +15,6 @@ use hetrace_vendor::telemetry::{Quantity, Reading, Refusal, Source};
 const FLUSH: u64 = 250_000_000;
 /// A query that fails so often in a row is made no more.
 const PATIENCE: u32 = 10;
-
-/// Says to all lanes that the program has ended.
-#[derive(Debug, Default)]
-pub struct Stop {
-    stopped: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stop {
-    /// The program has ended.
-    pub fn set(&self) {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-
-    /// Sleeps until CLOCK_MONOTONIC shows this time, or for good without one.
-    /// Answers whether the program has ended.
-    fn wait(&self, until: Option<u64>) -> bool {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*stopped {
-            let Some(until) = until else {
-                stopped = self.changed.wait(stopped).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = until.saturating_sub(now());
-            if left == 0 {
-                break;
-            }
-            let nap = Duration::from_nanos(left);
-            stopped = self.changed.wait_timeout(stopped, nap).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        *stopped
-    }
-}
-
-/// The trace's clock.
-pub fn now() -> u64 {
-    clock::nanoseconds(libc::CLOCK_MONOTONIC)
-}
-
-/// Processor time of this thread, in nanoseconds.
-pub fn cpu_time() -> u64 {
-    clock::nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
-}
 
 /// One query of one device, and what has become of it.
 #[derive(Debug)]
@@ -114,10 +68,10 @@ impl Query {
 
     /// Makes the query. Gives the event that came of it, with its time: the middle
     /// of the query.
-    pub fn make(&mut self) -> Option<(u64, Body)> {
-        let begin = now();
+    pub fn make(&mut self, clock: &dyn Clock) -> Option<(u64, Body)> {
+        let begin = clock.now();
         let answer = self.source.read(self.place, self.quantity);
-        let took = now().saturating_sub(begin);
+        let took = clock.now().saturating_sub(begin);
         self.total_ns = self.total_ns.saturating_add(took);
         self.longest_ns = self.longest_ns.max(took);
         self.last_ns = took;
@@ -183,6 +137,7 @@ fn per_second(amount: u64, interval: u64) -> Option<u64> {
 /// Queries that are made by one thread, and the stream they go to.
 #[derive(Debug)]
 pub struct Lane {
+    clock: Arc<dyn Clock>,
     period: u64,
     queries: Vec<Query>,
     schedule: Schedule,
@@ -215,7 +170,13 @@ pub struct LaneReport {
 impl Lane {
     /// A lane of queries that were made once. They may take `load_percent` of the
     /// thread's time.
-    pub fn new(period: u64, load_percent: u64, queries: Vec<Query>, stream: Stream) -> Self {
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        period: u64,
+        load_percent: u64,
+        queries: Vec<Query>,
+        stream: Stream,
+    ) -> Self {
         let costs: Vec<u64> = queries.iter().map(Query::last_ns).collect();
         let mut schedule = Schedule::new(period, load_percent, &costs);
         for (place, query) in queries.iter().enumerate() {
@@ -223,7 +184,7 @@ impl Lane {
                 schedule.drop_query(place);
             }
         }
-        Lane { period, queries, schedule, stream, sweeps: 0, longest_ns: 0, missed: 0, cpu_ns: 0 }
+        Lane { clock, period, queries, schedule, stream, sweeps: 0, longest_ns: 0, missed: 0, cpu_ns: 0 }
     }
 
     /// Whether it has nothing to ask.
@@ -237,15 +198,15 @@ impl Lane {
         self.identify();
         let cpu = cpu_time();
         // When sweep 0 would have been.
-        let begin = now().saturating_sub(self.period);
+        let begin = self.clock.now().saturating_sub(self.period);
         let (mut next, mut flushed) = (self.schedule.next_sweep(1), begin);
         loop {
             let until = next.map(|sweep| begin.saturating_add(sweep.saturating_mul(self.period)));
-            if stop.wait(until) {
+            if self.clock.wait(stop, until) {
                 break;
             }
             let planned = next.unwrap_or(1);
-            let at = now();
+            let at = self.clock.now();
             // Late, after a long sweep: where the plan would be by now.
             let sweep = planned.max(at.saturating_sub(begin) / self.period.max(1));
             self.missed += sweep - planned;
@@ -272,10 +233,10 @@ impl Lane {
     }
 
     fn sweep(&mut self, sweep: u64, due: Vec<usize>) {
-        let begin = now();
+        let begin = self.clock.now();
         for place in due {
             let Some(query) = self.queries.get_mut(place) else { continue };
-            if let Some((time, (id, body))) = query.make() {
+            if let Some((time, (id, body))) = query.make(&*self.clock) {
                 let time = time.max(self.stream.last());
                 self.stream.record(id, time).extend_from_slice(&body);
             }
@@ -286,7 +247,7 @@ impl Lane {
             }
         }
         self.sweeps += 1;
-        self.longest_ns = self.longest_ns.max(now().saturating_sub(begin));
+        self.longest_ns = self.longest_ns.max(self.clock.now().saturating_sub(begin));
     }
 
     /// What became of the queries, and what they cost.

@@ -12,6 +12,7 @@
 //! quarter of a period is left to the second lane, where nothing waits for it.
 //! When the program has ended the lanes sweep once more.
 
+mod clock;
 mod lane;
 pub mod schedule;
 pub mod schema;
@@ -29,7 +30,8 @@ use hetrace_vendor::telemetry::{Libraries, Missing, Opened, Quantity, Source};
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
-use lane::{Lane, LaneReport, Query, Stop, cpu_time, now};
+use clock::{Clock, Monotonic, Stop, cpu_time};
+use lane::{Lane, LaneReport, Query};
 
 /// Share of the period that a query may take and still be among the quick ones.
 const QUICK: u64 = 4;
@@ -50,6 +52,7 @@ pub struct Options {
 /// A run's telemetry. It never fails: what is missing stands in the report.
 #[derive(Debug)]
 pub struct Telemetry {
+    clock: Arc<dyn Clock>,
     report: manifest::Telemetry,
     /// For the user: what is missing and what mends it.
     notes: Vec<String>,
@@ -68,20 +71,22 @@ pub struct Telemetry {
 impl Telemetry {
     /// Opens all sources and makes the first sweep, which nothing is written of yet.
     pub fn open(options: &Options, folder: &TraceFolder) -> Self {
-        let started = now();
+        let clock = Arc::new(Monotonic);
+        let started = clock.now();
         let sources = hetrace_vendor::telemetry::open(&options.libraries);
-        let mut telemetry = Self::with(options.period, sources, folder);
-        telemetry.report.sampler.opening_ns = now().saturating_sub(started);
+        let mut telemetry = Self::with(clock.clone(), options.period, sources, folder);
+        telemetry.report.sampler.opening_ns = clock.now().saturating_sub(started);
         telemetry
     }
 
     /// Takes sources, or what is missing for them, and makes the first sweep.
-    fn with(period: Duration, sources: Vec<Opened>, folder: &TraceFolder) -> Self {
+    fn with(clock: Arc<dyn Clock>, period: Duration, sources: Vec<Opened>, folder: &TraceFolder) -> Self {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let mut telemetry = Telemetry {
             report: manifest::Telemetry { period_ns: period, ..manifest::Telemetry::default() },
             notes: Vec::new(),
-            begin: now(),
+            begin: clock.now(),
+            clock,
             waiting: Vec::new(),
             running: Vec::new(),
             stop: Arc::default(),
@@ -122,11 +127,11 @@ impl Telemetry {
         for quantity in Quantity::ALL {
             for (number, source, place) in &devices {
                 let mut query = Query::new(Arc::clone(source), *place, *number, quantity);
-                samples.extend(query.make());
+                samples.extend(query.make(&*self.clock));
                 let slow = |query: &Query| query.last_ns() > self.report.period_ns / QUICK;
                 // The first query of a driver may do more than that; energy belongs to the quick ones.
                 if quantity.is_energy() && query.is_live() && slow(&query) {
-                    samples.extend(query.make());
+                    samples.extend(query.make(&*self.clock));
                 }
                 let slow = slow(&query);
                 lanes[usize::from(slow)].push(query);
@@ -165,7 +170,13 @@ impl Telemetry {
         self.report.sampler.longest_sweep_ns = lanes[0].iter().map(Query::last_ns).sum();
         self.report.sampler.cpu_ns = cpu_time().saturating_sub(cpu);
         for ((queries, load), stream) in lanes.into_iter().zip(LOADS).zip(streams) {
-            self.waiting.push(Lane::new(self.report.period_ns, load, queries, stream));
+            self.waiting.push(Lane::new(
+                Arc::clone(&self.clock),
+                self.report.period_ns,
+                load,
+                queries,
+                stream,
+            ));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Sampling from a scripted source, read back from the trace.
 
+use std::cell::Cell;
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,13 +13,69 @@ use hetrace_vendor::telemetry::{Device, Reading, Refusal};
 
 use super::*;
 
+/// Longer than any machine takes, however busy; shorter than anybody waits for a test that hangs.
+const A_LONG_TIME: Duration = Duration::from_secs(600);
+/// When [`Virtual`] time begins.
+const BEGIN: u64 = 1_000_000_000_000;
+/// Until when lanes sweep on a [`Virtual`] clock: only then they see that the program has ended.
+const END: u64 = BEGIN + 2_000_000_000;
+
+thread_local! {
+    /// Where a thread is in [`Virtual`] time, once it has waited or worked.
+    static NOW: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Time that passes when something waits or works, and not otherwise: each thread has its own, so
+/// that what a lane does depends neither on the machine nor on other lanes.
+#[derive(Debug)]
+struct Virtual {
+    /// Where the time of new threads begins.
+    start: AtomicU64,
+}
+
+impl Virtual {
+    fn new() -> Arc<Self> {
+        NOW.set(Some(BEGIN));
+        Arc::new(Virtual { start: AtomicU64::new(BEGIN) })
+    }
+
+    /// Lets threads that are made from now on begin where this one is.
+    fn hand_on(&self) {
+        self.start.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn set(&self, time: u64) {
+        NOW.set(Some(self.now().max(time)));
+    }
+}
+
+impl Clock for Virtual {
+    fn now(&self) -> u64 {
+        NOW.get().unwrap_or_else(|| self.start.load(Ordering::Relaxed))
+    }
+
+    fn wait(&self, stop: &Stop, until: Option<u64>) -> bool {
+        match until {
+            Some(until) if until < END => {
+                self.set(until);
+                false
+            }
+            _ => {
+                self.set(END);
+                Monotonic.wait(stop, None)
+            }
+        }
+    }
+}
+
 /// Two devices whose counters go up by one with each query. The second has no
 /// energy counter, no links, and a bus query that fails at first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Script {
+    clock: Arc<Virtual>,
     devices: Vec<Device>,
     counts: Mutex<HashMap<(usize, Quantity), u64>>,
-    /// What a bus query takes.
+    /// What a bus query takes, in virtual time; others take a microsecond.
     slow: Duration,
     /// Queries of any kind beyond this number hang.
     hang_after: Option<u64>,
@@ -35,14 +92,19 @@ impl Script {
             power: "instant".to_owned(),
             power_limit: 700_000,
         };
-        Script { devices: (0..2).map(device).collect(), slow, ..Script::default() }
+        Script {
+            clock: Virtual::new(),
+            devices: (0..2).map(device).collect(),
+            counts: Mutex::default(),
+            slow,
+            hang_after: None,
+            asked: AtomicU64::new(0),
+        }
     }
-}
 
-impl Script {
-    /// How often a device was asked for something.
-    fn count(&self, device: usize, quantity: Quantity) -> u64 {
-        self.counts.lock().expect("not poisoned").get(&(device, quantity)).copied().unwrap_or(0)
+    /// Lets virtual time pass, as a query does.
+    fn pass(&self, time: Duration) {
+        self.clock.set(self.clock.now() + u64::try_from(time.as_nanos()).expect("a short time"));
     }
 }
 
@@ -70,6 +132,7 @@ impl Source for Script {
             *count += 1;
             *count
         };
+        self.pass(Duration::from_micros(1));
         match quantity {
             Quantity::Energy | Quantity::Nvlink if device == 1 => Err(Refusal::Never("has none".to_owned())),
             Quantity::Power => Ok(Reading::Power { milliwatts: n }),
@@ -82,7 +145,7 @@ impl Source for Script {
             Quantity::Throttle => Ok(Reading::Throttle { reasons: n / 4 }),
             Quantity::Nvlink => Ok(Reading::Nvlink { tx: 1_000_000 * n, rx: 0 }),
             Quantity::Pcie => {
-                thread::sleep(self.slow);
+                self.pass(self.slow);
                 match device {
                     1 if n == 2 => Err(Refusal::NotNow("busy".to_owned())),
                     _ => Ok(Reading::Pcie { tx: n, rx: 2 * n }),
@@ -95,25 +158,20 @@ impl Source for Script {
 /// One event: its name, its time, and its fields as text.
 type Seen = (String, u64, HashMap<String, String>);
 
-/// Samples until each of these was asked for so often. Returns what is reported and what is in the trace, by stream.
-fn sampled(
-    script: Script,
-    period: Duration,
-    enough: &[(usize, Quantity, u64)],
-) -> (Finished, Vec<Vec<Seen>>) {
+/// Samples from [`BEGIN`] to [`END`]. Returns what is reported and what is in the trace, by stream.
+fn sampled(script: Script, period: Duration) -> (Finished, Vec<Vec<Seen>>) {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = scratch.path();
     let mut class = form::trace_class([7; 16], form::clock_class([0; 16], 0));
     class.streams.push(schema::stream());
     fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
     let trace = TraceFolder::new(folder.to_owned(), [7; 16], false);
-    let script = Arc::new(script);
-    let mut telemetry = Telemetry::with(period, vec![Ok(script.clone())], &trace);
+    let clock = Arc::clone(&script.clock);
+    let mut telemetry = Telemetry::with(clock.clone(), period, vec![Ok(Arc::new(script))], &trace);
     assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is written before the start");
+    clock.hand_on();
     telemetry.start();
-    // However long that takes: a busy machine has other things to do.
-    until(|| enough.iter().all(|(device, quantity, count)| script.count(*device, *quantity) >= *count));
-    let finished = telemetry.finish_within(Duration::from_secs(60));
+    let finished = telemetry.finish_within(A_LONG_TIME);
     (finished, read(folder))
 }
 
@@ -141,15 +199,13 @@ fn read(folder: &std::path::Path) -> Vec<Vec<Seen>> {
     streams
 }
 
-/// Waits for something that happens soon.
+/// Waits for an event of another thread.
 fn until(there: impl Fn() -> bool) {
-    for _ in 0..60_000 {
-        if there() {
-            return;
-        }
+    let begin = Instant::now();
+    while !there() {
+        assert!(begin.elapsed() < A_LONG_TIME, "it did not happen");
         thread::sleep(Duration::from_millis(1));
     }
-    panic!("it did not happen within a minute");
 }
 
 /// The values of a field in the events of a device.
@@ -161,23 +217,19 @@ fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u
 
 #[test]
 fn each_sample_is_in_the_trace_in_order() {
-    let (finished, streams) = sampled(
-        Script::new(Duration::ZERO),
-        Duration::from_millis(5),
-        &[(0, Quantity::Power, 16), (1, Quantity::Power, 16)],
-    );
+    let (finished, streams) = sampled(Script::new(Duration::ZERO), Duration::from_millis(5));
     for device in 0..2 {
         let power = values(&streams, "telemetry:power", device, "milliwatts");
-        assert!(power.len() > 10, "{power:?}");
-        let expected: Vec<u64> = (1..=power.len() as u64).collect();
+        // 400 in two seconds, one before them and one after them.
+        let expected: Vec<u64> = (1..=402).collect();
         assert_eq!(power, expected);
         // What does not change is told once.
         assert_eq!(values(&streams, "telemetry:performance_state", device, "state"), [0]);
         let reasons = values(&streams, "telemetry:throttle", device, "reasons");
-        assert!(reasons.len() > 2 && reasons.iter().zip(0..).all(|(r, n)| *r == n), "{reasons:?}");
+        assert_eq!(reasons, (0..=402 / 4).collect::<Vec<u64>>());
     }
     let energy = values(&streams, "telemetry:energy", 0, "millijoules");
-    let expected: Vec<u64> = (1..=energy.len() as u64).map(|n| 1000 * n).collect();
+    let expected: Vec<u64> = (1..=402).map(|n| 1000 * n).collect();
     assert_eq!(energy, expected);
     assert!(values(&streams, "telemetry:energy", 1, "millijoules").is_empty());
     // A counter becomes a rate from its second reading on.
@@ -190,13 +242,13 @@ fn each_sample_is_in_the_trace_in_order() {
     let report = finished.report;
     assert_eq!(report.records, streams.iter().map(Vec::len).sum::<usize>() as u64);
     assert!(report.bytes > 0 && finished.unwritten == 0 && finished.notes.is_empty(), "{:?}", finished.notes);
-    assert!(report.sampler.sweeps > 10 && report.sampler.cpu_ns > 0, "{:?}", report.sampler);
+    assert_eq!((report.sampler.sweeps, report.sampler.missed_periods), (402, 0));
+    assert!(report.sampler.cpu_ns > 0, "{:?}", report.sampler);
 }
 
 #[test]
 fn devices_come_first_with_what_they_can_be_asked_for() {
-    let (finished, streams) =
-        sampled(Script::new(Duration::ZERO), Duration::from_millis(5), &[(1, Quantity::Power, 2)]);
+    let (finished, streams) = sampled(Script::new(Duration::ZERO), Duration::from_millis(5));
     let first: Vec<&Seen> = streams[0].iter().take(2).collect();
     for (number, (name, _, fields)) in first.iter().enumerate() {
         assert_eq!(name, "telemetry:device");
@@ -220,50 +272,37 @@ fn devices_come_first_with_what_they_can_be_asked_for() {
 #[test]
 fn slow_queries_have_a_thread_of_their_own_and_rest() {
     let slow = Duration::from_millis(30);
-    let (finished, streams) = sampled(
-        Script::new(slow),
-        Duration::from_millis(20),
-        &[(0, Quantity::Pcie, 4), (1, Quantity::Pcie, 4)],
-    );
+    let (finished, streams) = sampled(Script::new(slow), Duration::from_millis(20));
     assert_eq!(streams.len(), 2);
     // The first sweep's are in the first stream, before the program started.
     assert_eq!(values(&streams[..1], "telemetry:pcie", 0, "tx"), [1]);
     assert!(values(&streams[1..], "telemetry:power", 0, "milliwatts").is_empty());
-    let (bus, power) =
-        (values(&streams, "telemetry:pcie", 0, "tx"), values(&streams, "telemetry:power", 0, "milliwatts"));
-    assert!(
-        bus.len() >= 2 && power.len() > bus.len(),
-        "the quick ones go on: {} and {}",
-        power.len(),
-        bus.len()
-    );
+    let power = values(&streams, "telemetry:power", 0, "milliwatts");
+    // The quick ones go on: 97 in two seconds less the 60 ms of the first sweep, that one, and the last.
+    assert_eq!(power.len(), 99);
     let took = values(&streams, "telemetry:pcie", 0, "took");
-    assert!(took.iter().all(|t| *t >= 30_000_000), "{took:?}");
+    assert!(took.iter().all(|t| *t == 30_001_000), "{took:?}");
     let bus = |device: usize| {
         let quantities = &finished.report.devices[device].quantities;
         quantities.iter().find(|q| q.quantity == "pcie").expect("a quantity").clone()
     };
-    // 60 ms of queries or more may take a quarter of the time: one of each in 240 ms at most.
-    assert!(bus(0).every >= 12, "{:?}", bus(0));
-    assert!(bus(0).query_max_ns >= 30_000_000);
+    // Two queries of 30 ms and a little share a quarter of the time: each is made once in 13 periods
+    // of 20 ms.
+    assert_eq!(bus(0).every, 13);
+    assert_eq!(bus(0).query_max_ns, 30_001_000);
+    assert_eq!(values(&streams, "telemetry:pcie", 0, "tx").len() as u64, bus(0).samples);
+    assert!((7..=9).contains(&bus(0).samples), "{:?}", bus(0));
     // A query that fails once is made again.
     assert_eq!((bus(1).failed, bus(1).unavailable.as_deref()), (1, None));
-    assert!(bus(1).samples >= 2, "{:?}", bus(1));
+    assert!((6..=9).contains(&bus(1).samples), "{:?}", bus(1));
 }
 
 #[test]
 fn the_last_sample_is_after_the_end() {
-    let scratch = tempfile::tempdir().expect("a scratch folder");
-    let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
-    let script = Arc::new(Script::new(Duration::ZERO));
-    let mut telemetry = Telemetry::with(Duration::from_secs(60), vec![Ok(script.clone())], &trace);
-    telemetry.start();
-    let energy = || script.counts.lock().expect("not poisoned")[&(0, Quantity::Energy)];
-    // One sweep before the start and one at once; the next would be in a minute.
-    until(|| energy() >= 2);
-    let finished = telemetry.finish();
-    assert_eq!(energy(), 3);
-    assert_eq!(finished.report.sampler.missed_periods, 0);
+    // One sweep before the start and one at once; the next would be after the end.
+    let (finished, streams) = sampled(Script::new(Duration::ZERO), Duration::from_secs(3));
+    assert_eq!(values(&streams, "telemetry:energy", 0, "millijoules"), [1000, 2000, 3000]);
+    assert_eq!((finished.report.sampler.sweeps, finished.report.sampler.missed_periods), (3, 0));
 }
 
 #[test]
@@ -272,7 +311,8 @@ fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
     let script = Arc::new(script);
-    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Ok(script.clone())], &trace);
+    let mut telemetry =
+        Telemetry::with(Arc::new(Monotonic), Duration::from_millis(1), vec![Ok(script.clone())], &trace);
     telemetry.start();
     until(|| script.asked.load(Ordering::Relaxed) > 30);
     let finished = telemetry.finish_within(Duration::from_millis(50));
@@ -285,7 +325,8 @@ fn a_missing_source_is_named_and_nothing_else_happens() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let trace = TraceFolder::new(scratch.path().to_owned(), [7; 16], false);
     let missing = Missing { name: "toy", why: "no GPU telemetry".to_owned() };
-    let mut telemetry = Telemetry::with(Duration::from_millis(1), vec![Err(missing)], &trace);
+    let mut telemetry =
+        Telemetry::with(Arc::new(Monotonic), Duration::from_millis(1), vec![Err(missing)], &trace);
     telemetry.start();
     let mut manifest = Manifest::default();
     telemetry.finish().complete(&mut manifest);
