@@ -39,6 +39,8 @@ pub struct Command {
     pub queue: u64,
     /// The device's handle.
     pub device: u64,
+    /// The device's name.
+    pub device_name: String,
     /// Global size.
     pub global: Vec<u64>,
 }
@@ -66,8 +68,8 @@ pub struct Seen {
     pub damage: Vec<String>,
     /// Names of devices by handle.
     pub devices: BTreeMap<u64, String>,
-    /// Handle of each device by its number in the trace.
-    device_handles: BTreeMap<u64, u64>,
+    /// Handle and name of each device by its number in the trace.
+    numbered: BTreeMap<u64, (u64, String)>,
     /// Handle and number of the device of each queue by its number.
     queues: BTreeMap<u64, (u64, u64)>,
     /// Names of functions by number.
@@ -124,7 +126,7 @@ impl Seen {
         match kind {
             "device" => {
                 self.devices.insert(number("handle"), text("name"));
-                self.device_handles.insert(number("device"), number("handle"));
+                self.numbered.insert(number("device"), (number("handle"), text("name")));
             }
             "queue" => {
                 self.queues.insert(number("queue"), (number("handle"), number("device")));
@@ -164,6 +166,7 @@ impl Seen {
                     status,
                     queue: number("queue"),
                     device: 0,
+                    device_name: String::new(),
                     global: list("global").iter().filter_map(unsigned).collect(),
                 });
             }
@@ -177,7 +180,8 @@ impl Seen {
             command.name = self.functions.get(&number).cloned().unwrap_or_default();
             let (queue, device) = self.queues.get(&command.queue).copied().expect("a queue that is defined");
             command.queue = queue;
-            command.device = self.device_handles.get(&device).copied().expect("a device that is defined");
+            let device = self.numbered.get(&device).cloned().expect("a device that is defined");
+            (command.device, command.device_name) = device;
         }
     }
 

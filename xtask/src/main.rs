@@ -15,6 +15,7 @@ mod test;
 mod tidy;
 mod torture;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,9 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
+    /// The root of the repository to work on; the one that this was built from when absent
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,7 +53,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let cli = Cli::parse();
+    if let Some(root) = cli.root {
+        repo::set_root(root);
+    }
+    let done = match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Codegen(args) => codegen::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -1,10 +1,21 @@
 //! Where things are in the repository.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+static ROOT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the repository's root, before anyone asks for it.
+pub fn set_root(path: PathBuf) {
+    ROOT.get_or_init(|| path);
+}
 
 /// The repository's root, whatever the working directory is.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root")
+    ROOT.get_or_init(|| {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        own.parent().expect("xtask lies in the repository's root").to_owned()
+    })
 }
 
 /// What was extracted for an API.

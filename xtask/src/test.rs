@@ -48,7 +48,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let build = repo::build_arguments()?;
     let build: Vec<&str> = build.iter().map(String::as_str).collect();
     step("build", &build, &[])?;
-    step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &[])?;
+    let own = std::env::current_exe()?.display().to_string();
+    let environment = [("HETRACE_XTASK", own.as_str())];
+    step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &environment)?;
     if args.full {
         let loom = [("RUSTFLAGS", "--cfg loom")];
         step(

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
-use super::started::is_before_us;
+use super::started::{is_before_us, startup_definition};
 use super::{Library, P, unknown};
 use crate::dlsym::{Asked, Lookup};
 use crate::early;
@@ -137,7 +137,7 @@ impl Library {
         if through_us {
             // In the global scope: what is behind us there, or else what the
             // caller needs.
-            address = look_up_next(name);
+            address = startup_definition(name, |_| true).unwrap_or_else(|| look_up_next(name));
             if address.is_null() || is_ours(address) {
                 let needed = calling.and_then(|c| c.first(|o| self.is_copy(o)));
                 address = needed.and_then(|o| o.definition(name)).unwrap_or(null_mut());
@@ -149,7 +149,10 @@ impl Library {
         let exchanged = if spared { None } else { self.exchanged(address, name) };
         match exchanged {
             Some(ours) => Answer::Ours(ours),
-            None if through_us => Answer::Ours(address),
+            None if through_us => {
+                let theirs = Object::holding(address).and_then(|o| self.claimed(&o, name));
+                Answer::Ours(theirs.unwrap_or(address))
+            }
             None => Answer::Theirs,
         }
     }

@@ -197,8 +197,9 @@ impl Library {
             return there(address);
         }
         // Where symbols have versions, only who has none takes all.
-        let takes_all = |o: &Object| !self.traits.versioned || !self.is_named(o);
         let name = self.names.get(number)?;
+        let takes_all =
+            |o: &Object| (!self.traits.versioned || !self.is_named(o)) && self.claimed(o, name).is_none();
         let instead = self.stand_in().and_then(|o| o.definition(name));
         let address = instead.or_else(|| startup_definition(name, takes_all));
         known.replace(address.unwrap_or(NONE));

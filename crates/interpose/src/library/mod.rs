@@ -25,6 +25,7 @@
 //! * [`choose`]: which one a call means;
 //! * [`asked`]: what `dlsym` answers;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
+//! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
 //! * [`thunks`], [`hint`]: the machine code, and what it tells us;
 //! * [`unknown`]: functions that the model does not have.
@@ -42,6 +43,7 @@ mod choose;
 mod copies;
 pub mod hint;
 mod loaders;
+mod neighbours;
 pub mod started;
 mod thunks;
 pub mod unknown;
@@ -198,6 +200,12 @@ macro_rules! library {
             missing,
             loaded: crate::loaded,
         };
+
+        /// Whether a library is the API's, for our libraries of other APIs.
+        #[unsafe(no_mangle)]
+        extern "C" fn hetrace_claims(start: *const std::ffi::c_void) -> bool {
+            LIBRARY.claims(start)
+        }
 
         extern "C" fn missing() -> usize {
             $absent

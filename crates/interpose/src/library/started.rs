@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::neighbours::is_hetrace;
 use super::{LIBRARY, Library};
 use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
@@ -49,13 +50,13 @@ pub(super) fn is_before_us(object: &Object) -> bool {
 }
 
 /// The first definition of a function behind us in the global scope of the
-/// start, in a library that will do.
+/// start, in a library that will do and is none of ours.
 pub(super) fn startup_definition(name: &CStr, will_do: impl Fn(&Object) -> bool) -> Option<*mut c_void> {
     let (mut number, mut found) = (0, None);
     let (before, all) = (BEFORE.load(Ordering::Acquire), STARTUP.load(Ordering::Acquire));
     each_object(|object| {
         if number > before {
-            found = object.definition(name).filter(|_| will_do(object));
+            found = object.definition(name).filter(|_| !is_hetrace(object) && will_do(object));
         }
         number += 1;
         number < all && found.is_none()
@@ -94,6 +95,7 @@ impl Library {
         }
         remember();
         self.look_before_us();
+        self.settle();
         let known = |name: &CStr| self.number(name).is_some();
         each_object(|object| {
             if is_ours(object.start() as *const c_void) {

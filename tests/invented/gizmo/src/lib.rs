@@ -1,0 +1,33 @@
+//! Gizmo under hetrace: what is preloaded into the traced program. Gizmo is invented; the
+//! folder shows what an API consists of, and a test adds it to the tree as it is.
+//!
+//! * `generated/`: a wrapper for every function, made from the model;
+//! * [`entry`]: how programs reach them, and they the real functions;
+//! * [`errors`]: what the API says of error codes;
+//! * [`hooks`]: functions that hand out other functions, or make objects;
+//! * [`device`]: how commands on devices are timed;
+//! * [`measure`]: sizes that only the API itself can tell.
+#![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
+
+mod device;
+mod entry;
+mod errors;
+mod generated;
+mod hooks;
+mod measure;
+
+/// Runs when the library is loaded.
+extern "C" fn loaded() {
+    hetrace_interpose::start(generated::tables::API);
+    entry::LIBRARY.started();
+    hetrace_interpose::tells_errors(errors::tell);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+/// The model that this library was made from, for whoever reads the file.
+#[used]
+#[unsafe(link_section = ".hetrace.model")]
+static MODEL: [u8; include_bytes!("generated/model.json").len()] = *include_bytes!("generated/model.json");

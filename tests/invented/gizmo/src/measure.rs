@@ -1,0 +1,1 @@
+//! Sizes that only the API itself can tell; named in `semantics.toml`.
