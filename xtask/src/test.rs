@@ -3,7 +3,7 @@
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 
 use crate::{repo, torture};
@@ -11,7 +11,7 @@ use crate::{repo, torture};
 /// Arguments of `test`.
 #[derive(Parser)]
 pub struct Args {
-    /// Slow checks, too: loom, and foreign programs that `install-deps.sh --full` brings
+    /// Slow checks, too: foreign programs that `install-deps.sh --full` brings
     #[arg(long)]
     full: bool,
     /// Only the torture cases, in every way and as every user, for about ten minutes; writes
@@ -42,6 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for (what, arguments) in steps {
         step(what, arguments, &[])?;
     }
+    interleavings()?;
     for api in repo::apis()? {
         step("model", &["xtask", "model", &api], &[])?;
     }
@@ -50,17 +51,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     step("build", &build, &[])?;
     step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &[])?;
     if args.full {
-        let loom = [("RUSTFLAGS", "--cfg loom")];
-        step(
-            "every interleaving (loom)",
-            &["test", "--release", "-p", "hetrace-ring", "--test", "loom"],
-            &loom,
-        )?;
         let foreign = ["test", "--release", "-p", "hetrace-tests", "--", "--ignored"];
         step("foreign programs", &foreign, &[])?;
     }
     println!("all passed in {} s", started.elapsed().as_secs());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Explores what threads do to each other, in seconds. In a folder of its own, since the flag would
+/// have everything else built again.
+fn interleavings() -> Result<()> {
+    let target = repo::root().join("target/loom");
+    let target = target.to_str().context("the path of the repository is not text")?;
+    step(
+        "every interleaving (loom)",
+        &["test", "--release", "-p", "hetrace-ring", "-p", "hetrace-interpose", "--test", "loom"],
+        &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", target)],
+    )
 }
 
 /// Runs one `cargo` command, or fails with its name.

@@ -1,0 +1,121 @@
+//! Every interleaving of threads that meet at a table or at an API's memory for a thread, explored
+//! by loom: `RUSTFLAGS="--cfg loom" cargo test -p hetrace-interpose --test loom --release`.
+//!
+//! The files are compiled here with loom's atomics. Each ordering that a test names was weakened
+//! to `Relaxed` once, and the test failed.
+#![cfg(loom)]
+
+#[path = "../src/extra.rs"]
+mod extra;
+#[path = "../src/table.rs"]
+mod table;
+
+/// Stands for the crate's module of this name.
+mod primitive {
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+}
+
+use extra::Extra;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use table::Table;
+
+/// What the word stands for that is stored for an object is there when another finds the word.
+/// Release of the value in `Table::set`, Acquire of it in `Table::get`.
+#[test]
+fn what_a_value_stands_for_is_complete() {
+    loom::model(|| {
+        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
+        assert!(shared.0.set(16, 1));
+        let maker = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                shared.1.with_mut(|p| unsafe { *p = 7 });
+                assert!(shared.0.set(16, 2));
+            })
+        };
+        let found = shared.0.get(16);
+        if found == Some(2) {
+            assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
+        } else {
+            assert_eq!(found, Some(1));
+        }
+        maker.join().unwrap();
+        assert_eq!(shared.0.get(16), Some(2));
+    });
+}
+
+/// Two threads that set different objects get different slots, and neither hides the other's.
+/// The exchange in `Table::set`.
+#[test]
+fn objects_do_not_displace_each_other() {
+    loom::model(|| {
+        let table = Arc::new(Table::<2>::new());
+        let other = {
+            let table = table.clone();
+            loom::thread::spawn(move || {
+                assert!(table.set(16, 1));
+                assert_eq!(table.get(16), Some(1));
+            })
+        };
+        assert!(table.set(32, 2));
+        assert_eq!(table.get(32), Some(2));
+        other.join().unwrap();
+        assert_eq!((table.get(16), table.get(32)), (Some(1), Some(2)));
+        assert!(!table.set(48, 3), "full");
+    });
+}
+
+/// One of two threads that remove an object gets its value, and its slot serves another.
+/// The exchange in `Table::remove`.
+#[test]
+fn an_object_is_removed_once() {
+    loom::model(|| {
+        let table = Arc::new(Table::<2>::new());
+        assert!(table.set(16, 1));
+        let other = {
+            let table = table.clone();
+            loom::thread::spawn(move || table.remove(16))
+        };
+        let here = table.remove(16);
+        let there = other.join().unwrap();
+        assert_eq!(here.xor(there), Some(1), "{here:?} {there:?}");
+        assert_eq!(table.get(16), None);
+        assert!(table.set(32, 2) && table.set(48, 3));
+    });
+}
+
+/// A thread's memory goes to one thread when the first has ended, with all that it left there.
+/// Release in `Extra::release`, Acquire in `Extra::take`.
+#[test]
+fn memory_of_a_thread_that_ended_goes_to_one_other() {
+    loom::model(|| {
+        let block = Arc::new((Extra::new(), UnsafeCell::new(0u64)));
+        assert!(block.0.take());
+        let owner = {
+            let block = block.clone();
+            loom::thread::spawn(move || {
+                block.1.with_mut(|p| unsafe { *p = 1 });
+                block.0.release();
+            })
+        };
+        let next = |block: Arc<(Extra, UnsafeCell<u64>)>| {
+            let mine = block.0.take();
+            if mine {
+                // loom reports a race if the first may still be there, or another is, too.
+                block.1.with_mut(|p| unsafe { *p += 1 });
+            }
+            mine
+        };
+        let other = {
+            let block = block.clone();
+            loom::thread::spawn(move || next(block))
+        };
+        let here = next(block.clone());
+        let there = other.join().unwrap();
+        owner.join().unwrap();
+        assert!(!(here && there));
+        let value = block.1.with(|p| unsafe { *p });
+        assert_eq!(value, 1 + u64::from(here) + u64::from(there));
+    });
+}
