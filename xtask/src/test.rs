@@ -9,7 +9,7 @@ pub mod steps;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use crate::{repo, torture};
@@ -18,7 +18,7 @@ use steps::{Step, cargo, run_all};
 /// Arguments of `test`.
 #[derive(Parser)]
 pub struct Args {
-    /// Slow checks, too: loom, all readers with sanitizers and under valgrind, our libraries with
+    /// Slow checks, too: all readers with sanitizers and under valgrind, our libraries with
     /// sanitizers, and foreign programs that `install-deps.sh --full` brings
     #[arg(long)]
     full: bool,
@@ -66,6 +66,7 @@ fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
             "unit and property tests",
             &["test", "--workspace", "--exclude", "hetrace-tests", "--no-fail-fast"],
         ),
+        Step::new("every interleaving (loom)", interleavings),
     ];
     for api in repo::apis()? {
         steps.push(Step::cargo(format!("model of {api}"), &["xtask", "model", &api]));
@@ -80,9 +81,7 @@ fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
 }
 
 fn slow<'s>() -> Vec<Step<'s>> {
-    let loom = ["test", "--release", "-p", "hetrace-ring", "--test", "loom"];
     let mut steps = vec![
-        Step::new("every interleaving (loom)", move || cargo(&loom, &[("RUSTFLAGS", "--cfg loom")])),
         Step::cargo(
             "foreign programs",
             &[
@@ -101,4 +100,15 @@ fn slow<'s>() -> Vec<Step<'s>> {
     ];
     steps.extend(sanitize::slow_tests());
     steps
+}
+
+/// Explores what threads do to each other, in seconds. In a folder of its own, since the flag would
+/// have everything else built again.
+fn interleavings() -> Result<steps::Outcome> {
+    let target = repo::root().join("target/loom");
+    let target = target.to_str().context("the path of the repository is not text")?;
+    cargo(
+        &["test", "--release", "-p", "hetrace-ring", "-p", "hetrace-interpose", "--test", "loom*"],
+        &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", target)],
+    )
 }

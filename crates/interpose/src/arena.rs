@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{
     ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
-    RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special, state,
+    RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
 };
 use hetrace_ring::{clock, record};
 
@@ -157,7 +157,7 @@ impl Maker<'_> {
         self.describe(base, locked);
         if let Some(ring) = carve_unpaid(process, SEED) {
             // SAFETY: a ring just made, which is this thread's alone.
-            unsafe { &*ring.cast::<RingHeader>() }.state.store(state::FREE, Ordering::Release);
+            unsafe { &*ring.cast::<RingHeader>() }.state.free();
             arena(base).reusable.fetch_add(1, Ordering::Relaxed);
         }
         // Pairs with the Acquire load in `Arena::open`.
@@ -395,7 +395,7 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
     // SAFETY: the same page; a header is valid for all bit patterns, and what others will change
     // in it are atomics.
     let fresh = unsafe { &*header };
-    fresh.state.store(state::CLAIMED, Ordering::Relaxed);
+    fresh.state.make();
     fresh.magic.store(RING_MAGIC, Ordering::Relaxed);
     // SAFETY: in the directory, whose page has memory.
     let entry = unsafe { &*base.add(entry_at as usize).cast::<AtomicU64>() };
@@ -419,17 +419,8 @@ pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
         let ring = ring(base, number)?;
         // SAFETY: a ring of this arena, whose header stays.
         let there = unsafe { &*ring.cast::<RingHeader>() };
-        let now = there.state.load(Ordering::Relaxed);
-        let used = there.head.published().wrapping_sub(there.tail.released());
-        let fits = there.data_bytes >= least && used <= there.data_bytes / 2;
-        if !fits || !matches!(now, state::FREE | state::ENDED) {
-            return None;
-        }
-        // Pairs with the Release stores of `Ring::recycle` and of the thread that ended.
-        there.state.compare_exchange(now, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        // Between the two looks another thread may have had it, filled it, and ended.
-        if there.head.own().wrapping_sub(there.tail.released()) > there.data_bytes / 2 {
-            there.state.store(now, Ordering::Release);
+        let size = there.data_bytes;
+        if size < least || !there.state.claim(&there.head, &there.tail, size) {
             return None;
         }
         header.reusable.fetch_sub(1, Ordering::Relaxed);
@@ -470,14 +461,13 @@ pub(crate) fn begin(ring: *mut u8, tid: u32, follows: u32) {
         place.add(record::HEAD).cast::<ThreadRecord>().write_unaligned(body);
     }
     header.head.publish(at.wrapping_add(length as u64));
-    header.state.store(state::ACTIVE, Ordering::Release);
+    header.state.begin();
 }
 
 /// Lets others have a ring: its thread has ended, or does not need it after all.
 pub(crate) fn end(process: &Process, ring: &RingHeader) {
     process.ring_hint.store(ring.number, Ordering::Relaxed);
-    // Pairs with the Acquire exchange in `claim`: all records are there.
-    ring.state.store(state::ENDED, Ordering::Release);
+    ring.state.end();
     if let Some(base) = base(process) {
         arena(base).reusable.fetch_add(1, Ordering::Relaxed);
     }

@@ -9,6 +9,7 @@ use hetrace_ring::clock;
 use hetrace_ring::writer::Writer;
 
 use crate::errno::ErrnoGuard;
+use crate::extra::Extra;
 use crate::grow::grow;
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
@@ -151,6 +152,8 @@ pub(crate) unsafe extern "C" fn thread_ended(writer: *mut libc::c_void) {
     writer.flush();
     // SAFETY: an API stores nothing but null, or a pointer to what begins with an `Extra` and is
     // never freed (`thread_extra` says so).
-    unsafe { crate::call::release_extra(writer.extra.load(Ordering::Relaxed)) };
+    if let Some(extra) = unsafe { writer.extra.load(Ordering::Relaxed).cast::<Extra>().as_ref() } {
+        extra.release();
+    }
     give_up(writer);
 }

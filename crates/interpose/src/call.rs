@@ -1,7 +1,7 @@
 //! The recording of one call.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use hetrace_ring::abi::flag;
 use hetrace_ring::clock;
@@ -323,42 +323,9 @@ fn recording() -> Option<&'static Writer> {
 
 /// This thread's word for the API's own use, which its signal handlers use, too. `None` before the
 /// first recorded call; NULL at first, and again in a forked child. What it points to begins
-/// with [`Extra`].
+/// with an [`Extra`](crate::Extra), and is never freed.
 pub fn thread_extra() -> Option<&'static AtomicPtr<libc::c_void>> {
     recording().map(|writer| &writer.extra)
-}
-
-/// The beginning of what [`thread_extra`] points to: whether it is some thread's. When that
-/// one ends, another may have it.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Extra {
-    used: AtomicU32,
-}
-
-impl Extra {
-    /// Gives back what [`Extra::take`] took.
-    pub(crate) fn give(&self) {
-        self.used.store(0, Ordering::Release);
-    }
-
-    /// Takes what no thread has. Returns whether that worked.
-    pub fn take(&self) -> bool {
-        // Pairs with the Release store in `release_extra`: its last user is done with it.
-        self.used.load(Ordering::Relaxed) == 0
-            && self.used.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// The thread ends.
-///
-/// # Safety
-/// NULL, or what an API put into the thread's word.
-pub(crate) unsafe fn release_extra(extra: *mut libc::c_void) {
-    // SAFETY: promised by the caller; such memory is never freed.
-    if let Some(extra) = unsafe { extra.cast::<Extra>().as_ref() } {
-        extra.used.store(0, Ordering::Release);
-    }
 }
 
 /// This thread's id, as its records have it; 0 before the first recorded call.

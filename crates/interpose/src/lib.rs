@@ -23,13 +23,17 @@ pub mod early;
 mod elf;
 mod errno;
 mod errors;
+mod extra;
 mod flags;
 mod forked;
 mod grow;
+// Has a table in a static, which `Table::new` of a build for loom can't make.
+#[cfg(not(loom))]
 pub mod library;
 pub mod members;
 mod own;
 pub mod prelude;
+mod primitive;
 mod process;
 pub mod put;
 mod real;
@@ -40,12 +44,13 @@ mod tls;
 mod who;
 
 pub use call::{
-    Extra, OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text,
-    thread_extra, thread_id, with_guard,
+    OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
+    thread_id, with_guard,
 };
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, tells_errors};
+pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use own::pid;

@@ -1,197 +1,121 @@
-//! Every interleaving of owners and collectors of commands in flight, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p hetrace-interpose --test loom --release`.
+//! Every interleaving of threads that meet at a table or at an API's memory for a thread, explored
+//! by loom: `RUSTFLAGS="--cfg loom" cargo test -p hetrace-interpose --test loom --release`.
+//!
+//! The files are compiled here with loom's atomics. Each ordering that a test names was weakened
+//! to `Relaxed` once, and the test failed.
 #![cfg(loom)]
 
-use hetrace_interpose::commands::links::{Claim, Inbox, Link, Returned, Spares};
+#[path = "../src/extra.rs"]
+mod extra;
+#[path = "../src/table.rs"]
+mod table;
+
+/// Stands for the crate's module of this name.
+mod primitive {
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+}
+
+use extra::Extra;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::thread;
+use table::Table;
 
-/// A node with what is to be handed over in it; loom reports a race if two touch it.
-struct Node {
-    arrival: Link,
-    next: Link,
-    value: UnsafeCell<u32>,
-}
-
-struct Shared {
-    nodes: Vec<Node>,
-    inbox: Inbox,
-    returned: Returned,
-    spares: Spares,
-    claim: Claim,
-    /// The collector's; guarded by the claim.
-    kept_is_free: UnsafeCell<bool>,
-    seen: UnsafeCell<Vec<u32>>,
-    put: AtomicU32,
-}
-
-impl Shared {
-    fn new(nodes: usize) -> Arc<Shared> {
-        let node = |_| Node { arrival: Link::new(), next: Link::new(), value: UnsafeCell::new(0) };
-        Arc::new(Shared {
-            nodes: (0..nodes).map(node).collect(),
-            inbox: Inbox::new(),
-            returned: Returned::new(),
-            spares: Spares::new(),
-            claim: Claim::new(),
-            kept_is_free: UnsafeCell::new(false),
-            seen: UnsafeCell::new(Vec::new()),
-            put: AtomicU32::new(0),
-        })
-    }
-
-    fn node(&self, number: u32) -> Option<&Node> {
-        self.nodes.get((number as usize).wrapping_sub(1))
-    }
-
-    fn arrival(&self, number: u32) -> Option<&Link> {
-        self.node(number).map(|n| &n.arrival)
-    }
-
-    /// As `Block::push` does it: with its own nodes, or those that have come back.
-    fn put(&self, spare: &mut u32, value: u32) -> bool {
-        if *spare == 0 {
-            *spare = self.returned.take();
-        }
-        let Some(node) = self.node(*spare) else { return false };
-        let number = std::mem::replace(spare, node.next.get());
-        node.value.with_mut(|v| unsafe { *v = value });
-        self.inbox.put(number, |n| self.arrival(n));
-        self.put.fetch_add(1, Ordering::Relaxed);
-        true
-    }
-
-    /// As a round does it, if each command has ended when it is taken.
-    fn collect(&self) {
-        self.claim.holding(|| {
-            loop {
-                let before = self.inbox.kept();
-                let Some(number) = self.inbox.take(|n| self.arrival(n)) else { return };
-                let was_free = self.kept_is_free.with_mut(|k| unsafe { std::mem::replace(&mut *k, false) });
-                if was_free {
-                    self.returned.give(before, &self.node(before).unwrap().next);
-                }
-                let value = self.node(number).unwrap().value.with(|v| unsafe { *v });
-                self.seen.with_mut(|s| unsafe { (*s).push(value) });
-                // It came last: its link is still the owner's.
-                self.kept_is_free.with_mut(|k| unsafe { *k = true });
-            }
-        });
-    }
-}
-
+/// What the word stands for that is stored for an object is there when another finds the word.
+/// Release of the value in `Table::set`, Acquire of it in `Table::get`.
 #[test]
-fn what_is_collected_was_put_in_whole_and_in_order() {
+fn what_a_value_stands_for_is_complete() {
     loom::model(|| {
-        let shared = Shared::new(2);
-        let owner = {
+        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
+        assert!(shared.0.set(16, 1));
+        let maker = {
             let shared = shared.clone();
-            thread::spawn(move || {
-                shared.node(1).unwrap().next.set(2);
-                let mut spare = 1;
-                (1..=3).filter(|value| shared.put(&mut spare, *value)).collect::<Vec<u32>>()
+            loom::thread::spawn(move || {
+                shared.1.with_mut(|p| unsafe { *p = 7 });
+                assert!(shared.0.set(16, 2));
             })
         };
-        shared.collect();
-        shared.collect();
-        let put = owner.join().unwrap();
-        shared.collect();
-        let seen = shared.seen.with(|s| unsafe { (*s).clone() });
-        assert_eq!(seen, put);
-        assert!(put.len() >= 2);
+        let found = shared.0.get(16);
+        if found == Some(2) {
+            assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
+        } else {
+            assert_eq!(found, Some(1));
+        }
+        maker.join().unwrap();
+        assert_eq!(shared.0.get(16), Some(2));
     });
 }
 
+/// Two threads that set different objects get different slots, and neither hides the other's.
+/// The exchange in `Table::set`.
 #[test]
-fn of_two_collectors_one_has_the_commands() {
+fn objects_do_not_displace_each_other() {
     loom::model(|| {
-        let shared = Shared::new(2);
-        shared.node(1).unwrap().next.set(2);
-        let mut spare = 1;
-        assert!(shared.put(&mut spare, 1));
+        let table = Arc::new(Table::<2>::new());
         let other = {
-            let shared = shared.clone();
-            thread::spawn(move || shared.collect())
+            let table = table.clone();
+            loom::thread::spawn(move || {
+                assert!(table.set(16, 1));
+                assert_eq!(table.get(16), Some(1));
+            })
         };
-        assert!(shared.put(&mut spare, 2));
-        shared.collect();
+        assert!(table.set(32, 2));
+        assert_eq!(table.get(32), Some(2));
         other.join().unwrap();
-        shared.collect();
-        assert_eq!(shared.seen.with(|s| unsafe { (*s).clone() }), [1, 2]);
+        assert_eq!((table.get(16), table.get(32)), (Some(1), Some(2)));
+        assert!(!table.set(48, 3), "full");
     });
 }
 
-/// A thread takes a batch, changes it as its own, and gives it back. The same one may come again,
-/// with another behind it, between another's look and its exchange.
+/// One of two threads that remove an object gets its value, and its slot serves another.
+/// The exchange in `Table::remove`.
 #[test]
-fn a_batch_has_one_owner() {
+fn an_object_is_removed_once() {
     loom::model(|| {
-        let shared = Shared::new(2);
-        for number in [1, 2] {
-            shared.spares.give(number, &shared.node(number).unwrap().arrival);
-        }
-        let take = |shared: &Shared| {
-            let batch = shared.spares.take(|n| shared.arrival(n));
-            if let Some(node) = shared.node(batch) {
-                node.value.with_mut(|v| unsafe { *v += 1 });
-            }
-            batch
-        };
-        let give = |shared: &Shared, batch: u32| {
-            if let Some(node) = shared.node(batch) {
-                shared.spares.give(batch, &node.arrival);
-            }
-        };
+        let table = Arc::new(Table::<2>::new());
+        assert!(table.set(16, 1));
         let other = {
-            let shared = shared.clone();
-            thread::spawn(move || {
-                let batch = take(&shared);
-                give(&shared, batch);
-                batch
+            let table = table.clone();
+            loom::thread::spawn(move || table.remove(16))
+        };
+        let here = table.remove(16);
+        let there = other.join().unwrap();
+        assert_eq!(here.xor(there), Some(1), "{here:?} {there:?}");
+        assert_eq!(table.get(16), None);
+        assert!(table.set(32, 2) && table.set(48, 3));
+    });
+}
+
+/// A thread's memory goes to one thread when the first has ended, with all that it left there.
+/// Release in `Extra::release`, Acquire in `Extra::take`.
+#[test]
+fn memory_of_a_thread_that_ended_goes_to_one_other() {
+    loom::model(|| {
+        let block = Arc::new((Extra::new(), UnsafeCell::new(0u64)));
+        assert!(block.0.take());
+        let owner = {
+            let block = block.clone();
+            loom::thread::spawn(move || {
+                block.1.with_mut(|p| unsafe { *p = 1 });
+                block.0.release();
             })
         };
-        // The first one comes again, and another is behind it.
-        let (one, two) = (take(&shared), take(&shared));
-        give(&shared, one);
-        give(&shared, two);
-        let three = other.join().unwrap();
-        let mut left = [0, 0].map(|_| shared.spares.take(|n| shared.arrival(n)));
-        left.sort_unstable();
-        assert_eq!(left, [1, 2]);
-        let taken: u32 = shared.nodes.iter().map(|n| n.value.with(|v| unsafe { *v })).sum();
-        assert_eq!(taken, [one, two, three].iter().filter(|b| **b != 0).count() as u32);
-    });
-}
-
-/// A thread in need takes what came back for another.
-#[test]
-fn what_came_back_goes_to_one() {
-    loom::model(|| {
-        let shared = Shared::new(2);
-        let give = |shared: &Shared, number| {
-            let node = shared.node(number).unwrap();
-            node.value.with_mut(|v| unsafe { *v += 1 });
-            shared.returned.give(number, &node.next);
-        };
-        let take = |shared: &Shared| {
-            let (mut count, mut next) = (0, shared.returned.take());
-            while let Some(node) = shared.node(next) {
-                node.value.with_mut(|v| unsafe { *v += 1 });
-                next = node.next.get();
-                count += 1;
+        let next = |block: Arc<(Extra, UnsafeCell<u64>)>| {
+            let mine = block.0.take();
+            if mine {
+                // loom reports a race if the first may still be there, or another is, too.
+                block.1.with_mut(|p| unsafe { *p += 1 });
             }
-            count
+            mine
         };
-        let thief = {
-            let shared = shared.clone();
-            thread::spawn(move || take(&shared))
+        let other = {
+            let block = block.clone();
+            loom::thread::spawn(move || next(block))
         };
-        give(&shared, 1);
-        give(&shared, 2);
-        let here = take(&shared);
-        let there = thief.join().unwrap();
-        assert_eq!(here + there + take(&shared), 2);
+        let here = next(block.clone());
+        let there = other.join().unwrap();
+        owner.join().unwrap();
+        assert!(!(here && there));
+        let value = block.1.with(|p| unsafe { *p });
+        assert_eq!(value, 1 + u64::from(here) + u64::from(there));
     });
 }

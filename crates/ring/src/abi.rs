@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 use crate::cursor::{Head, Tail};
+use crate::tenure::State;
 
 pub mod records;
 
@@ -262,7 +263,7 @@ pub struct RingHeader {
     /// Data bytes; a power of two.
     pub data_bytes: u64,
     /// See [`state`].
-    pub state: AtomicU32,
+    pub state: State,
     /// Number of the ring in its arena's directory.
     pub number: u32,
     /// See [`drained`].

@@ -29,6 +29,7 @@ mod primitive;
 pub mod reader;
 pub mod record;
 pub mod survive;
+pub mod tenure;
 pub mod writer;
 
 pub use abi::{ArenaHeader, Control, RingHeader};

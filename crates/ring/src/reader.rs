@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::{
     ABI_VERSION, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, PAGE, RING_MAGIC, RingHeader,
-    directory_parts, drained, ring_bytes, state,
+    directory_parts, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::record;
@@ -236,8 +236,7 @@ impl Ring {
 
     /// Makes an empty ring that its thread has left free for another.
     pub fn recycle(&self) {
-        // Pairs with the Acquire exchange of a thread that claims the ring.
-        self.header().state.store(state::FREE, Ordering::Release);
+        self.header().state.free();
     }
 
     /// Says that nobody reads the ring any more: its thread must not wait for room.

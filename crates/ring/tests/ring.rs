@@ -143,7 +143,7 @@ fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
     // Half of so small a ring is left to signal handlers, until there is no other.
     assert_eq!(kept, DATA / 2 / 100 + 2 * DATA / 100);
-    assert_eq!(s.reader.header().state.load(Ordering::Relaxed), state::MOVED);
+    assert_eq!(s.reader.header().state.get(), state::MOVED);
     assert_eq!(s.reader.header().lost.load(Ordering::Relaxed), 0);
     assert_eq!(larger.reader.header().lost.load(Ordering::Relaxed), 1000 - kept as u64);
     assert_eq!((s.read().len(), larger.read().len()), (DATA / 2 / 100, 2 * DATA / 100));

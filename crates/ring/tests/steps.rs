@@ -478,7 +478,7 @@ fn try_at(world: &mut World, operation: &Operation, at: u64, how: How) -> Tried 
     assert_eq!(world.lost(), LOST.load(RELAXED), "{what}: lost");
     assert!(LOST.load(RELAXED) == 0 || operation.may_lose(), "{what}: there was room for all");
     if operation.name == MOVES {
-        let left = world.reader.header().state.load(RELAXED) == state::MOVED;
+        let left = world.reader.header().state.get() == state::MOVED;
         assert!(left && world.writer.extra.load(RELAXED).is_null(), "{what}: the larger ring");
     }
     Tried { steps, kept: KEPT.load(RELAXED) }

@@ -7,7 +7,7 @@ use super::links::{Claim, Inbox, Link, Returned};
 use super::nodes::{BATCH, Node, Nodes, Pending};
 use super::report::{Report, record, text};
 use super::{Backend, Depth, Left, Progress};
-use crate::call::Extra;
+use crate::extra::Extra;
 
 /// A thread looks for finished commands after so many more,
 const HARVEST_COMMANDS: u64 = 32;

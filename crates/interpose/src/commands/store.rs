@@ -219,7 +219,7 @@ where
             Ok(_) => Some(block),
             Err(handlers) => {
                 // A handler of this thread got one meanwhile.
-                block.extra.give();
+                block.extra.release();
                 // SAFETY: made by `claim`, and never unmapped.
                 unsafe { handlers.cast::<Block<X>>().as_ref() }
             }
@@ -462,7 +462,7 @@ impl<T: Copy, X: Local> State<T, X> {
                 self.retire(block);
                 block.give_spares(&self.nodes);
             }
-            block.extra.give();
+            block.extra.release();
         }
     }
 }

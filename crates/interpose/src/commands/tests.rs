@@ -193,7 +193,7 @@ fn blocks_of_ended_threads_are_used_again_and_not_looked_at() {
     for n in 1..=5_000 {
         let (block, thread) = thread(store);
         thread.put(n, command(n));
-        block.extra.give();
+        block.extra.release();
     }
     let (mut api, mut kept) = (Api::new(|_| true), Kept::default());
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 1, "blocks looked at");
@@ -206,7 +206,7 @@ fn blocks_of_ended_threads_are_used_again_and_not_looked_at() {
             block
         })
         .collect();
-    blocks.iter().for_each(|b| b.extra.give());
+    blocks.iter().for_each(|b| b.extra.release());
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 3_000);
     assert_eq!(kept.commands.len(), 8_000);
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 0, "all have ended, and are empty");
@@ -466,7 +466,7 @@ fn threads_lose_nothing_and_record_nothing_twice() {
                                 block.collect(nodes, &mut Api::new(ends), &mut Locked(kept), Depth::Some);
                             }
                         }
-                        block.extra.give();
+                        block.extra.release();
                     }
                 })
             })

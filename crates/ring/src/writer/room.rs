@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use super::{FOLD_RECORD, Grow, Room, Writer, add, fold_words, stack_pointer};
-use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
+use crate::abi::{Control, PAGE, RingHeader, drained, option};
 use crate::record;
 
 impl Writer {
@@ -32,8 +32,8 @@ impl Writer {
                 header.fold.total.store(total, Ordering::Relaxed);
                 header.fold.id.store(id, Ordering::Release);
             }
-            // Pairs with the Acquire load of the drainer: no record will follow here.
-            old.state.store(state::MOVED, Ordering::Release);
+            // No record will follow here.
+            old.state.leave();
         }
         self.header.set(base.cast());
         // SAFETY: the data begins one page into the ring, which is larger than that.

@@ -10,8 +10,6 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::state;
-
 use super::source::Source;
 
 /// What was handed on.
@@ -55,8 +53,7 @@ pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
 impl Source {
     /// Whether its thread went on elsewhere, and all it left is taken.
     fn is_left(&self) -> bool {
-        // Pairs with the Release store in `Writer::move_to`: the head is final.
-        let moved = self.ring.header().state.load(Ordering::Acquire) == state::MOVED;
+        let moved = self.ring.header().state.is_left();
         moved && self.awaits.is_none() && self.ring.waiting() == 0
     }
 }

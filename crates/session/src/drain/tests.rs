@@ -121,7 +121,7 @@ impl Program {
             place.add(record::HEAD).cast::<ThreadRecord>().write_unaligned(thread);
         }
         header.head.publish(at + length as u64);
-        header.state.store(state::ACTIVE, Ordering::Release);
+        header.state.begin();
     }
 }
 
@@ -179,7 +179,7 @@ impl Thread {
 
     fn end(&self) {
         let header = self.writer.header().expect("attached");
-        header.state.store(state::ENDED, Ordering::Release);
+        header.state.end();
     }
 }
 

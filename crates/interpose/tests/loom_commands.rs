@@ -1,0 +1,197 @@
+//! Every interleaving of owners and collectors of commands in flight, explored by loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p hetrace-interpose --test loom_commands --release`.
+#![cfg(loom)]
+
+use hetrace_interpose::commands::links::{Claim, Inbox, Link, Returned, Spares};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+/// A node with what is to be handed over in it; loom reports a race if two touch it.
+struct Node {
+    arrival: Link,
+    next: Link,
+    value: UnsafeCell<u32>,
+}
+
+struct Shared {
+    nodes: Vec<Node>,
+    inbox: Inbox,
+    returned: Returned,
+    spares: Spares,
+    claim: Claim,
+    /// The collector's; guarded by the claim.
+    kept_is_free: UnsafeCell<bool>,
+    seen: UnsafeCell<Vec<u32>>,
+    put: AtomicU32,
+}
+
+impl Shared {
+    fn new(nodes: usize) -> Arc<Shared> {
+        let node = |_| Node { arrival: Link::new(), next: Link::new(), value: UnsafeCell::new(0) };
+        Arc::new(Shared {
+            nodes: (0..nodes).map(node).collect(),
+            inbox: Inbox::new(),
+            returned: Returned::new(),
+            spares: Spares::new(),
+            claim: Claim::new(),
+            kept_is_free: UnsafeCell::new(false),
+            seen: UnsafeCell::new(Vec::new()),
+            put: AtomicU32::new(0),
+        })
+    }
+
+    fn node(&self, number: u32) -> Option<&Node> {
+        self.nodes.get((number as usize).wrapping_sub(1))
+    }
+
+    fn arrival(&self, number: u32) -> Option<&Link> {
+        self.node(number).map(|n| &n.arrival)
+    }
+
+    /// As `Block::push` does it: with its own nodes, or those that have come back.
+    fn put(&self, spare: &mut u32, value: u32) -> bool {
+        if *spare == 0 {
+            *spare = self.returned.take();
+        }
+        let Some(node) = self.node(*spare) else { return false };
+        let number = std::mem::replace(spare, node.next.get());
+        node.value.with_mut(|v| unsafe { *v = value });
+        self.inbox.put(number, |n| self.arrival(n));
+        self.put.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// As a round does it, if each command has ended when it is taken.
+    fn collect(&self) {
+        self.claim.holding(|| {
+            loop {
+                let before = self.inbox.kept();
+                let Some(number) = self.inbox.take(|n| self.arrival(n)) else { return };
+                let was_free = self.kept_is_free.with_mut(|k| unsafe { std::mem::replace(&mut *k, false) });
+                if was_free {
+                    self.returned.give(before, &self.node(before).unwrap().next);
+                }
+                let value = self.node(number).unwrap().value.with(|v| unsafe { *v });
+                self.seen.with_mut(|s| unsafe { (*s).push(value) });
+                // It came last: its link is still the owner's.
+                self.kept_is_free.with_mut(|k| unsafe { *k = true });
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_collected_was_put_in_whole_and_in_order() {
+    loom::model(|| {
+        let shared = Shared::new(2);
+        let owner = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.node(1).unwrap().next.set(2);
+                let mut spare = 1;
+                (1..=3).filter(|value| shared.put(&mut spare, *value)).collect::<Vec<u32>>()
+            })
+        };
+        shared.collect();
+        shared.collect();
+        let put = owner.join().unwrap();
+        shared.collect();
+        let seen = shared.seen.with(|s| unsafe { (*s).clone() });
+        assert_eq!(seen, put);
+        assert!(put.len() >= 2);
+    });
+}
+
+#[test]
+fn of_two_collectors_one_has_the_commands() {
+    loom::model(|| {
+        let shared = Shared::new(2);
+        shared.node(1).unwrap().next.set(2);
+        let mut spare = 1;
+        assert!(shared.put(&mut spare, 1));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.collect())
+        };
+        assert!(shared.put(&mut spare, 2));
+        shared.collect();
+        other.join().unwrap();
+        shared.collect();
+        assert_eq!(shared.seen.with(|s| unsafe { (*s).clone() }), [1, 2]);
+    });
+}
+
+/// A thread takes a batch, changes it as its own, and gives it back. The same one may come again,
+/// with another behind it, between another's look and its exchange.
+#[test]
+fn a_batch_has_one_owner() {
+    loom::model(|| {
+        let shared = Shared::new(2);
+        for number in [1, 2] {
+            shared.spares.give(number, &shared.node(number).unwrap().arrival);
+        }
+        let take = |shared: &Shared| {
+            let batch = shared.spares.take(|n| shared.arrival(n));
+            if let Some(node) = shared.node(batch) {
+                node.value.with_mut(|v| unsafe { *v += 1 });
+            }
+            batch
+        };
+        let give = |shared: &Shared, batch: u32| {
+            if let Some(node) = shared.node(batch) {
+                shared.spares.give(batch, &node.arrival);
+            }
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let batch = take(&shared);
+                give(&shared, batch);
+                batch
+            })
+        };
+        // The first one comes again, and another is behind it.
+        let (one, two) = (take(&shared), take(&shared));
+        give(&shared, one);
+        give(&shared, two);
+        let three = other.join().unwrap();
+        let mut left = [0, 0].map(|_| shared.spares.take(|n| shared.arrival(n)));
+        left.sort_unstable();
+        assert_eq!(left, [1, 2]);
+        let taken: u32 = shared.nodes.iter().map(|n| n.value.with(|v| unsafe { *v })).sum();
+        assert_eq!(taken, [one, two, three].iter().filter(|b| **b != 0).count() as u32);
+    });
+}
+
+/// A thread in need takes what came back for another.
+#[test]
+fn what_came_back_goes_to_one() {
+    loom::model(|| {
+        let shared = Shared::new(2);
+        let give = |shared: &Shared, number| {
+            let node = shared.node(number).unwrap();
+            node.value.with_mut(|v| unsafe { *v += 1 });
+            shared.returned.give(number, &node.next);
+        };
+        let take = |shared: &Shared| {
+            let (mut count, mut next) = (0, shared.returned.take());
+            while let Some(node) = shared.node(next) {
+                node.value.with_mut(|v| unsafe { *v += 1 });
+                next = node.next.get();
+                count += 1;
+            }
+            count
+        };
+        let thief = {
+            let shared = shared.clone();
+            thread::spawn(move || take(&shared))
+        };
+        give(&shared, 1);
+        give(&shared, 2);
+        let here = take(&shared);
+        let there = thief.join().unwrap();
+        assert_eq!(here + there + take(&shared), 2);
+    });
+}
