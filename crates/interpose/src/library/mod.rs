@@ -41,6 +41,8 @@ mod choose;
 mod copies;
 pub mod hint;
 pub mod started;
+#[cfg(test)]
+mod tests;
 mod thunks;
 pub mod unknown;
 pub mod watch;
