@@ -71,3 +71,30 @@ fn intern(name: &[u8]) -> Option<*const u8> {
     slot.store(place as u64, Ordering::Release);
     Some(place)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn equal_names_share_a_place() {
+        let text = |name: Option<*const u8>| {
+            // SAFETY: what `intern` returns is NUL-terminated and stays.
+            name.map(|n| unsafe { CStr::from_ptr(n.cast()) }.to_bytes().to_vec())
+        };
+        let name = intern(b"gemm");
+        assert_eq!(text(name), Some(b"gemm".to_vec()));
+        assert_eq!(intern(b"gemm"), name);
+        let longest = [b'k'; NAME];
+        assert_eq!(text(intern(&longest)), Some(longest.to_vec()));
+        assert_eq!(text(intern(b"")), Some(Vec::new()));
+        // Names that share a slot push each other out and stay what they are.
+        let all: Vec<_> =
+            (0..5000).map(|i| (format!("kernel{i}"), intern(format!("kernel{i}").as_bytes()))).collect();
+        for (expected, name) in all {
+            assert_eq!(text(name), Some(expected.into_bytes()));
+        }
+    }
+}

@@ -23,6 +23,8 @@ pub mod cost;
 mod devices;
 mod drain;
 mod folder;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inject;
 mod job;
 mod keeper;

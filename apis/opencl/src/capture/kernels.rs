@@ -150,3 +150,24 @@ fn qualifier_text(bits: u64, buffer: &mut [u8; 64]) -> &[u8] {
     }
     buffer.get(..length.saturating_sub(1)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn qualifiers_are_named_in_the_order_of_their_bits() {
+        let named = |bits| String::from_utf8_lossy(qualifier_text(bits, &mut [0; 64])).into_owned();
+        assert_eq!(named(0), "");
+        assert_eq!(named(0b1), "const");
+        assert_eq!(named(0b111), "const restrict volatile");
+        assert_eq!(named(0b1000), "pipe");
+        assert_eq!(named(u64::MAX), "const restrict volatile pipe", "bits that have no name are left out");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(cut(b"float*\0rest"), b"float*");
+        assert_eq!(cut(&[b'x'; 3 * TEXT]).len(), TEXT);
+    }
+}

@@ -267,3 +267,97 @@ fn glob(glob: &[AtomicU8], name: &[u8]) -> bool {
     }
     at(g).is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &[u8], name: &[u8]) -> bool {
+        let pattern: Vec<AtomicU8> = pattern.iter().map(|b| AtomicU8::new(*b)).collect();
+        glob(&pattern, name)
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        assert!(matches(b"gemm", b"gemm") && matches(b"gemm\0ignored", b"gemm"));
+        assert!(!matches(b"gemm", b"gemm2") && !matches(b"gemm", b"gem"));
+        assert!(matches(b"*", b"") && matches(b"*", b"any") && !matches(b"?", b""));
+        assert!(matches(b"g?mm", b"gemm") && !matches(b"g?mm", b"gmm"));
+        assert!(matches(b"a*b*c", b"a_b_b_c") && !matches(b"a*b*c", b"a_c_b"));
+        assert!(matches(b"*mm", b"gemmm"), "a star gives back what it took");
+        assert!(matches(b"gemm***", b"gemm"));
+        assert!(!matches(b"", b"") && !matches(b"\0*", b"any"), "an empty one matches none");
+    }
+
+    /// Objects, arguments and launches are the process's; one test, so that none disturbs another.
+    #[test]
+    fn objects_and_arguments_are_followed() {
+        STATE.store(2, Ordering::Relaxed);
+        let (buffer, image, kernel, clone) = (0x1000 as P, 0x2000 as P, 0x3000 as P, 0x4000 as P);
+        made(buffer, Kind::Buffer);
+        made(image, Kind::Image);
+        made(std::ptr::null_mut(), Kind::Pipe);
+        retained(buffer);
+        released(buffer);
+        assert_eq!((kind(0x1000), kind(0x2000), kind(0)), (Some(Kind::Buffer), Some(Kind::Image), None));
+        released(image);
+        assert_eq!(kind(0x2000), None, "the last reference is gone");
+
+        let give = |kernel: P, index: u32, value: u64| {
+            // SAFETY: eight bytes that live.
+            unsafe { set(kernel, index, 8, (&raw const value).cast()) };
+        };
+        give(kernel, 0, 0x1000);
+        give(kernel, 1, 0x2000);
+        set_shared(kernel, 2, 0x5000);
+        // SAFETY: four bytes that live, and a NULL.
+        unsafe {
+            set(kernel, 3, 4, [1u8; 4].as_ptr());
+            set(kernel, 4, 8, std::ptr::null());
+        }
+        let all = |kernel| [0, 1, 2, 3, 4].map(|index| argument(kernel, index));
+        let expected = [
+            Argument::Object(buffer, Kind::Buffer),
+            Argument::Value(0x2000),
+            Argument::Shared(0x5000),
+            Argument::Other,
+            Argument::Value(0),
+        ];
+        assert_eq!(all(kernel), expected);
+        kernel_made(clone, kernel, 5);
+        assert_eq!(all(clone), expected, "a clone has the arguments of its source");
+        // Set again: what was there before is gone, whichever function set it.
+        give(kernel, 2, 7);
+        set_shared(kernel, 0, 0x6000);
+        assert_eq!(argument(kernel, 2), Argument::Value(7));
+        assert_eq!(argument(kernel, 0), Argument::Shared(0x6000));
+        assert_eq!(all(clone), expected);
+        kernel_made(kernel, std::ptr::null_mut(), 5);
+        assert_eq!(all(kernel), [Argument::Other; 5], "the handle is a new kernel's");
+
+        assert!(!may_wait_for_program());
+        user_event(1);
+        assert!(may_wait_for_program());
+        user_event(-1);
+        assert!(!may_wait_for_program());
+    }
+
+    #[test]
+    fn arguments_of_all_indexes_have_keys_of_their_own() {
+        let kernels = [0x7f00_dead_beef_usize, 0x7f00_dead_bef0, 0];
+        let mut keys: Vec<u64> =
+            kernels.iter().flat_map(|k| (0..0x7fff).map(|index| key(*k as P, index))).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert!(keys.len() == 3 * 0x7fff && !keys.contains(&0));
+    }
+
+    #[test]
+    fn launches_are_counted_by_name() {
+        assert_eq!([count(b"first"), count(b"second"), count(b"first")], [Some(0), Some(0), Some(1)]);
+        // More names than there is room for are not counted, and the others go on.
+        let counted = (0..2 * NAMES).filter(|i| count(format!("kernel {i}").as_bytes()).is_some()).count();
+        assert_eq!(counted, NAMES - 2);
+        assert_eq!(count(b"second"), Some(1));
+    }
+}

@@ -114,3 +114,70 @@ pub fn version(device: P) -> (u8, u8) {
     // "OpenCL <major>.<minor> …"
     if error == 0 && version.starts_with(b"OpenCL ") { (digit(7), digit(9)) } else { (0, 0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A query of a property with this value, that says `said` of its size and returns `error` when asked
+    /// for the value.
+    fn property(value: &[u8], said: u64, error: i32) -> impl Fn(u64, P, *mut u64) -> i32 {
+        move |size, at, size_ret| {
+            if !size_ret.is_null() {
+                // SAFETY: the place that `answer` gives.
+                unsafe { *size_ret = said };
+            }
+            if at.is_null() {
+                return 0;
+            }
+            assert_eq!(size, said);
+            // SAFETY: `answer` gives as much room as was said.
+            unsafe { at.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
+            error
+        }
+    }
+
+    #[test]
+    fn answers_are_whole_or_none() {
+        let whole = answer(property(b"a name\0", 7, 0)).expect("an answer");
+        assert_eq!((whole.bytes(), text(whole.bytes())), (&b"a name\0"[..], &b"a name"[..]));
+        assert_eq!(answer(property(b"", 0, 0)).expect("an answer").bytes(), b"");
+        assert!(answer(property(b"value", 5, -30)).is_none(), "the second question fails");
+        assert!(answer(|_, _, _| -30).is_none(), "the first question fails");
+        assert!(answer(property(b"", (MOST + 1) as u64, 0)).is_none(), "nothing is as long as that");
+    }
+
+    #[test]
+    fn memory_is_zeroed_and_can_be_leaked_and_taken_back() {
+        let memory = Memory::new(5000).expect("memory");
+        assert!(memory.bytes().iter().all(|b| *b == 0) && memory.bytes().len() == 5000);
+        let at = memory.leak();
+        // SAFETY: leaked just now.
+        let memory = unsafe {
+            *at = 7;
+            Memory::again(at, 5000)
+        };
+        assert_eq!(memory.bytes().first(), Some(&7));
+        assert!(Memory::new(0).expect("memory").bytes().is_empty());
+    }
+
+    #[test]
+    fn handles_are_words_and_at_most_so_many() {
+        let words: Vec<u8> = (1..=80u64).flat_map(u64::to_ne_bytes).chain([1, 2, 3]).collect();
+        let memory = answer(property(&words, words.len() as u64, 0)).expect("an answer");
+        let seen: Vec<u64> = handles(&memory).map(|p| p as u64).collect();
+        assert_eq!(seen, (1..=DEVICES as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn words_are_of_their_own_size() {
+        let ask = |size: u64, at: P| {
+            assert_eq!(size, 4);
+            // SAFETY: a place of four bytes.
+            unsafe { at.cast::<u32>().write(9) };
+            0
+        };
+        assert_eq!(word::<u32>(ask), Some(9));
+        assert_eq!(word::<u64>(|size, _| if size == 8 { -30 } else { 0 }), None);
+    }
+}

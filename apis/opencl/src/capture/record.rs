@@ -86,3 +86,37 @@ impl Put for Body<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_the_record_and_its_parts() {
+        let record = ObjectRecord { object: 0x1122_3344, ..ObjectRecord::default() };
+        let body = Body { record: &record, parts: &[b"name", b"", b"value"] };
+        assert_eq!(body.size(), size_of::<ObjectRecord>() + 9);
+        let mut out = vec![0xee; body.size() + 1];
+        // SAFETY: room for one byte more than it has.
+        let end = unsafe { body.put(out.as_mut_ptr()) };
+        assert_eq!(end as usize - out.as_ptr() as usize, body.size());
+        assert_eq!(out.get(size_of::<ObjectRecord>()..), Some(&b"namevalue\xee"[..]));
+    }
+
+    #[test]
+    fn no_body_has_more_parts_than_a_record_has_lengths() {
+        let parts = [&b"x"[..]; OBJECT_PARTS + 3];
+        let body = Body { record: &ObjectRecord::default(), parts: &parts };
+        assert_eq!(body.size(), size_of::<ObjectRecord>() + OBJECT_PARTS);
+    }
+
+    #[test]
+    fn short_contents_stand_in_the_record() {
+        let mut record = ObjectRecord::default();
+        assert_eq!(inline_or_stored(&[1; INLINE], &mut record), INLINE);
+        assert_eq!((record.length, record.stored, record.hash), (INLINE as u64, 0, 0));
+        // Without a session there is no file; the length is said all the same.
+        assert_eq!(inline_or_stored(&[1; INLINE + 1], &mut record), 0);
+        assert_eq!(record.length, INLINE as u64 + 1);
+    }
+}

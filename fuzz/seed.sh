@@ -3,7 +3,7 @@
 # that says which metadata is meant, with a stream behind it.
 set -eu
 cd "$(dirname "$0")"
-data=../tests/data
+data=../crates/ctf/tests/data
 mkdir -p corpus/tsdl corpus/ctf2_metadata corpus/stream
 for trace in lttng-ust perf barectf/trace-le barectf/trace-be; do
     cp "$data/$trace/metadata" "corpus/tsdl/$(echo "$trace" | tr / -)"

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 macro_rules! classes {
     ($($trace:literal),*) => {
-        [$(&include_bytes!(concat!("../../tests/data/", $trace, "/metadata"))[..]),*]
+        [$(&include_bytes!(concat!("../../crates/ctf/tests/data/", $trace, "/metadata"))[..]),*]
     };
 }
 

@@ -1,0 +1,202 @@
+//! What the fuzz targets in `fuzz/` call of this crate's inside: the drainer, on shared memory that
+//! a hostile program writes. It is only there when built for fuzzing.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hetrace_ctf::write::PREAMBLE_LEN;
+use hetrace_ring::abi::{
+    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
+    directory_entry, ring_bytes, state,
+};
+use hetrace_ring::{Mapping, clock, map_file, record};
+
+use crate::drain::Drainer;
+use crate::output::TraceFolder;
+use crate::recover::ticket::Ticket;
+use crate::time::{HostClock, ReferencePoint};
+
+/// Rings of the program, and data bytes of each.
+const RINGS: usize = 3;
+const DATA: u64 = 4 * PAGE as u64;
+const ARENA: usize = FIRST_RING as usize + RINGS * ring_bytes(DATA) as usize;
+/// Numbers of the APIs that the session has.
+const APIS: usize = 2;
+
+/// Bytes that choose what a program does.
+struct Choices<'d>(&'d [u8]);
+
+impl<'d> Choices<'d> {
+    fn take(&mut self, most: usize) -> &'d [u8] {
+        let (now, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        now
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or(0)
+    }
+
+    fn number(&mut self) -> usize {
+        usize::from(self.byte()) | usize::from(self.byte()) << 8
+    }
+
+    /// Up to 255 bytes.
+    fn bytes(&mut self) -> &'d [u8] {
+        let length = usize::from(self.byte());
+        self.take(length)
+    }
+}
+
+/// An arena, which is written without any care.
+struct Program {
+    arena: Mapping,
+}
+
+impl Program {
+    fn new(session: &Path, api: u32) -> Program {
+        let name = format!("{ARENA_PREFIX}{api}-{}-0", std::process::id());
+        let file = File::options().read(true).write(true).create_new(true).open(session.join(name));
+        let file = file.expect("a file");
+        file.set_len(ARENA as u64).expect("room");
+        let program = Program { arena: map_file(&file, ARENA, true).expect("mapped") };
+        // SAFETY: the first page of a mapping that no reference points into yet.
+        let header = unsafe { &mut *program.arena.base().cast::<ArenaHeader>() };
+        header.version = ABI_VERSION;
+        header.api = api;
+        header.pid = std::process::id();
+        header.used.store(ARENA as u64, Ordering::Relaxed);
+        header.rings.store(RINGS as u32, Ordering::Relaxed);
+        for number in 0..RINGS {
+            let offset = FIRST_RING + number as u64 * ring_bytes(DATA);
+            // SAFETY: in the mapping, which has room for all rings.
+            let ring = unsafe { &mut *program.arena.base().add(offset as usize).cast::<RingHeader>() };
+            ring.data_bytes = DATA;
+            ring.number = number as u32;
+            ring.state.store(state::ACTIVE, Ordering::Relaxed);
+            ring.magic.store(RING_MAGIC, Ordering::Relaxed);
+            // SAFETY: the directory follows the header's page and has more words than rings.
+            let entry = unsafe { &*program.arena.base().add(PAGE).cast::<AtomicU64>().add(number) };
+            entry.store(directory_entry(offset, DATA), Ordering::Relaxed);
+        }
+        header.magic.store(ARENA_MAGIC, Ordering::Release);
+        program
+    }
+
+    /// Writes anywhere; what would leave the arena is cut off.
+    fn write(&self, at: usize, bytes: &[u8]) {
+        let at = at.min(ARENA);
+        let length = bytes.len().min(ARENA - at);
+        // SAFETY: within the mapping. The drainer reads it through atomics and copies only.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.arena.base().add(at), length) };
+    }
+
+    fn place(number: usize) -> usize {
+        FIRST_RING as usize + number % RINGS * ring_bytes(DATA) as usize
+    }
+
+    fn ring(&self, number: usize) -> &RingHeader {
+        // SAFETY: a header made by `new`, valid for all bit patterns.
+        unsafe { &*self.arena.base().add(Self::place(number)).cast::<RingHeader>() }
+    }
+
+    /// A record that is well-formed as to its length, of any id and content.
+    fn record(&self, choices: &mut Choices<'_>) {
+        let number = usize::from(choices.byte());
+        let (id, late) = (choices.number() as u16, choices.byte());
+        let body = choices.bytes();
+        let ring = self.ring(number);
+        let length = record::HEAD + body.len();
+        let head = ring.head.own();
+        let at = Self::place(number) + PAGE + (head % DATA) as usize;
+        let ticks = clock::ticks().wrapping_sub(u64::from(late) << 20);
+        self.write(at, &record::pack(id, length, ticks).to_le_bytes());
+        self.write(at + record::HEAD, body);
+        ring.head.publish(head.wrapping_add(length as u64));
+    }
+}
+
+/// A program that does with its shared memory what the bytes say, while it is drained.
+///
+/// # Panics
+/// When a stream of the trace does not consist of whole packets.
+pub fn drain(data: &[u8]) {
+    let mut choices = Choices(data);
+    let (session, trace) = (scratch(), scratch());
+    let programs: Vec<Program> = (0..APIS as u32).map(|api| Program::new(session.path(), api)).collect();
+    let compress = choices.byte() & 0x80 != 0;
+    let start =
+        ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
+    let host = HostClock::new(start, start);
+    let fresh = || {
+        let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], compress);
+        Drainer::new(session.path(), folder, (0..APIS).map(|n| format!("api{n}")).collect())
+    };
+    let mut drainer = fresh();
+    drainer.discover();
+    while !choices.0.is_empty() {
+        let action = choices.byte();
+        let program = &programs[usize::from(action >> 7)];
+        match action & 0x0f {
+            0..=5 => program.record(&mut choices),
+            6 => program.write(choices.number() % PAGE, choices.bytes()),
+            7 => program
+                .write(Program::place(choices.byte().into()) + choices.number() % PAGE, choices.bytes()),
+            8 => program
+                .write(Program::place(choices.byte().into()) + PAGE + choices.number(), choices.bytes()),
+            9 => program.write(PAGE + 8 * usize::from(choices.byte() % 4), choices.bytes()),
+            10 => program.ring(choices.byte().into()).state.store(choices.byte().into(), Ordering::Relaxed),
+            11 => drainer.flush(start.monotonic_ns + choices.number() as u64, &host),
+            12 => {
+                // The launcher is killed, and another goes on.
+                drainer = fresh();
+                drainer.since(clock::ticks());
+                drainer.discover();
+            }
+            _ => {
+                drainer.discover();
+                drainer.pass(&host);
+            }
+        }
+    }
+    drainer.finish(&host);
+    // What a run's end asks of it.
+    let _ = (drainer.losses(), drainer.processes(), drainer.unread(), drainer.timing(1.0));
+    let _: Vec<_> = drainer.devices().flat_map(|d| d.reports()).collect();
+    if !compress {
+        whole_packets(trace.path());
+    }
+}
+
+fn scratch() -> tempfile::TempDir {
+    // Where sessions are; and no disk makes it slow.
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a scratch folder")
+}
+
+fn whole_packets(trace: &Path) {
+    for entry in fs::read_dir(trace).expect("a folder").flatten().filter(|e| e.path().is_file()) {
+        let bytes = fs::read(entry.path()).expect("a file");
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            // See the packet header in `docs/trace-format.md`: the packet's size in bits.
+            let size = rest.get(48..56).map_or(0, |b| u64::from_le_bytes(b.try_into().expect("8 bytes"))) / 8;
+            let whole = size >= PREAMBLE_LEN as u64 && size <= rest.len() as u64;
+            assert!(whole, "{}: a packet of {size} bytes, of {}", entry.path().display(), rest.len());
+            rest = &rest[size as usize..];
+        }
+    }
+}
+
+/// Any bytes as the ticket of a session that is to be recovered.
+pub fn ticket(data: &[u8]) {
+    let session = scratch();
+    let (looked, text) = data.split_at(data.len().min(8));
+    fs::write(session.path().join("looked"), looked).expect("written");
+    fs::write(session.path().join("trace"), text).expect("written");
+    if let Some(ticket) = Ticket::of(session.path()) {
+        let _ = (ticket.looked(session.path()), ticket.started(), ticket.folder());
+    }
+}
