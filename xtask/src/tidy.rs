@@ -1,5 +1,9 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 
+mod modules;
+mod paths;
+mod tokens;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -56,6 +60,7 @@ const INSIDE: &[&str] = &["libc"];
 /// Prints what is against the rules.
 pub fn run(_: &Args) -> Result<ExitCode> {
     let mut faults = dependencies()?;
+    faults.extend(modules::faults(repo::root())?);
     let files = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
         .current_dir(repo::root())

@@ -26,7 +26,7 @@ fn profile(name: &str, script: &str, sums: bool) -> Profile {
     let all = tally::aggregate(&trace, &tally::Options::default(), &tally::Query::default());
     let bytes = all.expect("nobody stops it").to_bytes().expect("numbers");
     let sums = Aggregate::from_bytes(&bytes).expect("what was written");
-    Profile::of_sums(name, &sums).expect("one whole trace")
+    Profile::of_sums(name, &sums.whole_run().expect("one whole trace"))
 }
 
 /// The runs of a golden file, `=== SIDE NUMBER` before each; `sums` behind it for a file of sums.
@@ -340,9 +340,9 @@ fn sums_of_several_traces_or_of_parts_are_no_run() {
         tally::aggregate(&trace, &tally::Options::default(), query).expect("nobody stops it")
     };
     let mut two = sums(&tally::Query::default());
-    assert!(Profile::of_sums("one", &two).is_ok());
+    assert!(two.whole_run().is_ok());
     two.merge(sums(&tally::Query::default())).expect("alike");
-    let error = |sums: &Aggregate| Profile::of_sums("x", sums).expect_err("no run").to_string();
+    let error = |sums: &Aggregate| sums.whole_run().expect_err("no run").to_string();
     assert!(error(&two).contains("sums of 2 traces"), "{}", error(&two));
     let part = tally::Query { names: vec!["toy*".to_owned()], ..tally::Query::default() };
     assert!(error(&sums(&part)).contains("without filters"));

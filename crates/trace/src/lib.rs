@@ -12,6 +12,7 @@
 //!  memory/                         what is held on which device, from what calls do to memory
 //!  waits                           which call learned that a command had ended
 //!  demangle, titles, occupancy     names of kernels, devices and queues; how full kernels can make a device
+//!  kinds, sums                     what kinds of commands mean; a whole run in sums, as saved tallies have it
 //!  watch                           long work asks whether to go on
 //! ```
 //!
@@ -32,10 +33,12 @@ pub mod demangle;
 pub mod facts;
 pub mod hash;
 pub mod history;
+pub mod kinds;
 pub mod memory;
 pub mod occupancy;
 pub mod ranges;
 pub mod spans;
+pub mod sums;
 pub mod telemetry;
 pub mod text;
 pub mod titles;

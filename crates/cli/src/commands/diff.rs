@@ -165,7 +165,8 @@ fn profiles(paths: &[PathBuf], watch: &Watch) -> Result<Option<Vec<Profile>>> {
         let name = path.display().to_string();
         if let Some(bytes) = super::tally::saved(path)? {
             let sums = Aggregate::from_bytes(&bytes).with_context(|| name.clone())?;
-            all.push(Profile::of_sums(&name, &sums).with_context(|| name.clone())?);
+            let sums = sums.whole_run().with_context(|| name.clone())?;
+            all.push(Profile::of_sums(&name, &sums));
             continue;
         }
         let trace = Trace::open(&newest::trace(Some(path))?)?;

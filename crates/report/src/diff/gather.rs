@@ -6,11 +6,12 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 
 use super::paths::{Paths, ROOT};
-use super::profile::{Cell, CommandKey, DeviceCount, Missing, Profile, RunRow};
-use crate::tally::Stopped;
-use crate::why::keeps_busy;
+use super::profile::{Cell, CommandKey, DeviceCount, Profile, RunRow};
+use hetrace_trace::kinds::keeps_busy;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
+use hetrace_trace::sums::Missing;
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
+use hetrace_trace::watch::Stopped;
 
 /// What is called now and then while a trace is read, with how many events have
 /// been read since the last time; [`ControlFlow::Break`] stops the reading.

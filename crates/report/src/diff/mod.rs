@@ -24,7 +24,7 @@ mod stats;
 mod verdict;
 
 pub use gather::Watch;
-pub use profile::{DeviceCount, Missing, Profile, RunRow, SumsError};
+pub use profile::{DeviceCount, Profile, RunRow};
 pub use render::{Form, TextOptions};
 pub use report::diff;
 pub use rows::{Change, Report, Row, SCHEMA, Step, Table, What, WholeRow};

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::paths::Paths;
-use crate::tally::{Aggregate, TRAFFIC};
 use hetrace_trace::demangle;
+use hetrace_trace::kinds::is_traffic;
+use hetrace_trace::sums::{Missing, RunSums};
 
 /// Sums of calls, or of commands. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub(super) struct CommandKey {
 impl CommandKey {
     /// Whether it moves or sets memory.
     pub fn is_copy(&self) -> bool {
-        TRAFFIC.contains(&self.kind.as_str())
+        is_traffic(&self.kind)
     }
 }
 
@@ -76,42 +77,6 @@ pub struct DeviceCount {
     pub name: String,
     /// How many.
     pub count: u64,
-}
-
-/// What a trace lacks. All of it makes its sums smaller than the truth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Missing {
-    /// Events lost while recording.
-    pub lost_events: u64,
-    /// Calls that these losses concern, wholly or in part.
-    pub lost_calls: u64,
-    /// Commands on devices lost while recording.
-    pub lost_commands: u64,
-    /// Packets missing from the streams.
-    pub lost_packets: u64,
-    /// Bytes that were damaged, or could not be written to disk.
-    pub lost_bytes: u64,
-    /// Places where a stream is cut or damaged.
-    pub damaged: u64,
-    /// Files that are missing, or not as they were written.
-    pub differences: u64,
-    /// Calls without an end: of unknown time, in no row.
-    pub unfinished_calls: u64,
-    /// Ends of calls without a beginning: in no row.
-    pub orphaned_exits: u64,
-    /// Commands without times: counted, with no time.
-    pub untimed_commands: u64,
-    /// Commands under way when the program ended: in no row.
-    pub commands_under_way: u64,
-    /// hetrace has not finished the trace: it records still, or was killed.
-    pub manifest_missing: bool,
-}
-
-impl Missing {
-    /// Whether anything is missing.
-    pub fn any(&self) -> bool {
-        *self != Self::default()
-    }
 }
 
 /// What a run was.
@@ -164,20 +129,6 @@ pub struct Profile {
     pub(super) commands: BTreeMap<CommandKey, Cell>,
 }
 
-/// A file of sums that is not of one whole run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SumsError {
-    /// Sums of several traces.
-    #[error("it has the sums of {0} traces; runs are compared one by one: save each by itself")]
-    Several(usize),
-    /// Rows are told apart by other things.
-    #[error("its rows are told apart by other things than API and name; save it without --by")]
-    By,
-    /// Only a part was counted.
-    #[error("it has a part of the trace only ({0}); save it without filters and times")]
-    Part(String),
-}
-
 impl Profile {
     /// What the run was.
     pub fn about(&self) -> &RunRow {
@@ -198,74 +149,44 @@ impl Profile {
         self.about.cut_paths = self.paths.as_ref().map_or(0, |paths| paths.cut);
     }
 
-    /// What a file of sums tells of a run, which is called `run`: functions,
+    /// Returns what sums say of a run, which is called `run`: functions,
     /// kernels and copies, but no paths and no times of devices.
-    ///
-    /// # Errors
-    /// When the sums are not of one whole trace.
-    pub fn of_sums(run: &str, sums: &Aggregate) -> Result<Self, SumsError> {
-        if !sums.by().is_empty() {
-            return Err(SumsError::By);
-        }
-        if let Some(chosen) = sums.chosen() {
-            return Err(SumsError::Part(chosen.to_owned()));
-        }
-        let traces = sums.traces();
-        if traces.len() != 1 {
-            return Err(SumsError::Several(traces.len()));
-        }
-        let processes = traces.iter().map(|t| t.processes).sum();
-        let t = sums.tally();
+    pub fn of_sums(run: &str, sums: &RunSums) -> Self {
         let mut profile = Self::default();
-        let net = t.tracing.as_ref().is_some_and(|tracing| tracing.left_out);
-        for row in &t.host {
-            profile.functions.push((row.api.clone(), row.name.clone()));
-            let (cost, own_cost) = (row.cost_ns.saturating_add(row.error_cost_ns), row.self_cost_ns);
-            let left_out = |cost: u64| if net { cost } else { 0 };
-            let total = row.total_ns.saturating_add(row.error_ns).saturating_add(left_out(cost));
-            let own = row.self_ns.saturating_add(left_out(own_cost));
-            profile.calls.push(Cell { calls: row.calls, total, own, cost, own_cost, bytes: 0 });
+        for f in &sums.functions {
+            profile.functions.push((f.api.clone(), f.name.clone()));
+            let (cost, own_cost) = (f.cost_ns, f.self_cost_ns);
+            let (total, own) = (f.total_ns, f.self_ns);
+            profile.calls.push(Cell { calls: f.calls, total, own, cost, own_cost, bytes: 0 });
         }
-        // Commands have nothing inside.
-        let cell = |calls, total, bytes| Cell { calls, total, own: total, bytes, ..Cell::default() };
-        for row in t.device.iter().filter(|row| !TRAFFIC.contains(&row.kind.as_str())) {
-            let symbol = row.symbol.clone().unwrap_or_default();
-            let key = CommandKey { kind: row.kind.clone(), symbol, ..CommandKey::default() };
-            profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));
+        for c in &sums.commands {
+            let [kind, symbol, from, to] = [&c.kind, &c.symbol, &c.from, &c.to].map(String::clone);
+            let key = CommandKey { device: None, kind, symbol, from, to };
+            // Commands have nothing inside.
+            let cell = Cell {
+                calls: c.calls,
+                total: c.total_ns,
+                own: c.total_ns,
+                bytes: c.bytes,
+                ..Cell::default()
+            };
+            profile.commands.entry(key).or_default().add(&cell);
         }
-        for row in t.traffic.iter().filter(|row| TRAFFIC.contains(&row.name.as_str())) {
-            let [from, to] = [&row.from, &row.to].map(|memory| memory.clone().unwrap_or_default());
-            let key = CommandKey { kind: row.name.clone(), from, to, ..CommandKey::default() };
-            profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));
-        }
-        let devices = (t.devices > 0).then(|| DeviceCount { name: String::new(), count: t.devices });
+        let devices = (sums.devices > 0).then(|| DeviceCount { name: String::new(), count: sums.devices });
         profile.about = RunRow {
             run: run.to_owned(),
-            command: t.command.clone(),
-            wall_ns: t.duration_ns,
-            processes,
-            tracing_ns: t.tracing.as_ref().map(|_| 0),
+            command: sums.command.clone(),
+            wall_ns: sums.wall_ns,
+            processes: sums.processes,
+            tracing_ns: sums.cost_known.then_some(0),
             devices: devices.into_iter().collect(),
-            sampled: t.device.iter().any(|row| row.samples.is_some()),
+            sampled: sums.sampled,
             sums_only: true,
-            missing: Missing {
-                lost_events: t.lost_events,
-                lost_calls: t.lost_calls,
-                lost_commands: t.lost_device_commands,
-                lost_packets: t.lost_packets,
-                lost_bytes: t.damaged_bytes.saturating_add(t.unwritten_bytes),
-                damaged: t.damaged,
-                differences: t.differences,
-                unfinished_calls: t.unfinished_calls,
-                orphaned_exits: t.orphaned_exits,
-                untimed_commands: t.untimed_commands,
-                commands_under_way: t.commands_under_way,
-                manifest_missing: t.manifest_missing,
-            },
+            missing: sums.missing,
             ..RunRow::default()
         };
         profile.finish();
-        Ok(profile)
+        profile
     }
 }
 

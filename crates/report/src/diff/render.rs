@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use super::By;
-use super::profile::{Missing, RunRow};
+use super::profile::RunRow;
 use super::rows::{Change, Report, Row, Table as Part, What};
 use super::verdict::Metric;
 use crate::text::{Column, Style, Table};
 use hetrace_trace::demangle;
+use hetrace_trace::sums::Missing;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
 
 /// How the text should look.

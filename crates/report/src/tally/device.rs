@@ -10,12 +10,10 @@ use super::query::Query;
 use super::rows::{LaunchRow, OccupancyRow};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::kinds::is_traffic;
 use hetrace_trace::occupancy::{Limits, Needs};
 use hetrace_trace::spans::{Command, Sizes};
 use hetrace_trace::trace::{Names, Queue};
-
-/// Kinds that move or set memory.
-pub(crate) const TRAFFIC: [&str; 7] = ["read", "write", "copy", "fill", "map", "unmap", "migrate"];
 /// Shapes that are told apart of one function on one queue.
 const SHAPES: usize = 32;
 
@@ -283,7 +281,7 @@ impl Devices {
     fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
         let kind = self.text(key.kind);
         let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != "unknown");
-        (TRAFFIC.contains(&kind) || (sum.bytes > 0 && kind != "kernel")).then(|| TrafficCell {
+        (is_traffic(kind) || (sum.bytes > 0 && kind != "kernel")).then(|| TrafficCell {
             kind: kind.to_owned(),
             from: memory(key.from),
             to: memory(key.to),

@@ -30,11 +30,11 @@ mod render;
 mod rows;
 mod sketch;
 mod times;
+mod whole;
 
 pub use aggregate::{Aggregate, Unlike};
 pub use by::{By, Group};
 pub use collect::{Options, aggregate, tally};
-pub(crate) use device::TRAFFIC;
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use hetrace_trace::watch::Stopped;
@@ -48,3 +48,4 @@ pub use rows::{
     UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
+pub use whole::SumsError;

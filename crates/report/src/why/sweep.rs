@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Window;
+use hetrace_trace::kinds::keeps_busy;
 
 /// Commands at a time that are followed.
 const MOST: usize = 1 << 16;
@@ -23,11 +24,6 @@ pub(super) enum Part {
 
 /// Kinds of memory that are a host's.
 const HOST: [&str; 3] = ["pageable", "pinned", "host"];
-
-/// Whether a command of this kind keeps its device busy.
-pub(crate) fn keeps_busy(kind: &str) -> bool {
-    !matches!(kind, "marker" | "barrier" | "acquire" | "release" | "free")
-}
 
 impl Part {
     /// Of a kind of command; none if it keeps nothing busy.
