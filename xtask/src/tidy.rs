@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-vendor", &["hetrace-model"]),
     ("hetrace-session", &["hetrace-ring", "hetrace-ctf", "hetrace-model", "hetrace-vendor"]),
     ("hetrace-trace", &["hetrace-ctf", "hetrace-model"]),
-    ("hetrace-report", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-edit", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
     (

@@ -52,7 +52,7 @@ impl Trace {
     pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
         let mut functions = Functions::new(&models);
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
-        let names = Names::read(&ctf, &classes);
+        let names = Names::read(&ctf, &classes, &models);
         let present = present::present(&ctf, &classes, &functions);
         let (costs, problem) = match Costs::read(&manifest.cost, &functions, &models) {
             Ok(costs) => (costs, None),
