@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-vendor"],
     ),
     ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
-    ("hetrace-report", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-edit", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
     (

@@ -429,6 +429,19 @@ mod tests {
     }
 
     #[test]
+    fn a_default_queue_has_several_values() {
+        let (e, mut s) = inputs("", "params.out = \"out value\"");
+        let queues = |s: &Semantics| {
+            let model = resolve(&e, s).unwrap();
+            (model.queue_word().to_owned(), [0, 1, 2].map(|handle| model.is_default_queue(handle)))
+        };
+        assert_eq!(queues(&s), ("queue".to_owned(), [true, false, false]));
+        s.default_queues = vec![1];
+        s.queue_word = Some("stream".to_owned());
+        assert_eq!(queues(&s), ("stream".to_owned(), [true, true, false]));
+    }
+
+    #[test]
     fn an_object_comes_with_an_error_or_with_null() {
         let (mut e, s) = inputs("", "params.out = \"out value as toy_error\"");
         let success = |e: &Extracted| resolve(e, &s).unwrap().functions[0].success.clone();

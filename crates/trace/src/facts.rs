@@ -51,6 +51,8 @@ pub struct Facts<'t> {
     waits: Waits<'t>,
     /// The parameter with the queue.
     queue: Option<&'t str>,
+    /// Values that mean the default queue, beside NULL.
+    default_queues: &'t [u64],
 }
 
 /// Roles with what a program does in such a call; the first that fits counts.
@@ -107,6 +109,7 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
                 marks: MARKS.iter().any(|role| f.has_role(role)),
                 waits,
                 queue: queue.map(|p| p.name.as_str()),
+                default_queues: trace.models().get(function.api).map_or(&[], |m| &m.default_queues),
             }
         })
         .collect()
@@ -132,8 +135,10 @@ impl Facts<'_> {
         }
     }
 
-    /// Handle of the queue that a call names.
+    /// Returns the handle of the queue that a call names; 0 for the default one, whichever value
+    /// stands for it. It is compared with [`Command::named_queue`](crate::spans::Command::named_queue).
     pub fn queue(&self, entry: &Event<'_, '_>) -> Option<u64> {
-        self.queue.and_then(|queue| entry.get(queue)).and_then(Scalar::as_u64)
+        let handle = self.queue.and_then(|queue| entry.get(queue)).and_then(Scalar::as_u64)?;
+        Some(if self.default_queues.contains(&handle) { 0 } else { handle })
     }
 }

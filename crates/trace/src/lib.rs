@@ -11,7 +11,7 @@
 //!                                  what devices measured: by role, for all reports
 //!  memory/                         what is held on which device, from what calls do to memory
 //!  waits                           which call learned that a command had ended
-//!  demangle, titles, occupancy     names of kernels, devices and queues; how full kernels can make a device
+//!  demangle, titles                names of kernels, devices and queues
 //!  kinds, sums                     what kinds of commands mean; a whole run in sums, as saved tallies have it
 //!  watch                           long work asks whether to go on
 //! ```
@@ -35,7 +35,6 @@ pub mod hash;
 pub mod history;
 pub mod kinds;
 pub mod memory;
-pub mod occupancy;
 pub mod ranges;
 pub mod spans;
 pub mod sums;

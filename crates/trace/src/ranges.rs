@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
-use hetrace_model::Function;
+use hetrace_model::{Function, Named};
 
 use crate::spans::{At, Call, Open, Orphan, Unfinished};
 use crate::trace::{FunctionId, ThreadId, Trace};
@@ -100,7 +100,7 @@ enum Kind {
 }
 
 /// Names stand under the process and what they are of: the parameter that tells.
-type Named = HashMap<(i64, String, u64), Arc<str>>;
+type Called = HashMap<(i64, Named, u64), Arc<str>>;
 
 /// Matches beginnings with ends.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub struct Ranges<'t> {
     created: HashMap<(i64, u64), Arc<str>>,
     /// By process, domain and number.
     categories: HashMap<(i64, u64, u64), Arc<str>>,
-    named: Named,
+    named: Called,
     /// Calls that have not returned, of which the entry said what matters.
     pending: HashMap<ThreadId, Begin>,
     pushed: HashMap<(ThreadId, u64), Vec<Range>>,
@@ -149,7 +149,7 @@ impl<'t> Ranges<'t> {
             texts: HashSet::new(),
             created: HashMap::new(),
             categories: HashMap::new(),
-            named: Named::new(),
+            named: Called::new(),
             pending: HashMap::new(),
             pushed: HashMap::new(),
             started: HashMap::new(),
@@ -174,13 +174,12 @@ impl<'t> Ranges<'t> {
         self.unmatched
     }
 
-    /// What the program called something: `what` is the parameter of the naming
-    /// function that tells it (`thread_id`, `stream`, `device`).
-    pub fn name_of(&self, pid: i64, what: &str, value: u64) -> Option<&str> {
+    /// What the program called a thread, by its number, or a queue, by its handle.
+    pub fn name_of(&self, pid: i64, what: Named, value: u64) -> Option<&str> {
         if self.named.is_empty() {
             return None;
         }
-        self.named.get(&(pid, what.to_owned(), value)).map(|name| &**name)
+        self.named.get(&(pid, what, value)).map(|name| &**name)
     }
 
     /// A call begins.
@@ -301,12 +300,12 @@ impl<'t> Ranges<'t> {
                 None
             }
             Kind::Names(before) => {
-                let params = self.trace.described(function).map_or(&[][..], |f| &f.params);
-                let what = params.get(before).map_or("", |p| p.name.as_str());
-                if what == "category" {
+                let described = self.trace.described(function);
+                let params = described.map_or(&[][..], |f| &f.params);
+                if params.get(before).is_some_and(|p| p.name == "category") {
                     self.categories.insert((pid, begin.domain, begin.id), range.message);
-                } else {
-                    self.named.insert((pid, what.to_owned(), begin.id), range.message);
+                } else if let Some(what) = described.and_then(|f| f.names) {
+                    self.named.insert((pid, what, begin.id), range.message);
                 }
                 None
             }

@@ -1,9 +1,10 @@
 //! What devices and queues are called on a screen, the same in all reports and exports.
 
+use hetrace_model::Named;
+
 use crate::ranges::Ranges;
 use crate::spans::Command;
 use crate::trace::{Device, Queue, Trace};
-use crate::waits::is_default;
 
 /// A device's name; if it has an identity, with the beginning of that.
 pub fn device_label(device: &Device) -> String {
@@ -26,10 +27,10 @@ pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
 /// The name of a queue: number or handle, what the program calls it, priority.
 pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
     let Some(queue) = queue else { return "unknown queue".to_owned() };
-    let word = if has_streams(trace, &queue.api) { "stream" } else { "queue" };
+    let word = queue_word(trace, &queue.api);
     let mut name = match (queue.number, queue.handle) {
         (0, handle) => format!("{word} {handle:#x}"),
-        (number, handle) if is_default(handle) => format!("{word} {number} (default)"),
+        (number, _) if queue.default => format!("{word} {number} (default)"),
         (number, _) => format!("{word} {number}"),
     };
     if let Some(called) = called {
@@ -41,18 +42,13 @@ pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     name
 }
 
-/// Whether an API calls its queues streams: so do the types of its parameters.
-pub fn has_streams(trace: &Trace, api: &str) -> bool {
+/// What an API calls a queue: `queue` or `stream`.
+pub fn queue_word<'t>(trace: &'t Trace, api: &str) -> &'t str {
     let model = trace.models().iter().find(|m| m.api == api);
-    model.is_some_and(|m| m.functions.iter().flat_map(|f| &f.params).any(|p| is_stream(&p.base)))
+    model.map_or("queue", |m| m.queue_word())
 }
 
-fn is_stream(base: &str) -> bool {
-    base.to_ascii_lowercase().contains("stream")
-}
-
-/// What the program calls a queue, by the names that APIs have for the parameter.
+/// What the program calls a queue.
 pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
-    let name = |what| ranges.name_of(command.pid, what, command.queue);
-    ["stream", "queue", "command_queue"].into_iter().find_map(name).map(str::to_owned)
+    ranges.name_of(command.pid, Named::Queue, command.queue).map(str::to_owned)
 }

@@ -104,11 +104,6 @@ fn waits_for_all(trace: &Trace, id: FunctionId) -> bool {
     function.has_role("sync") && function.params.iter().all(|p| context(&p.base) || !is_handle(&p.base))
 }
 
-/// Handles that are no address stand for a default queue.
-pub fn is_default(handle: u64) -> bool {
-    handle <= 2
-}
-
 impl<'t, T> Waits<'t, T> {
     /// With nothing seen yet.
     pub fn new(trace: &'t Trace) -> Self {
@@ -178,7 +173,7 @@ impl<'t, T> Waits<'t, T> {
     pub fn command(&mut self, command: &Command<'_>, item: T) -> Vec<T> {
         let Some(times) = command.times else { return vec![item] };
         let queues = self.queues.entry(command.pid).or_default();
-        let (number, handle) = (command.on_queue.map_or(0, |q| q.id), command.queue);
+        let (number, handle) = (command.on_queue.map_or(0, |q| q.id), command.named_queue());
         let same = |q: &Queue<T>| q.number == number && q.handle == handle;
         let at = queues.iter().rposition(same).unwrap_or_else(|| {
             if queues.len() >= IDLE {
@@ -211,7 +206,7 @@ impl<'t, T> Waits<'t, T> {
         let until = wait.end.saturating_add(self.slack);
         let Some(queues) = self.queues.get_mut(&wait.pid) else { return waited };
         let named = |q: &&mut Queue<T>| match wait.what {
-            What::Queue(handle) => q.handle == handle || is_default(handle) && is_default(q.handle),
+            What::Queue(handle) => q.handle == handle,
             What::All | What::Some => true,
         };
         let own = |q: &Queue<T>| q.recent.iter().any(|c| c.tid == wait.tid && c.end <= until);

@@ -16,6 +16,7 @@
 pub mod doctor;
 mod host;
 mod nvidia;
+pub mod occupancy;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 
@@ -23,6 +24,12 @@ pub mod telemetry;
 pub trait Vendor: Sync {
     /// Its name, which is its folder's.
     fn name(&self) -> &'static str;
+
+    /// Returns the occupancy rules for a device with these properties; none if it is not one
+    /// of this vendor's, or if too little is known of it.
+    fn occupancy(&self, _properties: &[(String, u64)]) -> Option<Box<dyn occupancy::Rules>> {
+        None
+    }
 
     /// Opens its sources of telemetry; of one that cannot be opened, what is missing.
     #[cfg(feature = "telemetry")]

@@ -11,9 +11,10 @@ use super::rows::{LaunchRow, OccupancyRow};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::kinds::is_traffic;
-use hetrace_trace::occupancy::{Limits, Needs};
 use hetrace_trace::spans::{Command, Sizes};
 use hetrace_trace::trace::{Names, Queue};
+use hetrace_vendor::occupancy::{self, Needs};
+
 /// Shapes that are told apart of one function on one queue.
 const SHAPES: usize = 32;
 
@@ -323,8 +324,8 @@ fn launch(
         registers: of(|f| f.registers),
         shared: of(|f| f.shared).saturating_add(shape.shared),
     };
-    let limits = names.device(*device).and_then(|d| Limits::of(&d.properties));
-    let occupancy = limits.and_then(|limits| limits.occupancy(&needs)).map(|o| OccupancyRow {
+    let rules = names.device(*device).and_then(|d| occupancy::rules(&d.properties));
+    let occupancy = rules.and_then(|rules| rules.occupancy(&needs)).map(|o| OccupancyRow {
         percent: o.percent(),
         limiter: o.limiter.to_string(),
         blocks: o.blocks,

@@ -20,7 +20,7 @@ use super::sheet::{Mark, Row, Sheet, Unit};
 use super::steps::Steps;
 use super::tracks::{Kind, number};
 use hetrace_trace::spans::Command;
-use hetrace_trace::titles::{device_title, has_streams, queue_title};
+use hetrace_trace::titles::{device_title, queue_title, queue_word};
 use hetrace_trace::trace::{Device, Trace};
 
 /// A part of a device, as far as commands tell.
@@ -104,7 +104,7 @@ pub(super) struct QueueRows {
     lane_rows: Vec<u64>,
     depth: Steps,
     depth_row: Option<u64>,
-    /// Whether its API's words are those of CUDA.
+    /// Whether its API calls queues streams, and groups blocks.
     pub streams: bool,
     /// Where its commands wait to be waited for.
     pub place: usize,
@@ -176,8 +176,8 @@ impl Devices {
             lane_rows: Vec::new(),
             depth: Steps::default(),
             depth_row: None,
-            streams: command.on_queue.is_some_and(|q| has_streams(trace, &q.api)),
-            place: flows.add_queue(command.pid, command.queue),
+            streams: command.on_queue.is_some_and(|q| queue_word(trace, &q.api) == "stream"),
+            place: flows.add_queue(command.pid, command.named_queue()),
         });
         self.queues.insert(key, self.rows.len() - 1);
         self.rows.len() - 1

@@ -69,11 +69,6 @@ pub(super) struct Flows {
     slack: u64,
 }
 
-/// Handles that are no address stand for a default queue.
-pub(super) fn is_default(handle: u64) -> bool {
-    handle <= 2
-}
-
 impl Flows {
     pub fn new(trace: &Trace) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
@@ -132,7 +127,7 @@ impl Flows {
         flows.clear();
         match wait.queue {
             Some(handle) => {
-                let meant = |q: &Queue| q.handle == handle || is_default(handle) && is_default(q.handle);
+                let meant = |q: &Queue| q.handle == handle;
                 self.take(wait, flows, meant, |_| true);
             }
             None => {

@@ -7,9 +7,9 @@ use std::hash::BuildHasherDefault;
 use super::annotations::Annotations;
 use super::names::Fnv;
 use hetrace_trace::demangle;
-use hetrace_trace::occupancy::{Limits, Needs};
 use hetrace_trace::spans::Command;
 use hetrace_trace::trace::Trace;
+use hetrace_vendor::occupancy::{self, Needs, Rules};
 
 /// What is known of kernels and worked out once.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Kernels {
     /// By number of the function.
     names: HashMap<u32, Name, BuildHasherDefault<Fnv>>,
     /// By number of the device.
-    limits: HashMap<u32, Option<Limits>, BuildHasherDefault<Fnv>>,
+    limits: HashMap<u32, Option<Box<dyn Rules>>, BuildHasherDefault<Fnv>>,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Name {
 
 impl Kernels {
     pub fn new(trace: &Trace) -> Self {
-        let limits = |d: &&hetrace_trace::trace::Device| (d.id, Limits::of(&d.properties));
+        let limits = |d: &&hetrace_trace::trace::Device| (d.id, occupancy::rules(&d.properties));
         let limits = trace.names().devices().iter().map(limits).collect();
         Self { names: HashMap::default(), limits }
     }

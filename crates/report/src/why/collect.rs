@@ -287,7 +287,7 @@ impl<'t> Collector<'t> {
             bytes: command.bytes,
             copies: (part != Part::Compute && command.bytes > 0).then_some(kind),
         };
-        self.waits.command(command.pid, queue, command.queue, recent);
+        self.waits.command(command.pid, queue, command.named_queue(), recent);
         self.tidy();
     }
 

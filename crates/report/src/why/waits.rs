@@ -102,11 +102,6 @@ pub(super) struct Waits {
     slack: u64,
 }
 
-/// Handles that are no address stand for a default queue.
-fn is_default(handle: u64) -> bool {
-    handle <= 2
-}
-
 impl Waits {
     pub fn new(slack: u64) -> Self {
         Self { slack, ..Self::default() }
@@ -136,7 +131,7 @@ impl Waits {
     pub fn ended(&mut self, wait: Wait, window: Window) -> Option<Recent> {
         let until = wait.end.saturating_add(self.slack);
         let meant = |q: &Queue| {
-            let named = |handle| q.handle == handle || is_default(handle) && is_default(q.handle);
+            let named = |handle| q.handle == handle;
             q.pid == wait.pid && wait.queue.is_none_or(named)
         };
         let (mut last, mut own): (Option<Recent>, Option<Recent>) = (None, None);

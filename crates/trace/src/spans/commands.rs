@@ -128,6 +128,12 @@ const UNKNOWN_MEMORY: &str = "unknown";
 const UNKNOWN_DISTANCE: i64 = -(1 << 47);
 
 impl<'e> Command<'e> {
+    /// Returns the handle by which calls name its queue; 0 for the default one, whichever value
+    /// stands for it.
+    pub fn named_queue(&self) -> u64 {
+        if self.on_queue.is_some_and(|q| q.default) { 0 } else { self.queue }
+    }
+
     /// What people look for: the function's name, else the kind.
     pub fn title(&self) -> &'e str {
         if self.name.is_empty() { self.kind } else { self.name }

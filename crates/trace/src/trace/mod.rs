@@ -53,7 +53,7 @@ impl Trace {
     pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
         let mut functions = Functions::new(&models);
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
-        let names = Names::read(&ctf, &classes);
+        let names = Names::read(&ctf, &classes, &models);
         let present = present::present(&ctf, &classes, &functions);
         let (costs, problem) = match Costs::read(manifest.cost.as_ref(), &functions, &models) {
             Ok(costs) => (costs, None),

@@ -6,6 +6,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_model::Model;
 
 use super::class::{Class, Classes, Definition};
 use crate::hash::QuickMap;
@@ -62,6 +63,8 @@ pub struct Queue {
     pub priority: i32,
     /// The API's own small number of it; 0 if there is none.
     pub number: u32,
+    /// Whether it is a default queue, by whatever value its API has for it.
+    pub default: bool,
 }
 
 /// A function that devices run. What the API did not tell is 0.
@@ -96,7 +99,7 @@ pub struct Names {
 
 impl Names {
     /// Reads the streams that begin with a definition.
-    pub(super) fn read(trace: &hetrace_ctf::read::Trace, classes: &Classes) -> Self {
+    pub(super) fn read(trace: &hetrace_ctf::read::Trace, classes: &Classes, models: &[Model]) -> Self {
         let mut names = Self::default();
         let streams = &trace.class().streams;
         for mut stream in trace.streams() {
@@ -109,6 +112,10 @@ impl Names {
                 let Some(Class::Definition(what)) = known else { break };
                 names.define(*what, &event);
             }
+        }
+        for queue in names.queues.values_mut() {
+            let model = models.iter().find(|m| m.api == queue.api);
+            queue.default = queue.handle == 0 || model.is_some_and(|m| m.is_default_queue(queue.handle));
         }
         names
     }
@@ -137,6 +144,7 @@ impl Names {
                     properties: long("properties"),
                     priority: i32::try_from(priority).unwrap_or(0),
                     number: word("number"),
+                    default: false,
                 };
                 self.queues.insert(queue.id, queue);
             }

@@ -4,8 +4,10 @@
 mod doctor;
 #[cfg(feature = "telemetry")]
 mod nvml;
+mod occupancy;
 
 use crate::Vendor;
+use crate::occupancy::Rules;
 
 /// NVIDIA.
 pub(crate) struct Nvidia;
@@ -13,6 +15,10 @@ pub(crate) struct Nvidia;
 impl Vendor for Nvidia {
     fn name(&self) -> &'static str {
         "nvidia"
+    }
+
+    fn occupancy(&self, properties: &[(String, u64)]) -> Option<Box<dyn Rules>> {
+        Some(Box::new(occupancy::Limits::of(properties)?))
     }
 
     #[cfg(feature = "telemetry")]

@@ -1,15 +1,11 @@
-//! How many of a multiprocessor's warps a kernel can keep, by the rules with
-//! which NVIDIA's devices give out registers, shared memory and places for
-//! blocks.
-//!
-//! Theoretical: what a multiprocessor could hold at once, not what a launch with
-//! few blocks gave it.
+//! How many of a multiprocessor's warps a kernel can keep, by the rules with which
+//! NVIDIA's devices give out registers, shared memory and places for blocks.
 
-use std::fmt;
+use crate::occupancy::{Limiter, Needs, Occupancy, Rules};
 
 /// What a multiprocessor has. 0 is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Compute capability, major.
     pub major: u64,
     /// Threads of a warp.
@@ -28,69 +24,18 @@ pub struct Limits {
     pub reserved_shared: u64,
 }
 
-/// What a launch takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Threads of a block.
-    pub threads: u64,
-    /// Registers of a thread; 0 if nobody told.
-    pub registers: u64,
-    /// Bytes of shared memory of a block, static and dynamic.
-    pub shared: u64,
-}
-
-/// What keeps more blocks out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limiter {
-    /// There are threads for no more.
-    Threads,
-    /// There are places for no more blocks.
-    Blocks,
-    /// There are registers for no more.
-    Registers,
-    /// There is shared memory for no more.
-    Shared,
-}
-
-impl fmt::Display for Limiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Blocks => "blocks",
-            Self::Registers => "registers",
-            Self::Shared => "shared memory",
-        })
-    }
-}
-
-/// How much of a multiprocessor is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Blocks at once.
-    pub blocks: u64,
-    /// Warps at once.
-    pub warps: u64,
-    /// Warps that there could be.
-    pub of: u64,
-    /// What keeps more out.
-    pub limiter: Limiter,
-}
-
-impl Occupancy {
-    /// In percent.
-    pub fn percent(&self) -> f64 {
-        self.warps as f64 * 100.0 / self.of.max(1) as f64
-    }
-}
-
+/// Threads of a warp on every device of theirs so far. One with another size is another
+/// vendor's, or has rules that nobody wrote down here.
+const WARP: u64 = 32;
 /// Registers are given to warps in portions of so many.
 const REGISTER_PORTION: u64 = 256;
 /// Warps live in the four parts of a multiprocessor, which have registers of their own.
 const PARTS: u64 = 4;
 
 impl Limits {
-    /// From a device's properties; none if there is not enough to say.
-    pub fn of(properties: &[(String, u64)]) -> Option<Self> {
+    /// From a device's properties, which are called as the driver calls its attributes; none
+    /// if there is not enough to say.
+    pub(super) fn of(properties: &[(String, u64)]) -> Option<Self> {
         let get = |name: &str| properties.iter().find(|(n, _)| n == name).map(|(_, value)| *value);
         let limits = Self {
             major: get("compute_capability_major")?,
@@ -102,7 +47,7 @@ impl Limits {
             block_registers: get("registers_per_block").unwrap_or(0),
             reserved_shared: get("reserved_shared_memory_per_block").unwrap_or(0),
         };
-        let known = limits.major > 0 && limits.warp > 0 && limits.threads >= limits.warp;
+        let known = limits.major > 0 && limits.warp == WARP && limits.threads >= limits.warp;
         // What no device has would not be multiplied safely.
         let sound = limits.shared < 1 << 40 && limits.reserved_shared < 1 << 40;
         (known && sound).then_some(limits)
@@ -112,9 +57,10 @@ impl Limits {
     fn shared_portion(&self) -> u64 {
         if self.major >= 8 { 128 } else { 256 }
     }
+}
 
-    /// What a launch can have; none if a block does not fit at all.
-    pub fn occupancy(&self, needs: &Needs) -> Option<Occupancy> {
+impl Rules for Limits {
+    fn occupancy(&self, needs: &Needs) -> Option<Occupancy> {
         let warps = needs.threads.div_ceil(self.warp.max(1));
         if warps == 0 {
             return None;
