@@ -185,7 +185,7 @@ impl Maker<'_> {
             if base != libc::MAP_FAILED {
                 // SAFETY: the range mapped above.
                 let kept = unsafe { libc::madvise(base, self.size as usize, libc::MADV_DONTFORK) } == 0;
-                // SAFETY: as above. A core file without it is as good.
+                // SAFETY: the range mapped above. A core file without it is as good.
                 unsafe { libc::madvise(base, self.size as usize, libc::MADV_DONTDUMP) };
                 return kept.then_some(base.cast());
             }
@@ -199,7 +199,7 @@ impl Maker<'_> {
         let length = BACKED.min(self.size);
         // SAFETY: an open descriptor.
         let done = budget(self.session).take(length)
-            // SAFETY: as above.
+            // SAFETY: an open descriptor.
             && unsafe { libc::fallocate(self.fd, 0, 0, length as libc::off_t) } == 0;
         process.limit.store(length, Ordering::Relaxed);
         done.then_some(()).ok_or("the memory file system is full")

@@ -65,7 +65,7 @@ unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> 
     // SAFETY: `body` writes what `length` says.
     match unsafe { writer.record(id, length, body) } {
         Some(time) => Some(time),
-        // SAFETY: as above.
+        // SAFETY: contract of this function, which is that of `Put::put`; `length` was checked.
         None => unsafe { put_again(writer, id, fields) },
     }
 }
@@ -94,7 +94,7 @@ unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
 /// As [`put`].
 #[inline(always)]
 unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    // SAFETY: promised by the caller.
+    // SAFETY: contract of this function, which is that of `Put::put`.
     let done = unsafe { write_at(writer, id, fields, time) };
     if !done {
         writer.lose_call();
@@ -134,7 +134,8 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
         return None;
     };
     let length = HEAD + fields.size();
-    // SAFETY: as in `put`.
+    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much;
+    // the rest is the contract of this function, which is that of `Put::put`.
     let time = unsafe {
         writer.record(id, length, |at| {
             fields.put(at);
@@ -172,13 +173,13 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
         lose_call();
         return real(clock::ticks());
     };
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
     if time.is_some()
         && let Some(writer) = again(writer)
     {
-        // SAFETY: promised by the caller.
+        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
         unsafe { put_exit(writer, id + 1, exit(result)) };
     }
     after();
@@ -224,21 +225,21 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
             return result;
         }
         // Another answer: the run ends, and this call is recorded in full.
-        // SAFETY: promised by the caller.
+        // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
         if unsafe { put_at(writer, id, entry(), before) } {
-            // SAFETY: as above.
+            // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
             unsafe { put_at(writer, id + 1, exit(result), after_call) };
             remember(writer, id, &key);
         }
         after();
         return result;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
     answer(result, &mut key);
     if time.is_some() {
-        // SAFETY: promised by the caller.
+        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
         unsafe { put(writer, id + 1, exit(result)) };
         remember(writer, id, &key);
     }
@@ -260,7 +261,7 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
 /// As [`Put::put`] for `fields`.
 pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: promised by the caller.
+    // SAFETY: contract of this function, which is that of `Put::put`.
     unsafe { put(writer, id, fields) }.is_some()
 }
 
@@ -271,7 +272,7 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 #[inline]
 pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: promised by the caller.
+    // SAFETY: contract of this function, which is that of `Put::put`.
     unsafe { write_at(writer, id, fields, time) }
 }
 

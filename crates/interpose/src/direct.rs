@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_c_library_defines_what_it_is_asked_for() {
         bind();
-        // SAFETY: as in `bind_now`.
+        // SAFETY: the loader's list, whose first entry is set before any program runs.
         let mut at = unsafe { _r_debug.first };
         let mut seen = 0;
         // SAFETY: NULL or an entry of the list.

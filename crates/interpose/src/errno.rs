@@ -20,7 +20,7 @@ impl Default for ErrnoGuard {
 
 impl Drop for ErrnoGuard {
     fn drop(&mut self) {
-        // SAFETY: as in `new`.
+        // SAFETY: the C library's own place for this thread's errno.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

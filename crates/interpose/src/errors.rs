@@ -44,9 +44,9 @@ pub fn error_text(code: i64, text: &CStr) {
 /// `ask` takes a code, and answers a constant or NULL.
 pub unsafe fn error_texts(ask: *mut c_void, most: u32) {
     type Ask = unsafe extern "C" fn(code: u32) -> *const c_char;
-    // SAFETY: promised by the caller.
+    // SAFETY: a function of this type, says this function's contract.
     let ask = unsafe { std::mem::transmute::<*mut c_void, Ask>(ask) };
-    // SAFETY: as above.
+    // SAFETY: it takes any code, and what it returns is NULL or a constant text with a NUL (contract).
     let text = |code: u32| unsafe {
         let text = ask(code);
         (!text.is_null()).then(|| CStr::from_ptr(text))

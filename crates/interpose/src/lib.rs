@@ -92,7 +92,7 @@ macro_rules! wrapper {
                 // SAFETY: the arguments are the program's own.
                 return unsafe { known($($arg),*) };
             }
-            // SAFETY: as above.
+            // SAFETY: the arguments are the program's own.
             unsafe { recorded($($arg),*) }
         }
     };
@@ -116,7 +116,7 @@ macro_rules! value_wrapper {
             if $on == 0
                 && let Some(known) = real::known::$name()
             {
-                // SAFETY: as above.
+                // SAFETY: the arguments are the program's own.
                 return unsafe { known($($arg),*) };
             }
             // SAFETY: the arguments are the program's own.
@@ -166,7 +166,7 @@ macro_rules! extension {
                 // SAFETY: the arguments are the program's own.
                 return unsafe { real::$name::<I>($($arg),*) };
             }
-            // SAFETY: as above.
+            // SAFETY: the arguments are the program's own.
             unsafe { $body }
         }
     };

@@ -17,7 +17,8 @@ impl<T: Copy> Put for Val<T> {
 
     #[inline(always)]
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: promised by the caller; records are packed.
+        // SAFETY: contract of `put`: room for `size` bytes, which are the value's. Records are packed, so
+        // the store is unaligned.
         unsafe {
             at.cast::<T>().write_unaligned(self.0);
             at.add(size_of::<T>())
@@ -65,7 +66,7 @@ impl<T: Copy> Put for Sized<T> {
 /// `at` is NULL or a struct with such a member at `offset`.
 #[inline(always)]
 pub unsafe fn at_num<T: Number>(at: *const u8, offset: usize) -> usize {
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: not NULL, so there is such a member.
     if at.is_null() { 0 } else { unsafe { at.add(offset).cast::<T>().read_unaligned() }.number() }
 }
 
@@ -78,7 +79,7 @@ pub unsafe fn at_ptr<T>(at: *const u8, offset: usize, filled: bool) -> *const T 
     if at.is_null() || !filled {
         return std::ptr::null();
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: not NULL, so there is such a member.
     unsafe { at.add(offset).cast::<*const T>().read_unaligned() }
 }
 

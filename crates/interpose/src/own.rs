@@ -96,7 +96,7 @@ pub(crate) fn prepare() -> bool {
     // SAFETY: the range mapped above.
     if unsafe { libc::madvise(range, LENGTH, libc::MADV_WIPEONFORK) } != 0 {
         // Without it a child could write into its parent's rings: rather none.
-        // SAFETY: as above; nobody uses it.
+        // SAFETY: the range mapped above, which nobody uses yet.
         unsafe { libc::munmap(range, LENGTH) };
         return false;
     }

@@ -76,7 +76,7 @@ pub fn or_own(wanted: *mut i32, own: *mut i32) -> *mut i32 {
 /// NULL or an output that the real function has filled in.
 #[inline(always)]
 pub unsafe fn behind<T: Number>(at: *const T) -> usize {
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: not NULL, so it is an output that was filled in.
     if at.is_null() { usize::MAX } else { unsafe { at.read_unaligned() }.number() }
 }
 
@@ -86,7 +86,7 @@ pub unsafe fn behind<T: Number>(at: *const T) -> usize {
 /// NULL or an array as long as the specification says.
 #[inline(always)]
 pub unsafe fn element<T: Number>(at: *const T, index: usize) -> usize {
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: not NULL, so the array has this element.
     if at.is_null() { 0 } else { unsafe { at.add(index).read_unaligned() }.number() }
 }
 
@@ -96,7 +96,7 @@ pub unsafe fn element<T: Number>(at: *const T, index: usize) -> usize {
 /// NULL or at least one handle.
 #[inline(always)]
 pub unsafe fn first(at: *const P) -> P {
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: not NULL, so there is at least one handle.
     if at.is_null() { null_mut() } else { unsafe { at.read_unaligned() } }
 }
 
@@ -109,9 +109,9 @@ pub unsafe fn answer_word(at: P, size: usize) -> u64 {
     match size {
         0 => 0,
         _ if at.is_null() => 0,
-        // SAFETY: promised by the caller.
+        // SAFETY: contract: not NULL, so `size` bytes are there, which are 4.
         4 => u64::from(unsafe { at.cast::<u32>().read_unaligned() }),
-        // SAFETY: as above.
+        // SAFETY: contract: not NULL, so `size` bytes are there, which are 8.
         8 => unsafe { at.cast::<u64>().read_unaligned() },
         _ => crate::ring::clock::ticks(),
     }

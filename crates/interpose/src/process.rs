@@ -195,7 +195,7 @@ pub unsafe fn store_blob(parts: &[(*const u8, usize)]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for &(at, length) in parts {
         for i in 0..length {
-            // SAFETY: promised by the caller.
+            // SAFETY: contract: `length` bytes are readable, and `i` is less.
             hash = (hash ^ u64::from(unsafe { *at.add(i) })).wrapping_mul(0x0100_0000_01b3);
         }
     }
@@ -218,7 +218,7 @@ pub unsafe fn store_blob(parts: &[(*const u8, usize)]) -> u64 {
     }
     for &(mut at, mut length) in parts {
         while length > 0 {
-            // SAFETY: promised by the caller.
+            // SAFETY: contract: the part is readable; what was written is taken off.
             let wrote = unsafe { libc::write(fd, at.cast(), length) };
             if wrote <= 0 {
                 note(b"a stored text is incomplete: no room in the session's folder");

@@ -29,7 +29,8 @@ macro_rules! put_number {
 
             #[inline(always)]
             unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-                // SAFETY: promised by the caller; records are packed.
+                // SAFETY: contract of `put`: room for `size` bytes, which are the number's. Records are
+                // packed, so the store is unaligned.
                 unsafe {
                     at.cast::<$ty>().write_unaligned(*self);
                     at.add(size_of::<$ty>())
@@ -49,7 +50,7 @@ impl<T> Put for *const T {
 
     #[inline(always)]
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: promised by the caller.
+        // SAFETY: contract of `put`: room for `size` bytes, which are 8.
         unsafe { (*self as u64).put(at) }
     }
 }
@@ -62,7 +63,7 @@ impl<T> Put for *mut T {
 
     #[inline(always)]
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: promised by the caller.
+        // SAFETY: contract of `put`: room for `size` bytes, which are 8.
         unsafe { (*self as u64).put(at) }
     }
 }
@@ -81,7 +82,8 @@ macro_rules! put_tuple {
             #[allow(unused_mut, unused_unsafe, non_snake_case)]
             unsafe fn put(&self, mut at: *mut u8) -> *mut u8 {
                 let ($($name,)*) = self;
-                // SAFETY: the sizes add up to what the caller promised.
+                // SAFETY: contract of `put`: room for `size` bytes, which are the sizes of the members
+                // together, and pointers in them are readable.
                 $( at = unsafe { $name.put(at) }; )*
                 at
             }
@@ -114,7 +116,8 @@ put_tuple!(A B C D E F G H I J K L M N O P);
 /// `from` is readable and `to` writable for `length` bytes.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: promised by the caller; each piece ends at `length` or before.
+    // SAFETY: contract: both are valid for `length` bytes, at which each piece ends, or before. They
+    // do not overlap: `to` is in a ring, which no pointer of the program leads to.
     unsafe {
         match length {
             0 => {}
@@ -138,7 +141,8 @@ unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
 #[inline(always)]
 unsafe fn ends<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
     let last = length - size_of::<T>();
-    // SAFETY: promised by the caller.
+    // SAFETY: contract: both are valid for `length` bytes; the pieces begin at 0 and `last`, and end
+    // at `length` at the latest.
     unsafe {
         let (a, b) = (from.cast::<T>().read_unaligned(), from.add(last).cast::<T>().read_unaligned());
         to.cast::<T>().write_unaligned(a);
@@ -198,7 +202,7 @@ impl<T: Copy> Put for Maybe<T> {
 pub unsafe fn list(at: *const u64, step: usize, caps: Caps) -> Seq<u64> {
     let mut length = 0;
     if !at.is_null() {
-        // SAFETY: stops at the 0 that the caller promised.
+        // SAFETY: contract: elements are readable up to a 0, at which this stops.
         while length + step <= caps.seq && unsafe { *at.add(length) } != 0 {
             length += step;
         }
@@ -271,7 +275,7 @@ pub unsafe fn text<T>(at: *const T, length: usize, caps: Caps) -> Text {
     let most = if length == 0 { caps.text } else { length.min(caps.text) };
     let mut length = 0;
     if !at.is_null() {
-        // SAFETY: stops at the NUL or the length that the caller promised. A
+        // SAFETY: contract: bytes are readable up to a NUL or `length`, at which this stops. A
         // NUL inside would end the text in the trace, too.
         while length < most && unsafe { *at.add(length) } != 0 {
             length += 1;
@@ -319,7 +323,8 @@ impl Texts {
     /// # Safety
     /// The texts are readable, and `index` is less than the count.
     unsafe fn get(&self, index: usize) -> Text {
-        // SAFETY: promised by the caller.
+        // SAFETY: contract: there is a text of this number, so there is a pointer and, if there are
+        // any, a length of it.
         unsafe {
             let length = if self.lengths.is_null() { 0 } else { *self.lengths.add(index) };
             text(*self.at.add(index), length, self.caps)

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 pub(crate) fn image() -> [u8; 16] {
     // SAFETY: no preconditions; an address of 16 bytes that stay, or 0.
     let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
-    // SAFETY: as above.
+    // SAFETY: not NULL, so 16 bytes of the kernel's, which stay as long as the program runs.
     if random.is_null() { [0; 16] } else { unsafe { random.read_unaligned() } }
 }
 

@@ -14,7 +14,8 @@ use crate::abi::{Control, PAGE};
 /// # Safety
 /// `control` is the start of a mapped control file.
 pub unsafe fn note(control: *const Control, text: &[u8]) {
-    // SAFETY: promised by the caller.
+    // SAFETY: a control file begins with this header, says this function's contract; what changes in
+    // it are atomics.
     let header = unsafe { &*control };
     let text = &text[..text.len().min(500)];
     let room = (crate::abi::NOTE_PAGES * PAGE) as u32;

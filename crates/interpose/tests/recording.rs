@@ -1,0 +1,428 @@
+//! What threads record into a session: a folder made here, and its arenas read as the drainer does.
+#![cfg(not(loom))]
+
+use std::ffi::c_void;
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hetrace_interpose::{
+    Extra, OwnWork, call, count_commands, poll, put::Put, record_with_text, start, thread_extra, thread_id,
+    with_guard,
+};
+use hetrace_ring::abi::{
+    ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE, ThreadRecord, flag,
+    option, special,
+};
+use hetrace_ring::reader::{Arena, Ring};
+use hetrace_ring::{map_file, record};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+/// Data bytes of the session's rings. A thread begins with 64 KiB.
+const RING: u32 = 1 << 20;
+/// Numbers of a function: entry, exit, run of polls.
+const ENTRY: u16 = 16;
+const EXIT: u16 = 17;
+const FOLD: u16 = 18;
+
+/// A session that this process has joined.
+struct Joined {
+    folder: PathBuf,
+    control: &'static Control,
+}
+
+fn joined() -> &'static Joined {
+    static JOINED: OnceLock<Joined> = OnceLock::new();
+    JOINED.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("hetrace-recording-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a folder");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(CONTROL_FILE));
+        let file = file.expect("a control file");
+        file.set_len(CONTROL_BYTES as u64).expect("room");
+        let base = map_file(&file, CONTROL_BYTES, true).expect("mapped").leak().cast::<Control>();
+        // SAFETY: a mapping of zeros that stays; nobody else has the file yet.
+        unsafe {
+            (&raw mut (*base).version).write(ABI_VERSION);
+            (&raw mut (*base).ring_bytes).write(RING);
+            (&raw mut (*base).text_cap).write(100);
+            (&raw mut (*base).bytes_cap).write(100);
+            (&raw mut (*base).seq_cap).write(16);
+            (&raw mut (*base).api_count).write(1);
+            (&raw mut (*base).apis[0]).cast::<[u8; 4]>().write(*b"test");
+        }
+        // SAFETY: the members that change from now on are atomics.
+        let control = unsafe { &*base };
+        control.options.store(option::FOLD, RELAXED);
+        control.budget.store(1 << 30, RELAXED);
+        control.drainer_alive.store(1, RELAXED);
+        control.magic.store(CONTROL_MAGIC, Ordering::Release);
+        // SAFETY: nobody reads the environment meanwhile: all tests wait for this.
+        unsafe { std::env::set_var(SESSION_VARIABLE, &folder) };
+        start("test");
+        assert!(hetrace_interpose::session().is_some(), "joined");
+        extern "C" fn remove() {
+            _ = fs::remove_dir_all(&joined().folder);
+        }
+        // SAFETY: a function that may run at the end of a process.
+        assert_eq!(unsafe { libc::atexit(remove) }, 0);
+        Joined { folder, control }
+    })
+}
+
+/// The arenas of a process.
+fn arenas(pid: u32) -> Vec<(File, Arena)> {
+    let prefix = format!("arena-0-{pid}-");
+    let files = fs::read_dir(&joined().folder).expect("a folder").flatten();
+    let named = files.filter(|f| f.file_name().to_string_lossy().starts_with(&prefix));
+    let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path).expect("an arena");
+    named
+        .map(|f| open(&f.path()))
+        .map(|f| Arena::open(&f).map(|arena| (f, arena)).expect("an arena"))
+        .collect()
+}
+
+/// A record: the number of its ring, its id, the low bits of its time, and its body.
+type Record = (u32, u16, u64, Vec<u8>);
+
+/// What a thread recorded, ring after ring, and its losses: records, calls. Nothing is released, so no
+/// ring goes over its end.
+fn recorded(pid: u32, tid: u32) -> (Vec<Record>, [u64; 2]) {
+    let (mut records, mut lost) = (Vec::new(), [0; 2]);
+    for (file, arena) in arenas(pid) {
+        for number in 0..arena.rings() {
+            let Some(ring) = arena.ring(&file, number).expect("a ring") else { continue };
+            let (found, missing) = records_of(&ring, tid);
+            lost = [lost[0] + missing[0], lost[1] + missing[1]];
+            records.extend(found);
+        }
+    }
+    (records, lost)
+}
+
+fn records_of(ring: &Ring, tid: u32) -> (Vec<Record>, [u64; 2]) {
+    let (mut bytes, mut whose, mut records) = (ring.published(usize::MAX), 0, Vec::new());
+    let header = ring.header();
+    let (mut before, mut lost) = ([0; 2], [0; 2]);
+    let mut count = |whose: u32, now: [u64; 2]| {
+        if whose == tid {
+            lost = [lost[0] + now[0] - before[0], lost[1] + now[1] - before[1]];
+        }
+        before = now;
+    };
+    while let Some((head, rest)) = bytes.split_at_checked(record::HEAD) {
+        let head = u64::from_le_bytes(head.try_into().expect("eight"));
+        let (body, rest) = rest.split_at(record::length(head) - record::HEAD);
+        let id = record::id(head);
+        if id == special::THREAD {
+            assert_eq!(body.len(), size_of::<ThreadRecord>());
+            let word = |at: usize| u64::from_le_bytes(*body[at..].first_chunk().expect("a word"));
+            count(whose, [word(16), word(24)]);
+            whose = u32::from_le_bytes(*body.first_chunk().expect("its tid"));
+        }
+        if whose == tid {
+            records.push((ring.number(), id, record::time(head), body.to_vec()));
+        }
+        bytes = rest;
+    }
+    count(whose, [&header.lost, &header.lost_calls].map(|word| word.load(RELAXED)));
+    (records, lost)
+}
+
+/// Runs it in a thread of its own, and returns what that recorded, but for who it is.
+fn in_thread(work: impl FnOnce() + Send) -> (Vec<Record>, [u64; 2]) {
+    joined();
+    let tid = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            work();
+            thread_id()
+        });
+        thread.join().expect("no panic")
+    });
+    let (records, lost) = recorded(std::process::id(), tid);
+    (records.into_iter().filter(|(_, id, ..)| *id != special::THREAD).collect(), lost)
+}
+
+fn ids(records: &[Record]) -> Vec<u16> {
+    records.iter().map(|(_, id, ..)| *id).collect()
+}
+
+/// A call of a function that returns its argument plus 1; `inside` runs in it.
+fn add(argument: u32, inside: impl FnOnce(u64)) -> u32 {
+    let real = |time| {
+        inside(time);
+        argument + 1
+    };
+    // SAFETY: plain numbers are recorded.
+    unsafe { call(flag::RECORD, ENTRY, || (argument,), real, |result: u32| (result,), || ()) }
+}
+
+#[test]
+fn a_call_is_its_entry_and_its_exit() {
+    let mut entered = 0;
+    let (records, lost) = in_thread(|| assert_eq!(add(7, |time| entered = time), 8));
+    assert_eq!(ids(&records), [ENTRY, EXIT]);
+    assert_eq!((&records[0].3[..], &records[1].3[..]), (&7u32.to_le_bytes()[..], &8u32.to_le_bytes()[..]));
+    assert_eq!(records[0].2, record::time(record::pack(0, 8, entered)), "the entry's time");
+    assert_eq!(lost, [0, 0]);
+}
+
+#[test]
+fn a_function_that_is_switched_off_is_only_called() {
+    let mut after = false;
+    let (records, _) = in_thread(|| {
+        // SAFETY: nothing is recorded.
+        let result = unsafe { call(0, ENTRY, || (1u32,), |_| 5, |_| (1u32,), || after = true) };
+        assert_eq!(result, 5);
+        assert_eq!(thread_id(), 0, "no ring for nothing");
+    });
+    assert!(records.is_empty() && after);
+}
+
+#[test]
+fn calls_inside_of_a_call_stand_between_its_records() {
+    let (records, _) = in_thread(|| {
+        add(1, |_| _ = add(2, |_| ()));
+    });
+    let bodies: Vec<u8> = records.iter().map(|(.., body)| body[0]).collect();
+    assert_eq!((ids(&records), bodies), (vec![ENTRY, ENTRY, EXIT, EXIT], vec![1, 2, 3, 2]));
+}
+
+#[test]
+fn the_tracers_own_calls_are_not_recorded() {
+    let (records, lost) = in_thread(|| {
+        add(1, |_| ());
+        with_guard(|| add(2, |_| ()));
+        add(3, |_| ());
+    });
+    let bodies: Vec<u8> = records.iter().map(|(.., body)| body[0]).collect();
+    assert_eq!((bodies, lost), (vec![1, 2, 3, 4], [0, 0]));
+}
+
+/// A poll with one argument.
+fn ask(argument: u64, result: u32) -> u32 {
+    let key = [argument, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: plain numbers are recorded.
+    unsafe {
+        poll(
+            flag::RECORD,
+            ENTRY,
+            1,
+            key,
+            || (argument,),
+            |_| result,
+            |result, key| key[1] = u64::from(result),
+            |result: u32| (result,),
+            || (),
+        )
+    }
+}
+
+#[test]
+fn equal_polls_in_a_row_become_one_record() {
+    let (records, _) = in_thread(|| {
+        assert!((0..5).all(|_| ask(1, 3) == 3));
+        assert_eq!(ask(1, 4), 4, "another result");
+        assert_eq!(ask(2, 4), 4, "another argument");
+        assert_eq!(ask(2, 4), 4);
+        add(1, |_| ());
+    });
+    assert_eq!(ids(&records), [ENTRY, EXIT, FOLD, ENTRY, EXIT, ENTRY, EXIT, FOLD, ENTRY, EXIT]);
+    let folded = |at: usize| u64::from_le_bytes(*records[at].3.first_chunk().expect("a count"));
+    assert_eq!((folded(2), folded(7)), (4, 1));
+}
+
+#[test]
+fn a_poll_after_something_else_is_recorded_in_full() {
+    let (records, _) = in_thread(|| {
+        ask(1, 3);
+        add(1, |_| ());
+        ask(1, 3);
+    });
+    assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT, ENTRY, EXIT]);
+}
+
+/// More bytes than a record can have.
+#[derive(Clone, Copy)]
+struct TooMuch;
+
+impl Put for TooMuch {
+    fn size(&self) -> usize {
+        record::MAX_RECORD
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        at
+    }
+}
+
+#[test]
+fn what_no_record_can_hold_is_counted() {
+    let (records, lost) = in_thread(|| {
+        add(1, |_| ());
+        // SAFETY: never written, since it is too long.
+        let result = unsafe { call(flag::RECORD, ENTRY, || TooMuch, |_| 5, |_| (1u32,), || ()) };
+        assert_eq!(result, 5);
+        add(3, |_| ());
+    });
+    assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT]);
+    assert_eq!(lost[1], 1);
+}
+
+/// Nobody drains: a thread goes on in larger rings, each of which says which one it follows.
+#[test]
+fn a_thread_that_fills_its_ring_goes_on_in_larger_ones() {
+    joined();
+    let calls = 16 * 1024u32;
+    let tid = std::thread::spawn(move || {
+        (0..calls).for_each(|i| assert_eq!(add(i, |_| ()), i + 1));
+        thread_id()
+    });
+    let tid = tid.join().expect("no panic");
+    let (records, lost) = recorded(std::process::id(), tid);
+    assert_eq!(lost, [0, 0]);
+    let entries = records.iter().filter(|(_, id, ..)| *id == ENTRY);
+    let number = |body: &[u8]| u32::from_le_bytes(*body.first_chunk().expect("a number"));
+    let mut found: Vec<u32> = entries.map(|(.., body)| number(body)).collect();
+    // Rings stand in the order of their numbers; one that was used before may be among them.
+    found.sort_unstable();
+    assert!(found.into_iter().eq(0..calls));
+    let begun = records.iter().filter(|(_, id, ..)| *id == special::THREAD);
+    let chain: Vec<(u32, u32)> = begun.map(|(ring, .., body)| (*ring, number(&body[4..]))).collect();
+    assert!(chain.len() > 1, "{chain:?}");
+    assert_eq!(chain.iter().filter(|(_, follows)| *follows == 0).count(), 1, "{chain:?}");
+    for (_, follows) in chain.iter().filter(|(_, follows)| *follows > 0) {
+        assert!(chain.iter().any(|(ring, _)| ring + 1 == *follows), "{chain:?}");
+    }
+}
+
+#[test]
+fn a_ring_of_a_thread_that_ended_serves_others() {
+    let threads = 60;
+    let rings: Vec<u32> = (0..threads)
+        .map(|i| {
+            let (records, _) = in_thread(|| _ = add(i, |_| ()));
+            assert_eq!(ids(&records), [ENTRY, EXIT]);
+            records[0].0
+        })
+        .collect();
+    let used: std::collections::BTreeSet<u32> = rings.iter().copied().collect();
+    assert!(used.len() < threads as usize / 2, "{rings:?}");
+}
+
+#[test]
+fn threads_of_the_same_time_have_rings_of_their_own() {
+    let barrier = std::sync::Barrier::new(4);
+    joined();
+    let tids: Vec<u32> = std::thread::scope(|scope| {
+        let thread = |i: u32| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                (0..100).for_each(|_| _ = add(i, |_| ()));
+                barrier.wait();
+                thread_id()
+            })
+        };
+        let threads: Vec<_> = (0..4).map(thread).collect();
+        threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+    });
+    let mut rings = Vec::new();
+    for (i, tid) in (0u32..).zip(tids) {
+        let (records, _) = recorded(std::process::id(), tid);
+        let entries: Vec<&Record> = records.iter().filter(|(_, id, ..)| *id == ENTRY).collect();
+        assert_eq!(entries.len(), 100);
+        assert!(entries.iter().all(|(.., body)| body[..] == i.to_le_bytes()));
+        rings.push(entries[0].0);
+    }
+    rings.sort_unstable();
+    rings.dedup();
+    assert_eq!(rings.len(), 4);
+}
+
+/// It has the parent's writer cleared, and makes an arena of its own.
+#[test]
+fn a_forked_child_records_into_an_arena_of_its_own() {
+    let mut child = 0;
+    let (records, _) = in_thread(|| {
+        add(1, |_| {
+            // SAFETY: the child calls nothing that takes a lock another thread may have.
+            child = unsafe { libc::fork() };
+            if child == 0 {
+                add(2, |_| ());
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(thread_id() == 0)) };
+            }
+        });
+    });
+    assert_eq!(ids(&records), [ENTRY, EXIT], "the parent's");
+    let mut status = 0;
+    // SAFETY: a child of this process, and a place for the result.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    let (records, lost) = recorded(child as u32, child as u32);
+    assert_eq!((ids(&records), lost), (vec![special::THREAD, ENTRY, EXIT], [0, 0]));
+    assert_eq!(records[1].3, 2u32.to_le_bytes());
+}
+
+#[test]
+fn an_apis_memory_is_the_threads_until_it_ends() {
+    static MINE: OnceLock<Extra> = OnceLock::new();
+    let extra = MINE.get_or_init(Extra::new);
+    in_thread(|| {
+        assert!(thread_extra().is_none(), "before the first recorded call");
+        add(1, |_| ());
+        let word = thread_extra().expect("a word");
+        assert!(word.load(RELAXED).is_null());
+        assert!(extra.take());
+        word.store(std::ptr::from_ref(extra).cast_mut().cast::<c_void>(), RELAXED);
+        assert!(!extra.take(), "taken");
+    });
+    assert!(extra.take(), "its thread has ended");
+}
+
+#[test]
+fn commands_and_the_tracers_own_work_are_counted_in_the_threads_ring() {
+    let mut tid = 0;
+    in_thread(|| {
+        add(1, |_| ());
+        count_commands(3, 1);
+        let mut work = OwnWork::since(hetrace_ring::clock::ticks());
+        assert_eq!(work.real(|| 5).0, 5);
+        work.collecting(|| std::thread::sleep(std::time::Duration::from_millis(1)));
+        drop(work);
+        tid = thread_id();
+    });
+    let all = arenas(std::process::id());
+    let rings = all.iter().flat_map(|(file, arena)| {
+        (0..arena.rings()).filter_map(move |number| arena.ring(file, number).expect("a ring"))
+    });
+    let ring = rings.into_iter().find(|ring| !records_of(ring, tid).0.is_empty()).expect("its ring");
+    let header = ring.header();
+    assert!(header.commands.load(RELAXED) >= 3 && header.reported.load(RELAXED) >= 1);
+    assert!(header.timing_calls.load(RELAXED) >= 1 && header.collecting_ticks.load(RELAXED) > 1000);
+}
+
+#[test]
+fn a_text_stands_behind_its_record() {
+    let (records, _) = in_thread(|| assert!(record_with_text(5, &0x0102_0304u32, c"name")));
+    assert_eq!((records[0].1, &records[0].3[..]), (5, &b"\x04\x03\x02\x01name\0"[..]));
+}
+
+#[test]
+fn a_signal_handler_may_make_a_threads_first_call() {
+    static CALLED: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn handler(_: libc::c_int) {
+        CALLED.store(add(40, |_| ()), RELAXED);
+    }
+    let (records, _) = in_thread(|| {
+        // SAFETY: a handler that records only.
+        unsafe {
+            libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t);
+            libc::raise(libc::SIGUSR1);
+        }
+        add(1, |_| ());
+    });
+    assert_eq!(CALLED.load(RELAXED), 41);
+    assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT]);
+    assert_eq!(joined().control.calls_without_ring.load(RELAXED), 0);
+}
