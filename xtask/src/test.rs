@@ -51,11 +51,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &[])?;
     if args.full {
         let loom = [("RUSTFLAGS", "--cfg loom")];
-        step(
-            "every interleaving (loom)",
-            &["test", "--release", "-p", "hetrace-ring", "--test", "loom"],
-            &loom,
-        )?;
+        for package in ["hetrace-ring", "hetrace-interpose"] {
+            let arguments = ["test", "--release", "-p", package, "--test", "loom"];
+            step("every interleaving (loom)", &arguments, &loom)?;
+        }
         let foreign = ["test", "--release", "-p", "hetrace-tests", "--", "--ignored"];
         step("foreign programs", &foreign, &[])?;
     }

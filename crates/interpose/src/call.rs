@@ -375,6 +375,14 @@ pub fn count_commands(enqueued: u64, reported: u64) {
     add(&header.reported, reported);
 }
 
+/// Counts a command that this thread has enqueued.
+#[inline(always)]
+pub(crate) fn count_enqueued() {
+    if let Some(header) = recording().and_then(|w| w.header()) {
+        add(&header.commands, 1);
+    }
+}
+
 /// Measures the tracer's own work inside of a call that enqueues a command: all from the call's
 /// entry until this is dropped, but for the real function. The sum goes into the thread's ring.
 #[derive(Debug)]

@@ -296,7 +296,7 @@ fn queues_do_not_wait_for_each_other() {
     for n in 0..10_000u64 {
         thread.put(n + 1, Enqueued { queue: n % 500, ..command(n + 1) });
     }
-    let ends = |token: u64| (token - 1) % 500 != 0;
+    let ends = |token: u64| !(token - 1).is_multiple_of(500);
     let (mut api, mut kept) = (Api::new(ends), Kept::default());
     let (_, outcome) = collect(store, Depth::All, &mut api, &mut kept);
     assert_eq!((kept.commands.len(), outcome.left.oldest), (9_980, 1));
@@ -457,7 +457,7 @@ fn threads_lose_nothing_and_record_nothing_twice() {
                         let (block, thread) = self::thread(store);
                         for n in 0..EACH / 3 {
                             let token = owner * EACH + life * (EACH / 3) + n;
-                            let in_order = token % 3 != 0;
+                            let in_order = !token.is_multiple_of(3);
                             let command = Enqueued { queue: token % 7, in_order, ..command(token + 1) };
                             if thread.put(token, command) == Put::Due {
                                 store.looked(block);
