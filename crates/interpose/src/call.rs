@@ -315,7 +315,7 @@ pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// This task's writer, if it has one with a ring.
-fn recording() -> Option<&'static Writer> {
+pub(crate) fn recording() -> Option<&'static Writer> {
     let word = tls::get();
     let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
     writer.attached().then_some(writer)
@@ -375,10 +375,10 @@ pub fn count_commands(enqueued: u64, reported: u64) {
     add(&header.reported, reported);
 }
 
-/// Counts a command that this thread has enqueued.
+/// Counts a command that this writer's thread has enqueued.
 #[inline(always)]
-pub(crate) fn count_enqueued() {
-    if let Some(header) = recording().and_then(|w| w.header()) {
+pub(crate) fn count_enqueued(writer: &Writer) {
+    if let Some(header) = writer.header() {
         add(&header.commands, 1);
     }
 }

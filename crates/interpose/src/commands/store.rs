@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::PendingRecord;
 use hetrace_ring::clock::ticks;
+use hetrace_ring::writer::Writer;
 
 use super::block::{Block, Outcome};
 use super::memory::{own_pages, unmap};
@@ -28,7 +29,7 @@ use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
 use crate::ErrnoGuard;
-use crate::call::{count_enqueued, thread_extra, thread_id, with_guard};
+use crate::call::{count_enqueued, recording, thread_extra, thread_id, with_guard};
 
 /// Blocks that are mapped together: one for each bit of a word.
 const SLAB: usize = 64;
@@ -71,6 +72,8 @@ impl<T, X> std::fmt::Debug for Store<T, X> {
 pub struct Thread<T: 'static, X: 'static = ()> {
     block: &'static Block<X>,
     state: &'static State<T, X>,
+    /// Where its commands are counted; none in tests.
+    writer: Option<&'static Writer>,
     /// Only its own thread may add commands.
     _here: PhantomData<*const ()>,
 }
@@ -142,11 +145,13 @@ where
     /// Adds a command, and counts it as enqueued.
     #[inline(always)]
     pub fn put(self, token: T, command: Enqueued) -> Put {
-        let Thread { block, state, .. } = self.0;
+        let Thread { block, state, writer, .. } = self.0;
         let Some(is_due) = block.push(&state.nodes, Pending { token, command }) else {
             return Put::Full;
         };
-        count_enqueued();
+        if let Some(writer) = writer {
+            count_enqueued(writer);
+        }
         if is_due { Put::Due } else { Put::Kept }
     }
 }
@@ -217,24 +222,28 @@ where
     /// Returns this thread's part, made if need be. `None` where there is no ring, or no memory.
     #[inline]
     pub fn thread(&self) -> Option<Thread<T, X>> {
-        let word = match thread_extra() {
-            Some(word) => word,
+        let writer = match recording() {
+            Some(writer) => writer,
             // A thread of which no call was recorded yet gets its ring now.
-            None => with_guard(thread_extra)?,
+            None => with_guard(recording)?,
         };
         // SAFETY: null, or made by `claim` and never unmapped.
-        let known = unsafe { word.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };
+        let known = unsafe { writer.extra.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };
         let block = match known {
             Some(block) => block,
-            None => self.first_block(word)?,
+            None => self.first_block(&writer.extra)?,
         };
-        self.part(block)
+        self.part(block, Some(writer))
     }
 
     #[inline]
-    pub(super) fn part(&self, block: &'static Block<X>) -> Option<Thread<T, X>> {
+    pub(super) fn part(
+        &self,
+        block: &'static Block<X>,
+        writer: Option<&'static Writer>,
+    ) -> Option<Thread<T, X>> {
         let state = self.state()?;
-        Some(Thread { block, state, _here: PhantomData })
+        Some(Thread { block, state, writer, _here: PhantomData })
     }
 
     #[cold]

@@ -108,7 +108,7 @@ fn store(limit: u32) -> &'static Store<u64> {
 /// What a thread gets with its first command.
 fn thread(store: &Store<u64>) -> (&'static Block<()>, Thread<u64, ()>) {
     let block = store.claim(7).expect("memory for a block");
-    (block, store.part(block).expect("a state"))
+    (block, store.part(block, None).expect("a state"))
 }
 
 fn collect(store: &Store<u64>, depth: Depth, api: &mut Api<'_>, kept: &mut Kept) -> (u32, Outcome) {
@@ -227,7 +227,7 @@ fn a_thread_that_has_looked_is_not_looked_at_by_others() {
     store.looked(block);
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 0);
     // It enqueues again, and is found again.
-    let again = store.part(block).expect("a state");
+    let again = store.part(block, None).expect("a state");
     again.put(2, command(2));
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 1);
     assert_eq!(kept.starts(), [1, 2]);
