@@ -219,9 +219,12 @@ fn commands_beyond_the_bound_are_counted() {
     let run = run_with(&options, "events", &["work", "inflight", "5000"], &[]);
     let (seen, doubt) = (run.seen(), run.doubt());
     check_order(&seen, doubt);
-    assert_eq!((seen.commands.len(), run.lost()), (1_001, 4_003));
+    // One before, and then 1,000; a few more if the launches take as long as what holds them back.
+    let (told, lost) = (seen.commands.len() as u64, run.lost());
+    assert_eq!(told + lost, 5_004);
+    assert!(told >= 1_001 && lost > 0, "{told} told");
     let report = &run.done.err;
-    assert!(report.contains("LOST: 4003 device commands"), "{report}");
+    assert!(report.contains(&format!("LOST: {lost} device commands")), "{report}");
     assert!(report.contains("(--max-in-flight N allows more)"), "{report}");
     run.check_no_misuse();
 }

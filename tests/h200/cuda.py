@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -30,7 +30,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12}
+          "launches": 12, "steps": 12, "inflight": 8}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -129,10 +129,14 @@ def build():
         "mix-static": [*nvcc, "-cudart", "static", HERE / "mix.cu"],
         "memory": [*nvcc, "-cudart", "shared", HERE / "memory.cu", *nvcc_paths],
         "bench": [*nvcc, "-cudart", "shared", HERE / "bench.cu", *nvcc_paths, *libs, "-lcuda"],
+        "inflight": [*nvcc, "-cudart", "shared", HERE / "inflight.cu", *nvcc_paths],
         "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
         "libcount.so": ["gcc", "-O1", "-shared", "-fPIC", HERE / "count.c", *include, *libs, *paths, "-lcupti",
                         "-lpthread"],
     }
+    if any((p / "CL/cl_ext.h").exists() for p in (cuda / "include", Path("/usr/include"))):
+        steps["inflight-cl"] = ["gcc", "-O1", "-D_GNU_SOURCE", HERE.parent.parent / "programs/inflight.c", *include,
+                                *libs, *paths, "-lOpenCL", "-lm", "-lpthread"]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         done = pool.map(lambda item: sh([*item[1], "-o", BUILT / item[0]], timeout=120), steps.items())
         for name, (status, out, err, _) in zip(steps, done):
@@ -593,6 +597,42 @@ def parts():
     for name, rows in table.items():
         more = [(a - b[0], c - b[1]) for (a, c), b in zip(rows, table["bare"])]
         say(f"    {name:<10}" + "".join(f"{a:>9.0f}{c:>7.0f} ({x:+5.0f} {y:+5.0f})" for (a, c), (x, y) in zip(rows, more)))
+
+
+def inflight():
+    """Many launches without a wait: each has its times, or is counted where few may be in flight."""
+    say("\nlaunches without a wait")
+    launched, bound = 60000, 100
+    cl = dict(os.environ, OCL_ICD_FILENAMES="libnvidia-opencl.so.1", OCL_ICD_VENDORS="libnvidia-opencl.so.1")
+    runs = [(f"{option}, {streams} streams", [BUILT / "inflight", launched, streams], ["--device-times", option], None)
+            for option in ("auto", "events") for streams in (1, 32)]
+    if (BUILT / "inflight-cl").exists():
+        runs += [("OpenCL", [BUILT / "inflight-cl", launched, "free"], [], cl),
+                 ("OpenCL, with events", [BUILT / "inflight-cl", launched, "freeevents"], [], cl)]
+    else:
+        say("    OpenCL: no headers")
+    runs.append(("events, few", [BUILT / "inflight", launched, 32],
+                 ["--device-times", "events", "--max-in-flight", bound], None))
+    for name, command, options, env in runs:
+        if left() < 10:
+            return say("    not finished: no time")
+        # How fast a launch is without us says whether the device kept up.
+        bare = sh(command, env)
+        run = traced(re.sub(r"\W+", "-", name), command, ["--buffer", "8192", *map(str, options)], env)
+        kernels, lost = device_counts(run["tables"])[0]["kernels"], losses(run["tables"])
+        result_there = bare[0] == run["status"] == 0 and result(run["out"])[-1:] == result(bare[1])[-1:]
+        check(f"{name}: result", result_there, f"{run['status']} {run['out'][-200:]!r} {run['err'][-300:]!r}")
+        if name.endswith("few"):
+            counted_lost = lost.get("lost_device_commands", 0)
+            check(f"{name}: told or counted", kernels + counted_lost == launched, f"{kernels} and {counted_lost}")
+            check(f"{name}: said", not counted_lost or "--max-in-flight" in run["err"], run["err"][-300:])
+        else:
+            check(f"{name}: all kernels", kernels == launched and not lost, f"{kernels}, {lost}")
+        results.setdefault("inflight", {})[name] = {"kernels": kernels, "losses": lost, "bare_s": bare[3],
+                                                    "took_s": run["took"], "source": source_of(run["tables"])}
+        say(f"    {name:<22}{kernels:>7} kernels  losses {lost}  {bare[3]:.2f} s bare, {run['took']:.2f} s")
+        done(run)
+        save()
 
 
 def steps():

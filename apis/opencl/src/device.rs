@@ -5,7 +5,9 @@
 //! them and says when to ask about them. There is no callback per command,
 //! because the driver's wake-up for it costs more than everything else together.
 
-use hetrace_interpose::commands::{Backend, Depth, Enqueued, Progress, Put, Store, Thread, Times, text};
+use hetrace_interpose::commands::{
+    Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
+};
 use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
@@ -110,9 +112,10 @@ pub unsafe fn enqueue<R: Copy>(
         shared::add(handle);
     }
     let event = Event { handle, shared };
-    let Some(thread) = COMMANDS.thread() else {
-        COMMANDS.lose(1);
-        Asking.release(event);
+    let thread = COMMANDS.thread();
+    let place = thread.as_ref().and_then(|t| t.place().or_else(|| make_room(t, &mut work)));
+    let (Some(thread), Some(place)) = (&thread, place) else {
+        give_up(event);
         return result;
     };
     let command = Enqueued {
@@ -133,23 +136,28 @@ pub unsafe fn enqueue<R: Copy>(
         flags: 0,
         in_order: known.flags & OUT_OF_ORDER == 0,
     };
-    match thread.put(event, command) {
+    match place.put(event, command) {
         Put::Kept => {}
-        Put::Due => work.collecting(|| COMMANDS.harvest(&thread, &mut Asking)),
-        Put::Full => work.collecting(|| put_again(&thread, event, command)),
+        Put::Due => work.collecting(|| COMMANDS.harvest(thread, &mut Asking)),
+        Put::Full => give_up(event),
     }
     result
 }
 
-/// There was no place for a command; perhaps there is one if those that have ended go.
+/// There is no place for a command; perhaps there is one when those that have ended are gone.
 #[cold]
 #[inline(never)]
-fn put_again(thread: &Thread<Event>, event: Event, command: Enqueued) {
-    COMMANDS.harvest(thread, &mut Asking);
-    if thread.put(event, command) == Put::Full {
-        COMMANDS.lose_for_room();
-        Asking.release(event);
-    }
+fn make_room<'t>(thread: &'t Thread<Event>, work: &mut OwnWork) -> Option<Place<'t, Event>> {
+    work.collecting(|| COMMANDS.harvest(thread, &mut Asking));
+    thread.place()
+}
+
+/// There is no place for a command.
+#[cold]
+#[inline(never)]
+fn give_up(event: Event) {
+    COMMANDS.lose_for_room();
+    Asking.release(event);
 }
 
 /// The program has waited for a device: collect what is finished.

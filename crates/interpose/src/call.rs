@@ -316,7 +316,7 @@ pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// This task's writer, if it has one with a ring.
-fn recording() -> Option<&'static Writer> {
+pub(crate) fn recording() -> Option<&'static Writer> {
     let word = tls::get();
     let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
     writer.attached().then_some(writer)
@@ -341,6 +341,14 @@ pub fn count_commands(enqueued: u64, reported: u64) {
     let Some(header) = recording().and_then(|w| w.header()) else { return };
     add(&header.commands, enqueued);
     add(&header.reported, reported);
+}
+
+/// Counts a command that this writer's thread has enqueued.
+#[inline(always)]
+pub(crate) fn count_enqueued(writer: &Writer) {
+    if let Some(header) = writer.header() {
+        add(&header.commands, 1);
+    }
 }
 
 /// Measures the tracer's own work inside of a call that enqueues a command: all from the call's

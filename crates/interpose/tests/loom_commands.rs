@@ -58,7 +58,7 @@ impl Shared {
         let Some(node) = self.node(*spare) else { return false };
         let number = std::mem::replace(spare, node.next.get());
         node.value.with_mut(|v| unsafe { *v = value });
-        self.inbox.put(number, |n| self.arrival(n));
+        unsafe { self.inbox.put(number, &node.arrival) };
         self.put.fetch_add(1, Ordering::Relaxed);
         true
     }

@@ -35,9 +35,9 @@ pub(super) struct Block<X> {
     spare: Link,
     /// Owner: commands that were ever put in.
     put: AtomicU64,
-    /// Owner: what `put` was when it looked last, and when that was.
-    looked_put: AtomicU64,
-    looked: AtomicU64,
+    /// Owner: it looks for finished commands when `put` is so much, or at this counter value.
+    look_at_put: AtomicU64,
+    look_at: AtomicU64,
     inbox: Inbox,
     returned: Returned,
     /// Free nodes that were returned and not taken yet, or a few more.
@@ -80,16 +80,25 @@ impl<X> Block<X> {
         self.number.store(number, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Relaxed);
         self.entered.store(false, Ordering::Relaxed);
-        self.looked.store(now, Ordering::Relaxed);
+        self.looks(now);
     }
 
-    /// Owner: whether one more command has a place.
-    #[inline]
-    pub(super) fn has_room<T: Copy>(&self, nodes: &Nodes<T>, limit: u32) -> bool {
+    /// Owner: whether a command can be added as it is: there is a free node, the bit is set, and
+    /// this is no handler that interrupted [`Block::push`].
+    #[inline(always)]
+    pub(super) fn is_ready(&self) -> bool {
+        self.spare.get() != 0
+            && self.announced.load(Ordering::Relaxed)
+            && !self.entered.load(Ordering::Relaxed)
+    }
+
+    /// Owner: sees to it that there is a free node. Returns whether there is.
+    #[cold]
+    pub(super) fn make_room<T: Copy>(&self, nodes: &Nodes<T>, limit: u32) -> bool {
+        // A handler that interrupted `push` must not touch what that is about to change.
         !self.is_entered() && (self.spare.get() != 0 || self.fetch(nodes, limit) != 0)
     }
 
-    #[cold]
     fn fetch<T: Copy>(&self, nodes: &Nodes<T>, limit: u32) -> u32 {
         let mut first = self.returned.take();
         if first == 0 {
@@ -116,47 +125,38 @@ impl<X> Block<X> {
         first != 0
     }
 
-    /// Owner: adds a command. `None` if there is no place for it; else whether it is time to look
-    /// for finished ones.
+    /// Owner that is ready: adds a command. Returns whether it is time to look for finished ones;
+    /// `None` if it is not in.
     #[inline(always)]
-    pub(super) fn push<T: Copy>(&self, nodes: &Nodes<T>, limit: u32, pending: Pending<T>) -> Option<bool> {
-        if self.is_entered() {
-            return None;
-        }
+    pub(super) fn push<T: Copy>(&self, nodes: &Nodes<T>, pending: Pending<T>) -> Option<bool> {
         self.entered.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        let done = self.add(nodes, limit, pending);
-        compiler_fence(Ordering::SeqCst);
-        self.entered.store(false, Ordering::Relaxed);
-        done
-    }
-
-    #[inline(always)]
-    fn add<T: Copy>(&self, nodes: &Nodes<T>, limit: u32, pending: Pending<T>) -> Option<bool> {
-        let mut number = self.spare.get();
-        if number == 0 {
-            number = self.fetch(nodes, limit);
-        }
-        let node = nodes.get(number)?;
-        self.spare.set(node.next.get());
         let returned = pending.command.returned;
+        let number = self.spare.get();
+        let Some(node) = nodes.get(number) else {
+            self.entered.store(false, Ordering::Relaxed);
+            return None;
+        };
+        self.spare.set(node.next.get());
         // SAFETY: the node was among the free ones, which are the owner's alone; `entered` keeps
         // handlers of this thread out.
         unsafe { node.write(pending) };
-        self.inbox.put(number, |n| nodes.arrival(n));
+        // SAFETY: nodes stay for ever. A forked child finds neither this one nor the inbox's last.
+        unsafe { self.inbox.put(number, &node.arrival) };
         let put = self.put.load(Ordering::Relaxed).wrapping_add(1);
         // Pairs with the Acquire load in `is_empty`.
         self.put.store(put, Ordering::Release);
-        let many = put.wrapping_sub(self.looked_put.load(Ordering::Relaxed)) >= HARVEST_COMMANDS;
-        let late = returned.wrapping_sub(self.looked.load(Ordering::Relaxed)).cast_signed()
-            > HARVEST_TICKS.cast_signed();
-        Some(many | late)
+        compiler_fence(Ordering::SeqCst);
+        self.entered.store(false, Ordering::Relaxed);
+        let many = put >= self.look_at_put.load(Ordering::Relaxed);
+        Some(many | (returned >= self.look_at.load(Ordering::Relaxed)))
     }
 
     /// Owner: it looks for finished commands now.
     pub(super) fn looks(&self, now: u64) {
-        self.looked_put.store(self.put.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.looked.store(now, Ordering::Relaxed);
+        let put = self.put.load(Ordering::Relaxed);
+        self.look_at_put.store(put.saturating_add(HARVEST_COMMANDS), Ordering::Relaxed);
+        self.look_at.store(now.saturating_add(HARVEST_TICKS), Ordering::Relaxed);
     }
 
     /// Owner that has ended, or takes its place: gives all free nodes to whoever needs some.

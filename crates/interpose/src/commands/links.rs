@@ -17,6 +17,8 @@
 //!
 //! `tests/loom.rs` explores every interleaving of this with loom.
 
+use std::sync::atomic::AtomicPtr;
+
 use super::primitive::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The number of another node; 0 if there is none.
@@ -48,8 +50,8 @@ impl Link {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Inbox {
-    /// Owner: the node that was put last.
-    last: Link,
+    /// Owner: the link of the node that was put last; null if there was none. Only it looks there.
+    last: AtomicPtr<Link>,
     /// Leads to the first node that there ever was.
     root: Link,
     /// Collector: the node that was taken last.
@@ -60,18 +62,20 @@ impl Inbox {
     /// An empty one. (Zeroed memory is the same.)
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        Inbox { last: Link::new(), root: Link::new(), taken: Link::new() }
+        Inbox { last: AtomicPtr::new(std::ptr::null_mut()), root: Link::new(), taken: Link::new() }
     }
 
-    /// Owner: puts a node, and all that was written into it. `link` finds the link of a node.
+    /// Owner: puts a node, and all that was written into it.
+    ///
+    /// # Safety
+    /// `own` is the node's link, and stays as long as the inbox is used.
     #[inline(always)]
-    pub fn put<'l>(&'l self, node: u32, link: impl Fn(u32) -> Option<&'l Link>) {
-        let Some(own) = link(node) else { return };
+    pub unsafe fn put(&self, node: u32, own: &Link) {
         own.set(0);
-        let last = self.last.get();
-        let before = if last == 0 { Some(&self.root) } else { link(last) };
-        let Some(before) = before else { return };
-        self.last.set(node);
+        let last = self.last.load(Ordering::Relaxed);
+        // SAFETY: null, or a link that was given here before and stays, by the contract.
+        let before = unsafe { last.as_ref() }.unwrap_or(&self.root);
+        self.last.store(std::ptr::from_ref(own).cast_mut(), Ordering::Relaxed);
         // Pairs with the Acquire load in `take`.
         before.0.store(node, Ordering::Release);
     }

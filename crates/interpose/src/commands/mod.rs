@@ -41,7 +41,7 @@ pub use memory::{arena, pages};
 pub use note::Note;
 pub use recording::{Execution, Recording};
 pub use report::text;
-pub use store::{Put, Store, Thread};
+pub use store::{Place, Put, Store, Thread};
 
 /// Commands in flight in a process and API if the session does not say: the driver itself needs
 /// more memory for so many than we do (200 MiB), and a program enqueues them in about a second.

@@ -156,6 +156,11 @@ impl<T: Copy> Nodes<T> {
         }
     }
 
+    /// Whether as many were made as there may be.
+    pub(super) fn are_all(&self, limit: u32) -> bool {
+        self.made.load(Ordering::Relaxed) >= limit.min(MOST)
+    }
+
     /// Nodes that there are.
     #[cfg(test)]
     pub(super) fn made(&self) -> u32 {

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::PendingRecord;
 use hetrace_ring::clock::ticks;
+use hetrace_ring::writer::Writer;
 
 use super::block::{Block, Outcome};
 use super::memory::{own_pages, unmap};
@@ -28,7 +29,7 @@ use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
 use crate::ErrnoGuard;
-use crate::call::{count_commands, thread_extra, thread_id, with_guard};
+use crate::call::{count_enqueued, recording, thread_extra, thread_id, with_guard};
 
 /// Blocks that are mapped together: one for each bit of a word.
 const SLAB: usize = 64;
@@ -42,6 +43,8 @@ struct State<T, X> {
     lost: AtomicU64,
     /// Blocks that were ever made.
     made: AtomicU32,
+    /// [`Store::limit`].
+    limit: AtomicU32,
     /// Bits of blocks that may have commands in flight.
     active: [AtomicU64; SLABS],
     slabs: [AtomicPtr<Block<X>>; SLABS],
@@ -69,7 +72,8 @@ impl<T, X> std::fmt::Debug for Store<T, X> {
 pub struct Thread<T: 'static, X: 'static = ()> {
     block: &'static Block<X>,
     state: &'static State<T, X>,
-    limit: u32,
+    /// Where its commands are counted; none in tests.
+    writer: Option<&'static Writer>,
     /// Only its own thread may add commands.
     _here: PhantomData<*const ()>,
 }
@@ -103,24 +107,51 @@ where
     }
 
     /// Returns whether there is a place for one more command: [`Thread::put`] will find it.
-    #[inline]
+    #[inline(always)]
     pub fn has_room(&self) -> bool {
-        self.block.has_room(&self.state.nodes, self.limit) || self.state.find_room(self.block)
+        self.block.is_ready() || self.make_ready()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_ready(&self) -> bool {
+        self.state.announce(self.block);
+        let limit = self.state.limit.load(Ordering::Relaxed);
+        self.block.make_room(&self.state.nodes, limit) || self.state.find_room(self.block)
+    }
+
+    /// Returns the place of one more command, if there is one.
+    #[inline(always)]
+    pub fn place(&self) -> Option<Place<'_, T, X>> {
+        self.has_room().then_some(Place(self))
     }
 
     /// Adds a command, and counts it as enqueued.
     #[inline]
     pub fn put(&self, token: T, command: Enqueued) -> Put {
-        if !self.block.announced.load(Ordering::Relaxed) {
-            self.state.announce(self.block);
+        self.place().map_or(Put::Full, |place| place.put(token, command))
+    }
+}
+
+/// There is a place for one more command of a thread.
+#[derive(Debug)]
+pub struct Place<'t, T: 'static, X: 'static = ()>(&'t Thread<T, X>);
+
+impl<T, X> Place<'_, T, X>
+where
+    T: Copy + Send + Sync + 'static,
+    X: Local,
+{
+    /// Adds a command, and counts it as enqueued.
+    #[inline(always)]
+    pub fn put(self, token: T, command: Enqueued) -> Put {
+        let Thread { block, state, writer, .. } = self.0;
+        let Some(is_due) = block.push(&state.nodes, Pending { token, command }) else {
+            return Put::Full;
+        };
+        if let Some(writer) = writer {
+            count_enqueued(writer);
         }
-        let pending = Pending { token, command };
-        let mut done = self.block.push(&self.state.nodes, self.limit, pending);
-        if done.is_none() && self.state.find_room(self.block) {
-            done = self.block.push(&self.state.nodes, self.limit, pending);
-        }
-        let Some(is_due) = done else { return Put::Full };
-        count_commands(1, 0);
         if is_due { Put::Due } else { Put::Kept }
     }
 }
@@ -191,24 +222,28 @@ where
     /// Returns this thread's part, made if need be. `None` where there is no ring, or no memory.
     #[inline]
     pub fn thread(&self) -> Option<Thread<T, X>> {
-        let word = match thread_extra() {
-            Some(word) => word,
+        let writer = match recording() {
+            Some(writer) => writer,
             // A thread of which no call was recorded yet gets its ring now.
-            None => with_guard(thread_extra)?,
+            None => with_guard(recording)?,
         };
         // SAFETY: null, or made by `claim` and never unmapped.
-        let known = unsafe { word.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };
+        let known = unsafe { writer.extra.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };
         let block = match known {
             Some(block) => block,
-            None => self.first_block(word)?,
+            None => self.first_block(&writer.extra)?,
         };
-        self.part(block)
+        self.part(block, Some(writer))
     }
 
     #[inline]
-    pub(super) fn part(&self, block: &'static Block<X>) -> Option<Thread<T, X>> {
+    pub(super) fn part(
+        &self,
+        block: &'static Block<X>,
+        writer: Option<&'static Writer>,
+    ) -> Option<Thread<T, X>> {
         let state = self.state()?;
-        Some(Thread { block, state, limit: self.limit(), _here: PhantomData })
+        Some(Thread { block, state, writer, _here: PhantomData })
     }
 
     #[cold]
@@ -230,6 +265,9 @@ where
     #[cold]
     pub(super) fn claim(&self, tid: u32) -> Option<&'static Block<X>> {
         let (number, block) = self.make_state()?.claim()?;
+        if let Some(state) = self.state() {
+            state.limit.store(self.limit(), Ordering::Relaxed);
+        }
         block.begin(number, tid, ticks());
         block.local.begin();
         Some(block)
@@ -240,18 +278,24 @@ where
         self.state().map_or(&self.lost, |s| &s.lost).fetch_add(commands, Ordering::Relaxed);
     }
 
-    /// Counts a command as lost because there are too many in flight, and says so once.
+    /// Counts a command as lost because there is no place for it, and says why once.
     #[cold]
     pub fn lose_for_room(&self) {
         self.lose(1);
         static SAID: AtomicBool = AtomicBool::new(false);
-        if !SAID.swap(true, Ordering::Relaxed) {
-            Note::new()
-                .text(b"device times: more than ")
+        if SAID.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let note = Note::new();
+        let are_all = self.state().is_some_and(|s| s.nodes.are_all(self.limit()));
+        let note = if are_all {
+            note.text(b"device times: more than ")
                 .number(self.limit().into())
                 .text(b" commands were in flight; those beyond have no times (--max-in-flight N allows more)")
-                .leave();
-        }
+        } else {
+            note.text(b"device times: no memory for more commands in flight; those beyond have no times")
+        };
+        note.leave();
     }
 
     /// Looks for commands of this thread that have ended, and records them.
@@ -442,9 +486,10 @@ impl<T: Copy, X: Local> State<T, X> {
     }
 
     /// Owner: its block gets commands again.
-    #[cold]
     fn announce(&self, block: &Block<X>) {
-        block.announced.store(true, Ordering::Relaxed);
+        if block.announced.swap(true, Ordering::Relaxed) {
+            return;
+        }
         self.set(block.number.load(Ordering::Relaxed) as usize);
     }
 

@@ -108,7 +108,7 @@ fn store(limit: u32) -> &'static Store<u64> {
 /// What a thread gets with its first command.
 fn thread(store: &Store<u64>) -> (&'static Block<()>, Thread<u64, ()>) {
     let block = store.claim(7).expect("memory for a block");
-    (block, store.part(block).expect("a state"))
+    (block, store.part(block, None).expect("a state"))
 }
 
 fn collect(store: &Store<u64>, depth: Depth, api: &mut Api<'_>, kept: &mut Kept) -> (u32, Outcome) {
@@ -227,7 +227,7 @@ fn a_thread_that_has_looked_is_not_looked_at_by_others() {
     store.looked(block);
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 0);
     // It enqueues again, and is found again.
-    let again = store.part(block).expect("a state");
+    let again = store.part(block, None).expect("a state");
     again.put(2, command(2));
     assert_eq!(collect(store, Depth::All, &mut api, &mut kept).0, 1);
     assert_eq!(kept.starts(), [1, 2]);
@@ -296,7 +296,7 @@ fn queues_do_not_wait_for_each_other() {
     for n in 0..10_000u64 {
         thread.put(n + 1, Enqueued { queue: n % 500, ..command(n + 1) });
     }
-    let ends = |token: u64| (token - 1) % 500 != 0;
+    let ends = |token: u64| !(token - 1).is_multiple_of(500);
     let (mut api, mut kept) = (Api::new(ends), Kept::default());
     let (_, outcome) = collect(store, Depth::All, &mut api, &mut kept);
     assert_eq!((kept.commands.len(), outcome.left.oldest), (9_980, 1));
@@ -457,7 +457,7 @@ fn threads_lose_nothing_and_record_nothing_twice() {
                         let (block, thread) = self::thread(store);
                         for n in 0..EACH / 3 {
                             let token = owner * EACH + life * (EACH / 3) + n;
-                            let in_order = token % 3 != 0;
+                            let in_order = !token.is_multiple_of(3);
                             let command = Enqueued { queue: token % 7, in_order, ..command(token + 1) };
                             if thread.put(token, command) == Put::Due {
                                 store.looked(block);
