@@ -45,6 +45,8 @@ pub mod hint;
 mod loaders;
 mod neighbours;
 pub mod started;
+#[cfg(test)]
+mod tests;
 mod thunks;
 pub mod unknown;
 pub mod watch;
