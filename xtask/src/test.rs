@@ -1,22 +1,36 @@
 //! `cargo xtask test`: everything that shows whether hetrace works.
+//!
+//! The order is that of how quickly steps fail; but all are run, and the end says what became of
+//! each. Steps are in [`steps`]; what takes long is behind `--full`.
 
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+mod fuzz;
+mod sanitize;
+pub mod steps;
 
-use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
 use clap::Parser;
 
 use crate::{repo, torture};
+use steps::{Step, cargo, run_all};
 
 /// Arguments of `test`.
 #[derive(Parser)]
 pub struct Args {
-    /// Slow checks, too: loom, and foreign programs that `install-deps.sh --full` brings
+    /// Slow checks, too: loom, all readers with sanitizers and under valgrind, our libraries with
+    /// sanitizers, and foreign programs that `install-deps.sh --full` brings
     #[arg(long)]
     full: bool,
+    /// Hours of fuzzing, over all targets together, instead of some seconds for each
+    #[arg(long, requires = "full", value_name = "N")]
+    hours: Option<f64>,
+    /// Only the steps whose names contain this, and what these need
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    step: String,
     /// Only the torture cases, in every way and as every user, for about ten minutes; writes
     /// target/torture/reliability.md
-    #[arg(long, conflicts_with = "full")]
+    #[arg(long, conflicts_with_all = ["full", "step"])]
     torture: bool,
     /// Torture cases whose names contain this
     #[arg(long, requires = "torture", default_value = "")]
@@ -26,55 +40,65 @@ pub struct Args {
     seed: Option<u64>,
 }
 
-/// Runs the steps in the order of how quickly they fail.
+/// Runs all steps that are asked for.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.torture {
         return torture::run(&args.only, args.seed);
     }
-    let started = Instant::now();
-    let steps: &[(&str, &[&str])] = &[
-        ("formatting", &["fmt", "--all", "--check"]),
-        ("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        ("generated code is current", &["xtask", "codegen", "--check"]),
-        ("rules of the tree", &["xtask", "tidy"]),
-        ("unit and property tests", &["test", "--workspace", "--exclude", "hetrace-tests"]),
-    ];
-    for (what, arguments) in steps {
-        step(what, arguments, &[])?;
-    }
-    for api in repo::apis()? {
-        step("model", &["xtask", "model", &api], &[])?;
-    }
-    let build = repo::build_arguments()?;
-    let build: Vec<&str> = build.iter().map(String::as_str).collect();
-    step("build", &build, &[])?;
-    let own = std::env::current_exe()?.display().to_string();
-    let environment = [("HETRACE_XTASK", own.as_str())];
-    step("end-to-end tests", &["test", "--release", "-p", "hetrace-tests"], &environment)?;
+    let mut steps = ordinary()?;
+    steps.extend(fuzz::steps(args.hours)?);
     if args.full {
-        let loom = [("RUSTFLAGS", "--cfg loom")];
-        step(
-            "every interleaving (loom)",
-            &["test", "--release", "-p", "hetrace-ring", "--test", "loom"],
-            &loom,
-        )?;
-        let foreign = ["test", "--release", "-p", "hetrace-tests", "--", "--ignored"];
-        step("foreign programs", &foreign, &[])?;
+        steps.extend(slow());
     }
-    println!("all passed in {} s", started.elapsed().as_secs());
-    Ok(ExitCode::SUCCESS)
+    let summary = run_all(steps, &args.step);
+    ensure!(!summary.is_empty(), "no step's name contains {:?}", args.step);
+    println!("\n{summary}");
+    Ok(if summary.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs one `cargo` command, or fails with its name.
-pub fn step(what: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    println!("==> {what}: cargo {}", arguments.join(" "));
-    let status = Command::new("cargo")
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(repo::root())
-        .status()?;
-    if !status.success() {
-        bail!("{what}: failed");
+fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
+    let mut steps = vec![
+        Step::cargo("formatting", &["fmt", "--all", "--check"]),
+        Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        Step::cargo("generated code is current", &["xtask", "codegen", "--check"]),
+        Step::cargo("rules of the tree", &["xtask", "tidy"]),
+        Step::cargo(
+            "unit and property tests",
+            &["test", "--workspace", "--exclude", "hetrace-tests", "--no-fail-fast"],
+        ),
+    ];
+    for api in repo::apis()? {
+        steps.push(Step::cargo(format!("model of {api}"), &["xtask", "model", &api]));
     }
-    Ok(())
+    steps.extend(sanitize::unit_tests());
+    steps.push(Step::cargo("build", &repo::build_arguments()?));
+    let own = std::env::current_exe()?.display().to_string();
+    let end_to_end = ["test", "--release", "-p", "hetrace-tests", "--no-fail-fast"];
+    let run = move || cargo(&end_to_end, &[("HETRACE_XTASK", own.as_str())]);
+    steps.push(Step::new("end-to-end tests", run).after("build"));
+    Ok(steps)
+}
+
+fn slow<'s>() -> Vec<Step<'s>> {
+    let loom = ["test", "--release", "-p", "hetrace-ring", "--test", "loom"];
+    let mut steps = vec![
+        Step::new("every interleaving (loom)", move || cargo(&loom, &[("RUSTFLAGS", "--cfg loom")])),
+        Step::cargo(
+            "foreign programs",
+            &[
+                "test",
+                "--release",
+                "-p",
+                "hetrace-tests",
+                "--no-fail-fast",
+                "--",
+                "--ignored",
+                "--skip",
+                "instrumented",
+            ],
+        )
+        .after("build"),
+    ];
+    steps.extend(sanitize::slow_tests());
+    steps
 }

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::repo;
 
+mod exclusive;
+
 /// Arguments of `tidy`.
 #[derive(Parser)]
 pub struct Args {}
@@ -112,6 +114,7 @@ fn dependencies() -> Result<Vec<String>> {
 fn file(name: &Path, faults: &mut Vec<String>) -> Result<()> {
     let path: PathBuf = repo::root().join(name);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+    exclusive::check(name, &text, faults);
     let shown = name.display();
     let generated = text.starts_with("// @generated") || name.ends_with("model.json");
     let source = name.extension().is_some_and(|e| e == "rs") && !name.starts_with("crates/ctf/tests");

@@ -10,15 +10,16 @@ mod report;
 use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use hetrace_tests::torture::{self, Case, Place, Row, User};
 
+use crate::test::steps::Outcome;
 use crate::{repo, test};
 
 /// Runs the cases whose names contain `only`, and all else that the table shows.
 pub fn run(only: &str, seed: Option<u64>) -> Result<ExitCode> {
-    let build = repo::build_arguments()?;
-    test::step("build", &build.iter().map(String::as_str).collect::<Vec<_>>(), &[])?;
+    let built = test::steps::cargo(&repo::build_arguments()?, &[])?;
+    ensure!(built == Outcome::Passed, "build: {built}");
     let seed = seed.unwrap_or_else(arbitrary);
     println!("==> torture: seed {seed}");
     let started = Instant::now();

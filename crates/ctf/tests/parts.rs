@@ -7,7 +7,7 @@ use hetrace_ctf::read::{Losses, PacketReader, StreamReader, Trace};
 
 type Seen = (Vec<(u64, Option<u64>, u64)>, usize, Losses);
 
-fn drain(readers: impl IntoIterator<Item = impl std::ops::DerefMut<Target = StreamReader<'static>>>) -> Seen {
+fn drain<'t>(readers: impl IntoIterator<Item = impl std::ops::DerefMut<Target = StreamReader<'t>>>) -> Seen {
     let (mut events, mut errors, mut losses) = (Vec::new(), 0, Losses::default());
     for mut reader in readers {
         while let Some(event) = reader.next_event() {
@@ -25,8 +25,7 @@ fn drain(readers: impl IntoIterator<Item = impl std::ops::DerefMut<Target = Stre
 
 /// Reads as one and as parts; gives how many parts there were.
 fn compare(class: TraceClass, name: &str, bytes: Vec<u8>, most: usize) -> usize {
-    let trace: &'static Trace =
-        Box::leak(Box::new(Trace::from_class(class, vec![(name.into(), bytes)]).unwrap()));
+    let trace = Trace::from_class(class, vec![(name.into(), bytes)]).unwrap();
     let parts = trace.parts(0, most);
     let count = parts.len();
     assert!(count <= most.max(1));

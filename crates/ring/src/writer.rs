@@ -260,7 +260,8 @@ impl Writer {
         // writes behind us, and leaves the publishing to us.
         let me = stack_pointer();
         if !self.is_idle() && self.enter_nested(inner) {
-            let room = self.make_room(length, true);
+            // The writer's own record has room: `wait_for_room` saw to it, and handlers leave it.
+            let room = if inner && self.attached() { Room::Yes } else { self.make_room(length, true) };
             if room != Room::Yes {
                 self.leave_nested();
                 return None;
@@ -412,11 +413,8 @@ impl Writer {
                 unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
             }
         };
-        // Room was seen to. It is written as a signal handler would, while the record that
-        // ends the run waits: told so is that just this one fits.
-        let both = FOLD_RECORD as u64 + record::MAX_RECORD as u64;
-        self.free_until.set(self.end.get().wrapping_add(both));
-        // It belongs where its last poll ended, before whatever ends the run.
+        // It is written as a signal handler would, while the record that ends the run waits, and
+        // belongs where its last poll ended.
         // SAFETY: `body` writes four words.
         let written = unsafe { self.write(id, FOLD_RECORD, true, || words[2], body) };
         if let Some(header) = self.header() {

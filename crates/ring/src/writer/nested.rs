@@ -15,7 +15,7 @@
 use std::sync::atomic::Ordering;
 
 use super::cell::{Half, Word};
-use super::{Room, Writer, add, stack_pointer};
+use super::{FOLD_RECORD, Room, Writer, add, stack_pointer};
 use crate::abi::special;
 use crate::record;
 
@@ -110,8 +110,9 @@ impl Writer {
     pub(super) fn nested_room(&self, length: usize) -> Room {
         let Some(header) = self.header() else { return Room::Detached };
         let deep = self.nested.interrupted() >= DEPTH;
-        // It takes what is known to be free, and leaves room for those that it interrupted.
-        let others = self.nested.interrupted() * record::MAX_RECORD;
+        // It takes what is known to be free, and leaves room for those that it interrupted, of which
+        // the first may be about to end a run of polls.
+        let others = self.nested.interrupted() * record::MAX_RECORD + FOLD_RECORD;
         if !deep && self.end.get().wrapping_add((length + others) as u64) <= self.free_until.get() {
             let head = header.head.own();
             if header.unpublished_at.load(Ordering::Relaxed) != head {

@@ -1,0 +1,589 @@
+//! Signal handlers that record between any two instructions of the writer.
+//!
+//! The processor's trap flag makes it raise SIGTRAP after every instruction. So a handler can come
+//! at each step of what the writer does, once by once or at all of them, on the thread's stack and
+//! on one of its own; it can be interrupted likewise itself, and it can leave by jumping away.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::arch::asm;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, special, state};
+use hetrace_ring::reader::Ring;
+use hetrace_ring::writer::{FOLD_WORDS, Writer};
+use hetrace_ring::{map_file, record};
+
+/// Ids of the thread's records, of its runs of polls, and of handlers' records.
+const MAIN: u16 = 20;
+const FOLD: u16 = 21;
+const HANDLER: u16 = 30;
+/// For [`AT`]: at every step.
+const EVERY: u64 = u64::MAX;
+/// Steps of an operation that a handler comes at, each in a run of its own: of more, some are left out.
+const SINGLE: u64 = 250;
+/// Records of handlers in one run. If one came at each step for ever, what it interrupts would
+/// publish for ever.
+const MOST: u64 = 1500;
+const TRAP_FLAG: i64 = 0x100;
+
+/// What handlers use.
+static WRITER: AtomicPtr<Writer> = AtomicPtr::new(std::ptr::null_mut());
+static STEPS: AtomicU64 = AtomicU64::new(0);
+static AT: AtomicU64 = AtomicU64::new(0);
+static DONE: AtomicBool = AtomicBool::new(false);
+/// Handlers are interrupted, too.
+static DEEPER: AtomicBool = AtomicBool::new(false);
+static DEPTH: AtomicU64 = AtomicU64::new(0);
+/// The handler does not return to what it interrupted.
+static JUMPS: AtomicBool = AtomicBool::new(false);
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+static KEPT: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+/// Stack pointer and address at which it goes on after a jump.
+static LANDING: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+const STACK_BYTES: usize = 1 << 17;
+
+thread_local! {
+    /// A stack for handlers.
+    static STACK: Cell<*mut u8> = Cell::new(Box::leak(vec![0; STACK_BYTES].into_boxed_slice()).as_mut_ptr());
+}
+
+/// All share one handler.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: the kernel passes the interrupted thread's context, which is the handler's to change.
+    let registers = unsafe { &raw mut (*context).uc_mcontext.gregs };
+    let go_on = || {
+        // SAFETY: as above.
+        unsafe { (*registers)[libc::REG_EFL as usize] &= !TRAP_FLAG };
+    };
+    if DONE.load(RELAXED) {
+        return go_on();
+    }
+    if DEPTH.load(RELAXED) > 0 {
+        return write_as_handler();
+    }
+    let step = STEPS.fetch_add(1, RELAXED);
+    let at = AT.load(RELAXED);
+    if at != EVERY {
+        if step != at {
+            return;
+        }
+        go_on();
+    }
+    DEPTH.store(1, RELAXED);
+    if DEEPER.load(RELAXED) {
+        trap_from_here();
+        write_as_handler();
+        trap_no_more();
+    } else {
+        write_as_handler();
+    }
+    DEPTH.store(0, RELAXED);
+    if JUMPS.load(RELAXED) {
+        // SAFETY: as above; `call_and_land` has stored them, and its frame is below on this stack.
+        unsafe {
+            (*registers)[libc::REG_RSP as usize] = LANDING[0].load(RELAXED) as i64;
+            (*registers)[libc::REG_RIP as usize] = LANDING[1].load(RELAXED) as i64;
+        }
+    }
+}
+
+/// Makes a record whose body is the number of the attempt.
+fn write_as_handler() {
+    if NUMBER.load(RELAXED) == MOST {
+        return;
+    }
+    let number = NUMBER.fetch_add(1, RELAXED);
+    // SAFETY: the writer of the world that is being tested, which lives until `Stepping` is dropped.
+    let writer = unsafe { &*WRITER.load(RELAXED) };
+    // SAFETY: eight bytes, as the length says.
+    let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(number.to_le()) };
+    // SAFETY: eight bytes, as the length says.
+    let done = unsafe { writer.record(HANDLER, record::HEAD + 8, put) };
+    (if done.is_some() { &KEPT } else { &LOST }).fetch_add(1, RELAXED);
+}
+
+#[inline(always)]
+fn trap_from_here() {
+    // SAFETY: sets the trap flag; the handler is installed.
+    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+}
+
+#[inline(always)]
+fn trap_no_more() {
+    // SAFETY: clears the trap flag.
+    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+}
+
+/// The handler is installed, and it is nobody else's turn.
+struct Stepping<'w> {
+    _turn: MutexGuard<'static, ()>,
+    _writer: &'w Writer,
+}
+
+impl<'w> Stepping<'w> {
+    fn new(writer: &'w Writer, how: How) -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+        WRITER.store(std::ptr::from_ref(writer).cast_mut(), RELAXED);
+        for word in [&STEPS, &NUMBER, &KEPT, &LOST, &DEPTH] {
+            word.store(0, RELAXED);
+        }
+        DEEPER.store(how.deeper, RELAXED);
+        JUMPS.store(how.jumps, RELAXED);
+        let stack = if how.other_stack { libc::SA_ONSTACK } else { 0 };
+        // SAFETY: all bit patterns of a sigaction are valid; a stack of this thread's, which is leaked.
+        unsafe {
+            if how.other_stack {
+                let memory = STACK.with(Cell::get);
+                let alternate = libc::stack_t { ss_sp: memory.cast(), ss_flags: 0, ss_size: STACK_BYTES };
+                assert_eq!(libc::sigaltstack(&raw const alternate, std::ptr::null_mut()), 0);
+            }
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = trapped as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | stack;
+            assert_eq!(libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut()), 0);
+        }
+        Stepping { _turn: turn, _writer: writer }
+    }
+
+    /// Does it with a handler at a step of it, or at each. Returns at how many it could come.
+    fn run<F: FnOnce()>(&self, at: u64, operation: F) -> u64 {
+        AT.store(at, RELAXED);
+        DONE.store(false, RELAXED);
+        STEPS.store(0, RELAXED);
+        call_and_land(move || {
+            trap_from_here();
+            operation();
+            DONE.store(true, RELAXED);
+        });
+        DONE.store(true, RELAXED);
+        DEPTH.store(0, RELAXED);
+        STEPS.load(RELAXED)
+    }
+}
+
+/// Calls it, and comes back when it returns, or when a handler jumps.
+#[inline(never)]
+fn call_and_land<F: FnOnce()>(operation: F) {
+    extern "C" fn call<F: FnOnce()>(operation: *mut Option<F>) {
+        // SAFETY: the place below, which nobody else uses meanwhile.
+        if let Some(operation) = unsafe { (*operation).take() } {
+            operation();
+        }
+    }
+    let mut operation = Some(operation);
+    // SAFETY: saves what a function must preserve, calls one, and restores it at a place that a
+    // handler may jump to: like `setjmp`, but inside of one instruction of this function. What is
+    // jumped over has no destructors.
+    unsafe {
+        asm!(
+            "push rbx",
+            "push rbp",
+            "lea rcx, [rip + {landing}]",
+            "mov [rcx], rsp",
+            "lea rax, [rip + 2f]",
+            "mov [rcx + 8], rax",
+            "and rsp, -16",
+            "call {call}",
+            "2:",
+            "lea rcx, [rip + {landing}]",
+            "mov rsp, [rcx]",
+            "pop rbp",
+            "pop rbx",
+            call = sym call::<F>,
+            landing = sym LANDING,
+            inout("rdi") &raw mut operation => _,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// A ring, its reader and its writer.
+struct World {
+    reader: Ring,
+    writer: Writer,
+    control: *const Control,
+    base: *mut u8,
+    /// Where the writer goes on when this one is full.
+    larger: Option<Box<World>>,
+    /// What was lost before.
+    lost_before: u64,
+}
+
+impl World {
+    fn new(data: usize) -> World {
+        let open = |size: usize| {
+            let name = format!("hetrace-steps-{}-{:?}", std::process::id(), std::thread::current().id());
+            let path = std::env::temp_dir().join(name);
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+            let file = file.expect("a temporary file");
+            std::fs::remove_file(&path).expect("just made");
+            file.set_len(size as u64).expect("room");
+            file
+        };
+        let length = ring_bytes(data as u64) as usize;
+        let file = open(length);
+        let base = map_file(&file, length, true).expect("mapped").leak();
+        // SAFETY: a fresh file is zeros, which are a valid header, and nobody else has it yet.
+        unsafe {
+            (&raw mut (*base.cast::<RingHeader>()).data_bytes).write(data as u64);
+            (*base.cast::<RingHeader>()).magic.store(RING_MAGIC, Ordering::Release);
+        }
+        let control = map_file(&open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
+        let control: *const Control = control.cast();
+        // SAFETY: a mapping of zeros, which is never unmapped.
+        unsafe { (*control).drainer_alive.store(1, RELAXED) };
+        let reader = Ring::open(&file, 0, data as u64).expect("a ring");
+        World { reader, writer: Writer::new(), control, base, larger: None, lost_before: 0 }
+    }
+
+    /// The same ring, and a writer that knows nothing yet.
+    fn renew(&mut self) {
+        self.read();
+        self.lost_before = self.reader.header().lost.load(RELAXED);
+        self.writer = Writer::new();
+        // SAFETY: both mappings were leaked, and this is the only writer.
+        unsafe { self.writer.attach(self.base, self.control) };
+        if let Some(larger) = &mut self.larger {
+            larger.renew();
+            self.writer.extra.store(larger.base.cast(), RELAXED);
+            self.writer.set_grow(grow);
+        }
+    }
+
+    fn write(&self, body: u64) -> bool {
+        // SAFETY: eight bytes, as the length says.
+        let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(body.to_le()) };
+        // SAFETY: eight bytes, as the length says.
+        unsafe { self.writer.record(MAIN, record::HEAD + 8, put) }.is_some()
+    }
+
+    /// All records that are published: id and the first word of the body.
+    fn read(&self) -> Vec<(u16, u64)> {
+        let mut out = Vec::new();
+        loop {
+            let mut bytes = self.reader.published(usize::MAX);
+            let all = bytes.len();
+            if all == 0 {
+                break;
+            }
+            while let Some((head, rest)) = bytes.split_at_checked(record::HEAD) {
+                let head = u64::from_le_bytes(head.try_into().expect("eight"));
+                let length = record::length(head).checked_sub(record::HEAD).expect("a whole record");
+                let (body, rest) = rest.split_at_checked(length).expect("a whole record");
+                let word = body.first_chunk().map_or(0, |w| u64::from_le_bytes(*w));
+                out.push((record::id(head), word));
+                bytes = rest;
+            }
+            self.reader.release(all);
+        }
+        out.extend(self.larger.iter().flat_map(|larger| larger.read()));
+        out
+    }
+
+    fn lost(&self) -> u64 {
+        let here = self.reader.header().lost.load(RELAXED) - self.lost_before;
+        here + self.larger.as_ref().map_or(0, |larger| larger.lost())
+    }
+}
+
+/// For [`Writer::set_grow`]: the larger ring is in `extra`.
+unsafe fn grow(writer: &Writer) -> bool {
+    let base = writer.extra.swap(std::ptr::null_mut(), RELAXED);
+    if !base.is_null() {
+        // SAFETY: the start of a mapping that is leaked; no other writer uses the ring.
+        unsafe { writer.move_to(base.cast()) };
+    }
+    !base.is_null()
+}
+
+/// An operation of the writer, and what it needs before.
+struct Operation {
+    name: &'static str,
+    /// Prepares a ring, and says how many records and polls it made.
+    before: fn(&World) -> (u64, u64),
+    operation: fn(&World),
+    /// Records and polls that the operation makes.
+    makes: (u64, u64),
+}
+
+const BIG: usize = 64 * PAGE;
+const KEY: [u64; FOLD_WORDS] = [3; FOLD_WORDS];
+const KNOWN: usize = FOLD_WORDS - 1;
+
+/// A handler that comes while the thread changes rings finds no room.
+const MOVES: &str = "a record that moves to a larger ring";
+
+/// Nobody has looked yet how much room there is, so handlers' records may find none.
+const FIRST: &str = "a thread's first record";
+
+fn one_record(world: &World) -> (u64, u64) {
+    assert!(world.write(6));
+    (1, 0)
+}
+
+fn write_one(world: &World) {
+    world.write(7);
+}
+
+/// A poll was recorded, and twice more the same.
+fn a_run(world: &World) -> (u64, u64) {
+    world.write(6);
+    world.writer.remember_poll(FOLD, &KEY);
+    assert!(world.writer.fold(&KEY, KNOWN, 100, 110) && world.writer.fold(&KEY, KNOWN, 120, 150));
+    (1, 2)
+}
+
+const OPERATIONS: &[Operation] = &[
+    Operation { name: "a record that finds room", before: one_record, operation: write_one, makes: (1, 0) },
+    Operation { name: FIRST, before: |_| (0, 0), operation: write_one, makes: (1, 0) },
+    Operation {
+        name: "a record after the tracer's own calls",
+        before: |world| {
+            world.writer.enter();
+            world.writer.leave();
+            one_record(world)
+        },
+        operation: |world| {
+            world.writer.leave();
+            world.write(7);
+        },
+        makes: (1, 0),
+    },
+    Operation {
+        name: "a record that wakes the drainer",
+        before: |world| {
+            (0..BIG as u64 / 64 + 1).for_each(|i| assert!(world.write(i)));
+            world.writer.enter();
+            world.writer.leave();
+            (BIG as u64 / 64 + 1, 0)
+        },
+        operation: write_one,
+        makes: (1, 0),
+    },
+    Operation {
+        name: MOVES,
+        before: |world| {
+            // So much is left to handlers.
+            let records = (BIG - 2 * record::MAX_RECORD) as u64 / 16;
+            (0..records).for_each(|i| assert!(world.write(i)));
+            (records, 0)
+        },
+        operation: write_one,
+        makes: (1, 0),
+    },
+    Operation { name: "a record that ends a run", before: a_run, operation: write_one, makes: (1, 0) },
+    Operation {
+        name: "the first poll of a run",
+        before: |world| {
+            world.write(6);
+            world.writer.remember_poll(FOLD, &KEY);
+            (1, 0)
+        },
+        operation: poll,
+        makes: (0, 1),
+    },
+    Operation { name: "a poll that goes on with a run", before: a_run, operation: poll, makes: (0, 1) },
+    Operation {
+        name: "a thread's end",
+        before: a_run,
+        operation: |world| world.writer.flush(),
+        makes: (0, 0),
+    },
+    Operation {
+        name: "a record that makes and ends runs",
+        before: one_record,
+        operation: |world| {
+            world.write(7);
+            world.writer.remember_poll(FOLD, &KEY);
+            poll(world);
+            poll(world);
+            world.write(8);
+        },
+        makes: (2, 2),
+    },
+];
+
+/// As `hetrace_interpose::poll`: what can't be folded is recorded.
+fn poll(world: &World) {
+    let folds = world.writer.continues_poll(FOLD, &KEY, KNOWN) && world.writer.fold(&KEY, KNOWN, 160, 170);
+    if !folds {
+        // Stands for one poll.
+        // SAFETY: a word of count and three more, as the length says.
+        let put = |at: *mut u8| unsafe {
+            for (i, word) in [1u64, 160, 170, 10].into_iter().enumerate() {
+                at.cast::<u64>().add(i).write_unaligned(word.to_le());
+            }
+        };
+        // SAFETY: 32 bytes, as the length says.
+        assert!(unsafe { world.writer.record(FOLD, record::HEAD + 32, put) }.is_some());
+    }
+}
+
+/// Checks that all is there that should be. Polls may be missing that a handler came into.
+fn check(what: &str, found: &[(u16, u64)], main: u64, polls: u64, missing: u64) {
+    let of = |id: u16| found.iter().filter(move |(i, _)| *i == id).map(|(_, word)| *word);
+    assert_eq!(of(MAIN).count() as u64, main, "{what}: the thread's records");
+    let folded: u64 = of(FOLD).sum();
+    assert!(folded <= polls && folded + missing >= polls, "{what}: {folded} of {polls} polls");
+    let handlers: BTreeSet<u64> = of(HANDLER).collect();
+    assert_eq!(handlers.len(), of(HANDLER).count(), "{what}: a handler's record twice");
+    assert_eq!(handlers.len() as u64, KEPT.load(RELAXED), "{what}: handlers' records");
+    assert!(handlers.iter().all(|n| *n < NUMBER.load(RELAXED)), "{what}: what handlers wrote");
+    let known = [MAIN, FOLD, HANDLER];
+    assert!(found.iter().all(|(id, _)| known.contains(id)), "{what}: a record of nobody");
+}
+
+/// How handlers come.
+#[derive(Debug, Clone, Copy, Default)]
+struct How {
+    other_stack: bool,
+    /// They are interrupted at each step themselves.
+    deeper: bool,
+    jumps: bool,
+}
+
+/// At how many steps handlers could come, and how many records they made.
+struct Tried {
+    steps: u64,
+    kept: u64,
+}
+
+/// Does an operation with handlers, and looks at what was recorded.
+fn try_at(world: &mut World, operation: &Operation, at: u64, how: How) -> Tried {
+    world.renew();
+    let world = &*world;
+    let stepping = Stepping::new(&world.writer, how);
+    let (records, polls) = (operation.before)(world);
+    let steps = stepping.run(at, || (operation.operation)(world));
+    let what = format!("{} ({at} of {steps}, {how:?})", operation.name);
+    assert!(!world.writer.is_busy(), "{what}: still busy");
+    // What comes next is recorded as ever, and ends a run.
+    assert!(world.write(9), "{what}: afterwards");
+    let found = world.read();
+    let (made, polled) = operation.makes;
+    let missing = if polled > 0 { polled.min(NUMBER.load(RELAXED)) } else { 0 };
+    check(&what, &found, records + made + 1, polls + polled, missing);
+    assert_eq!(world.lost(), LOST.load(RELAXED), "{what}: lost");
+    assert!(LOST.load(RELAXED) == 0 || operation.may_lose(), "{what}: there was room for all");
+    if operation.name == MOVES {
+        let left = world.reader.header().state.load(RELAXED) == state::MOVED;
+        assert!(left && world.writer.extra.load(RELAXED).is_null(), "{what}: the larger ring");
+    }
+    Tried { steps, kept: KEPT.load(RELAXED) }
+}
+
+/// At how many steps of it a handler can come.
+fn steps_of(world: &mut World, operation: &Operation) -> u64 {
+    try_at(world, operation, EVERY - 1, How::default()).steps
+}
+
+impl Operation {
+    /// Whether handlers may find no room though there is some.
+    fn may_lose(&self) -> bool {
+        [FIRST, MOVES].contains(&self.name)
+    }
+
+    /// The rings for it.
+    fn world(&self) -> World {
+        let mut world = World::new(BIG);
+        world.larger = (self.name == MOVES).then(|| Box::new(World::new(2 * BIG)));
+        world
+    }
+}
+
+/// A few hundred of so many steps, evenly.
+fn some_of(steps: u64) -> impl Iterator<Item = u64> {
+    (0..steps).step_by(usize::try_from(steps / SINGLE + 1).expect("small"))
+}
+
+#[test]
+fn handlers_record_at_every_step() {
+    for operation in OPERATIONS {
+        let mut world = operation.world();
+        for other_stack in [false, true] {
+            let tried = try_at(&mut world, operation, EVERY, How { other_stack, ..How::default() });
+            println!("{}: {} steps", operation.name, tried.steps);
+            assert!(
+                tried.steps > 5 && tried.kept >= tried.steps.min(MOST) / 2,
+                "{}: {}",
+                operation.name,
+                tried.kept
+            );
+        }
+    }
+}
+
+#[test]
+fn a_handler_records_at_one_step_after_the_other() {
+    for operation in OPERATIONS {
+        let mut world = operation.world();
+        for other_stack in [false, true] {
+            let how = How { other_stack, ..How::default() };
+            for at in some_of(steps_of(&mut world, operation)).step_by(1 + 3 * usize::from(other_stack)) {
+                let kept = try_at(&mut world, operation, at, how).kept;
+                assert!(kept == 1 || operation.may_lose(), "{} at {at}", operation.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn handlers_that_are_interrupted_at_every_step() {
+    let how = How { deeper: true, ..How::default() };
+    for operation in OPERATIONS {
+        let mut world = operation.world();
+        for at in some_of(steps_of(&mut world, operation)).step_by(16) {
+            let tried = try_at(&mut world, operation, at, how);
+            let enough = tried.kept > 20 || operation.may_lose();
+            assert!(enough, "{}: {} records", operation.name, tried.kept);
+        }
+    }
+}
+
+/// What the handler jumped out of is whole, or given up and counted; nothing else is lost.
+#[test]
+fn a_handler_jumps_away_at_one_step_after_the_other() {
+    for operation in OPERATIONS.iter().filter(|o| o.name != MOVES) {
+        let mut world = operation.world();
+        for other_stack in [false, true] {
+            let how = How { other_stack, jumps: true, ..How::default() };
+            for at in some_of(steps_of(&mut world, operation)).step_by(1 + 3 * usize::from(other_stack)) {
+                jump_at(&mut world, operation, at, how);
+            }
+        }
+    }
+}
+
+fn jump_at(world: &mut World, operation: &Operation, at: u64, how: How) {
+    world.renew();
+    let world = &*world;
+    let stepping = Stepping::new(&world.writer, how);
+    let (records, _) = (operation.before)(world);
+    stepping.run(at, || (operation.operation)(world));
+    assert!(world.write(9), "{} at {at}: afterwards", operation.name);
+    let found = world.read();
+    let count = |id: u16| found.iter().filter(|(i, _)| *i == id).count() as u64;
+    let what = format!("{} ({at}, {how:?}): {found:?}", operation.name);
+    assert!(!world.writer.is_busy() && world.reader.unpublished() == 0, "{what}: all is published");
+    assert_eq!(found.iter().rfind(|(id, _)| *id == MAIN), Some(&(MAIN, 9)), "{what}: the next record");
+    assert_eq!(count(HANDLER), KEPT.load(RELAXED), "{what}: handlers' records");
+    let known = [MAIN, FOLD, HANDLER, special::ABANDONED];
+    assert!(found.iter().all(|(id, _)| known.contains(id)), "{what}: a record of nobody");
+    let (made, _) = operation.makes;
+    assert!((records + 1..=records + made + 1).contains(&count(MAIN)), "{what}: the thread's records");
+    // The one that was jumped out of; a handler's that found no room.
+    assert!(world.lost() <= 1 + LOST.load(RELAXED), "{what}: {} lost", world.lost());
+    assert!(count(special::ABANDONED) <= world.lost(), "{what}: what was given up is counted");
+}
