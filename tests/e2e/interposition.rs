@@ -109,6 +109,11 @@ fn each_part_of_a_program_keeps_its_own_loader() {
 }
 
 #[test]
+fn two_loaders_that_are_asked_for_functions_are_both_traced() {
+    same(Platform::Pocl, &["asked", &format!("{}/libfake.so", programs().display())]);
+}
+
+#[test]
 fn preloaded_and_a_layer_it_records_once() {
     let library = library();
     for way in ["preload", "layer"] {

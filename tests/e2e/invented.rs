@@ -200,7 +200,10 @@ fn recorded_with_opencl_everything_is_told_apart() {
     assert!(tally.contains("GIZMO_INVALID_HANDLE") && tally.contains("no such object"), "{tally}");
     assert!(tally.contains("Device commands | 3 devices | 3 queues"), "{tally}");
     let print = run.report(&["print"]);
-    assert!(print.contains("gizmo:gizmoRun") && print.contains("opencl:clFinish"), "{print}");
+    for part in ["gizmo queue 0x", ": kernel spin(", "opencl queue 0x", ": kernel twice(", " gizmoRun(queue="]
+    {
+        assert!(print.contains(part), "{part}: {print}");
+    }
     let timeline = run.scratch.path().join("timeline");
     run.report(&["timeline", "-o", &timeline.display().to_string()]);
     let bytes = std::fs::read(&timeline).expect("a timeline");
@@ -217,5 +220,12 @@ fn a_name_that_cuda_has_too_goes_where_it_is_meant_to() {
     assert_eq!((recorded["cuda:cuCtxSynchronize"], recorded["gizmo:cuCtxSynchronize"]), (3, 8));
     let tally = run.report(&["tally"]);
     assert_eq!(tally.lines().filter(|l| l.starts_with("cuCtxSynchronize ")).count(), 2, "{tally}");
+    let print = run.report(&["print"]);
+    let lines = |part| print.lines().filter(|l| l.contains(part)).count();
+    assert_eq!(
+        (lines(" cuda:cuCtxSynchronize()"), lines(" gizmo:cuCtxSynchronize(queue=")),
+        (3, 8),
+        "{print}"
+    );
     assert!(!run.done.err.contains("several copies"), "{}", run.done.err);
 }

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{is_ours, note};
 
-use crate::generated::prelude::{EXTENSIONS, INSTANCES, P, REAL, null_mut};
+use crate::generated::prelude::{EXTENSIONS, INSTANCES, P, REAL, look_up, null_mut};
 use crate::generated::real;
 use crate::generated::tables::{HANDED_OUT, LOADER, NAMES};
 use crate::queues::{self, ASKED, OUT_OF_ORDER, PROFILED};
@@ -420,7 +420,14 @@ unsafe fn exchange(name: *const i8, address: P) -> P {
         if layer::active() || is_ours(address) {
             return address;
         }
-        return if REAL.get(number).is_some_and(|r| r.set(address)) { wrapper.0.cast_mut() } else { address };
+        // A driver's own function knows nothing of other platforms: the wrapper must not lead there.
+        let leads_there = REAL.get(number).is_some_and(|real| {
+            if real.get().is_null() {
+                look_up(real, number);
+            }
+            !real.get().is_null() && real.set(address)
+        });
+        return if leads_there { wrapper.0.cast_mut() } else { address };
     }
     let Some((_, wrappers)) = HANDED_OUT.iter().find(|(n, _)| *n == number) else { return address };
     for instance in 0..INSTANCES {

@@ -43,6 +43,8 @@ mod choose;
 mod copies;
 pub mod hint;
 mod loaders;
+#[cfg(test)]
+mod loaders_tests;
 mod neighbours;
 pub mod started;
 #[cfg(test)]

@@ -37,6 +37,7 @@ const TRAITS: Traits = Traits {
     version: None,
     spared: &["libgcc_s"],
     sparing: &[c"no_such_function_either"],
+    loader: None,
 };
 
 /// Only one test uses what a library remembers, so that they may run in any order.

@@ -5,6 +5,7 @@ mod filter;
 mod line;
 mod options;
 mod run;
+mod shared;
 mod tree;
 
 pub use hetrace_trace::watch::Watch;

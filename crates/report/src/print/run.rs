@@ -10,6 +10,7 @@ use hetrace_ctf::read::{Event, StreamError};
 use super::clock::Face;
 use super::filter::{Filter, Line};
 use super::line::{Who, write_call, write_command, write_duration, write_fields, write_result};
+use super::shared::Shared;
 use super::tree::Tree;
 use super::{Form, Options};
 use crate::text::Style;
@@ -42,6 +43,7 @@ pub fn print_some(
         style: Style { colour: options.colour },
         face: Face::new(options.clock, trace.epoch_offset_ns(), options.deltas),
         plans: Plans::new(trace),
+        shared: Shared::of(trace),
         open: Vec::new(),
         exit: Args::default(),
         line: String::with_capacity(2 * FULL),
@@ -83,6 +85,7 @@ struct Printer<'t, 'o> {
     face: Face,
     who: Who,
     plans: Plans<'t>,
+    shared: Shared,
     /// What was passed to open calls, by thread and depth.
     open: Vec<Vec<Args<'t>>>,
     exit: Args<'t>,
@@ -130,7 +133,8 @@ impl<'t> Printer<'t, '_> {
     ) {
         self.begin(at, time);
         self.indent(place.map_or(0, |(_, depth)| depth));
-        self.line.push_str(self.name(function));
+        let name = self.shared.name(function).unwrap_or(&self.trace.functions().get(function).name);
+        self.line.push_str(name);
         let entry = place.and_then(|(thread, depth)| self.open.get(thread)?.get(depth as usize));
         let exit = returned.then_some(&self.exit);
         let params = self.trace.described(function).map(|f| f.params.as_slice());
@@ -202,10 +206,6 @@ impl<'t> Printer<'t, '_> {
     fn wants_event(&self, at: At<'_>, api: &str, name: &str) -> bool {
         let line = Line { name, api, begin: self.since_first(at.time), ..Line::default() };
         self.all || self.filter.has_event(at.who(), &line)
-    }
-
-    fn name(&self, function: FunctionId) -> &'t str {
-        &self.trace.functions().get(function).name
     }
 
     fn line_of(&self, function: FunctionId) -> Line<'t> {
@@ -379,7 +379,7 @@ impl Visitor for Printer<'_, '_> {
         let _ = write!(
             self.line,
             "{}: {} equal calls in {}, inside them ",
-            self.name(fold.function),
+            self.shared.name(fold.function).unwrap_or(&self.trace.functions().get(fold.function).name),
             fold.count,
             duration(fold.last.saturating_sub(fold.first)),
         );
@@ -402,6 +402,10 @@ impl Visitor for Printer<'_, '_> {
             return self.plain(at, event);
         }
         self.begin(at, at.time);
+        if let Some(queue) = command.on_queue.filter(|q| self.shared.queue(q.id)) {
+            self.line.push_str(&queue.api);
+            self.line.push(' ');
+        }
         self.line.push_str("queue ");
         digits::hexadecimal(&mut self.line, command.queue);
         self.line.push_str(": ");

@@ -184,7 +184,9 @@ impl Devices {
         let identity = |k: &Key| match names.queue(k.queue).and_then(|q| names.device(q.device)) {
             // One that several processes use.
             Some(device) if !device.uuid.is_empty() => device.uuid.clone(),
-            device => format!("{host}:{}:{:#x}", k.pid, device.map_or(0, |d| d.handle)),
+            // Devices of two APIs may have one handle.
+            Some(device) => format!("{host}:{}:{}:{:#x}", k.pid, device.api, device.handle),
+            None => format!("{host}:{}:0", k.pid),
         };
         let mut all: Vec<String> = self.by_key.keys().map(identity).collect();
         all.sort_unstable();

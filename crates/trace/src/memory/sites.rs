@@ -75,6 +75,10 @@ impl<'t> Sites<'t> {
         let devices: Vec<&Device> = names.devices().into_iter().filter(|d| d.pid == pid).collect();
         let find = |value: u64| {
             let handle = devices.iter().find(|d| d.handle == value);
+            // Of two APIs' devices with one handle it is not known which is meant.
+            if handle.is_some_and(|h| devices.iter().any(|d| d.handle == value && d.api != h.api)) {
+                return None;
+            }
             let number = || devices.iter().find(|d| value < NUMBERS && u64::from(d.ordinal) == value);
             handle.or_else(number).copied()
         };

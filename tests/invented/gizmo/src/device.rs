@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use hetrace_interpose::commands::{Backend, Depth, Enqueued, Progress, Put, Store, Times};
+use hetrace_interpose::commands::{Backend, Depth, Enqueued, Progress, Put, Store, Thread, Times};
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, FunctionRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
@@ -114,19 +114,26 @@ pub unsafe fn enqueue<R: Copy>(
         bytes: bytes() as u64,
         geometry: geometry.1,
         shared: 0,
-        weight: 1,
+        weight: 0,
         flags: 0,
         in_order: true,
     };
     match thread.put(Event(handle), command) {
         Put::Kept => {}
         Put::Due => work.collecting(|| STORE.harvest(&thread, &mut Events)),
-        Put::Full => {
-            STORE.lose_for_room();
-            Events.release(Event(handle));
-        }
+        Put::Full => work.collecting(|| put_again(&thread, Event(handle), command)),
     }
     result
+}
+
+/// There was no place for a command; perhaps there is one when those that have ended are gone.
+#[cold]
+fn put_again(thread: &Thread<Event, ()>, event: Event, command: Enqueued) {
+    STORE.harvest(thread, &mut Events);
+    if thread.put(event, command) == Put::Full {
+        STORE.lose_for_room();
+        Events.release(event);
+    }
 }
 
 /// Returns where the bytes of a command come from and go to, as indexes into `MEMORY_KINDS`.
