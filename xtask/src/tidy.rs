@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::repo;
 
+mod names;
+
 /// Arguments of `tidy`.
 #[derive(Parser)]
 pub struct Args {}
@@ -53,13 +55,15 @@ const LINES: usize = 500;
 /// Prints what is against the rules.
 pub fn run(_: &Args) -> Result<ExitCode> {
     let mut faults = dependencies()?;
+    let mut names = names::Names::read()?;
     let files = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
         .current_dir(repo::root())
         .output()?;
     for name in String::from_utf8_lossy(&files.stdout).lines() {
-        file(Path::new(name), &mut faults)?;
+        file(Path::new(name), &mut names, &mut faults)?;
     }
+    names.finish(&mut faults);
     for fault in &faults {
         println!("{fault}");
     }
@@ -108,10 +112,11 @@ fn dependencies() -> Result<Vec<String>> {
     Ok(faults)
 }
 
-fn file(name: &Path, faults: &mut Vec<String>) -> Result<()> {
+fn file(name: &Path, names: &mut names::Names, faults: &mut Vec<String>) -> Result<()> {
     let path: PathBuf = repo::root().join(name);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
     let shown = name.display();
+    names.check(name, &text, faults);
     let generated = text.starts_with("// @generated") || name.ends_with("model.json");
     if name.extension().is_some_and(|e| e == "rs") && !generated {
         let lines = text.lines().count();
