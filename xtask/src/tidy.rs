@@ -1,6 +1,8 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 
+mod exclusive;
 mod modules;
+mod names;
 mod paths;
 mod tokens;
 
@@ -13,8 +15,6 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::repo;
-
-mod exclusive;
 
 /// Arguments of `tidy`.
 #[derive(Parser)]
@@ -61,13 +61,15 @@ const INSIDE: &[&str] = &["libc"];
 pub fn run(_: &Args) -> Result<ExitCode> {
     let mut faults = dependencies()?;
     faults.extend(modules::faults(repo::root())?);
+    let mut names = names::Names::read()?;
     let files = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard"])
         .current_dir(repo::root())
         .output()?;
     for name in String::from_utf8_lossy(&files.stdout).lines() {
-        file(Path::new(name), &mut faults)?;
+        file(Path::new(name), &mut names, &mut faults)?;
     }
+    names.finish(&mut faults);
     for fault in &faults {
         println!("{fault}");
     }
@@ -116,11 +118,12 @@ fn dependencies() -> Result<Vec<String>> {
     Ok(faults)
 }
 
-fn file(name: &Path, faults: &mut Vec<String>) -> Result<()> {
+fn file(name: &Path, names: &mut names::Names, faults: &mut Vec<String>) -> Result<()> {
     let path: PathBuf = repo::root().join(name);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
     exclusive::check(name, &text, faults);
     let shown = name.display();
+    names.check(name, &text, faults);
     let generated = text.starts_with("// @generated") || name.ends_with("model.json");
     let source = name.extension().is_some_and(|e| e == "rs") && !name.starts_with("crates/ctf/tests");
     if source && !generated && !text.starts_with("//!") {

@@ -60,7 +60,7 @@ pub static CALLS: Table = Table {
         always(
             "api",
             Name,
-            "API of the function (`opencl`, `cuda`, …); empty in traces of others that name none",
+            "API of the function, as traces name it; empty in traces of others that name none",
         ),
         always("name", Name, "function"),
         always(
@@ -111,7 +111,7 @@ pub static CALLS: Table = Table {
             "range",
             Name,
             "none is open",
-            "message of the innermost range that the thread had pushed (NVTX) and not popped when the call began",
+            "message of the innermost range that the thread had pushed and not popped when the call began",
         ),
         unless(
             "waited_command_id",
@@ -253,7 +253,7 @@ pub static COLLECTIVES: Table = Table {
 /// Ranges and marks.
 pub static RANGES: Table = Table {
     name: "ranges",
-    row: "a range or a mark that the program set (NVTX)",
+    row: "a range or a mark that the program set",
     sorted: Some("start_ns"),
     columns: &[
         always("range_id", Int64, "number of the range in this file, as they began"),
@@ -293,7 +293,7 @@ pub static TELEMETRY: Table = Table {
         always("device_index", Int32, "the driver's number of the device"),
         unless("device_name", Name, UNTOLD, "its name"),
         unless("device_uuid", Name, UNTOLD, "its identity, as `commands` and `devices` have it"),
-        unless("source", Name, UNTOLD, "who was asked (`nvml`)"),
+        unless("source", Name, UNTOLD, "the source of telemetry that was asked"),
         always(
             "quantity",
             Name,

@@ -55,7 +55,7 @@ pub static QUEUES: Table = Table {
         always("properties", Uint64, "what the program asked for, as the API counts"),
         always("priority", Int32, "as the API counts; 0 is ordinary"),
         unless("number", Int32, "there is none", "the API's own small number of it"),
-        unless("called", Name, "without one", "what the program called it (NVTX)"),
+        unless("called", Name, "without one", "what the program called it"),
     ],
 };
 
@@ -115,7 +115,7 @@ pub static THREADS: Table = Table {
         always("pid", Int64, "process"),
         always("tid", Int64, "its id"),
         unless("name", Name, UNNAMED, "its name, as the system has it"),
-        unless("called", Name, "without one", "what the program called it (NVTX)"),
+        unless("called", Name, "without one", "what the program called it"),
         always("lost_records", Int64, "records that found no room"),
         always("lost_calls", Int64, "calls of which nothing was recorded"),
     ],
