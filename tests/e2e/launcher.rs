@@ -139,7 +139,7 @@ fn a_killed_launcher_neither_stops_the_program_nor_loses_what_was_written() {
         let streams = entries.filter(|e| e.file_name().to_string_lossy().starts_with("opencl-"));
         streams.filter_map(|e| e.metadata().ok()).any(|file| file.len() > 64 << 10)
     };
-    for _ in 0..1000 {
+    for _ in 0..60_000 {
         if stream() {
             break;
         }
@@ -148,7 +148,7 @@ fn a_killed_launcher_neither_stops_the_program_nor_loses_what_was_written() {
     launcher.kill().expect("killed");
     launcher.wait().expect("buried");
     let mut ended = String::new();
-    for _ in 0..6000 {
+    for _ in 0..60_000 {
         ended = std::fs::read_to_string(&done).unwrap_or_default();
         if ended.ends_with('\n') {
             break;

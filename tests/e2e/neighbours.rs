@@ -51,7 +51,7 @@ fn what_others_plant_in_shared_memory_hangs_and_diverts_nobody() {
     ] {
         let script = format!(
             "cd /dev/shm; {plant}; find . >{0}/before; cd {0}; \
-             timeout 60 $HETRACE run -q -o t -- sh -c 'stat -c %u:%a $HETRACE_SESSION $HETRACE_SESSION/..' || echo failed; \
+             timeout 600 $HETRACE run -q -o t -- sh -c 'stat -c %u:%a $HETRACE_SESSION $HETRACE_SESSION/..' || echo failed; \
              rm -r t; cd /dev/shm; find . | diff {0}/before -",
             scratch.path().display()
         );

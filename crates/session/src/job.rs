@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn a_process_is_read_while_it_is_there_and_is_the_one() {
-        let mut child = std::process::Command::new("sleep").arg("60").env("PMI_RANK", "5").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("900").env("PMI_RANK", "5").spawn().unwrap();
         let pid = child.id();
         // Until the new program is there, the environment is that of this test.
         let read = || of_process(pid, started(pid)?).filter(|job| job.contains_key("PMI_RANK"));
-        let job = (0..2000).find_map(|_| {
+        let job = (0..120_000).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
             read()
         });
