@@ -32,7 +32,6 @@ mod place;
 pub mod recover;
 pub mod resequence;
 mod run;
-mod schema;
 pub mod select;
 mod settings;
 pub mod telemetry;

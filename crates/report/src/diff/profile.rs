@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::paths::Paths;
-use crate::tally::{Aggregate, TRAFFIC};
+use crate::tally::{Aggregate, is_traffic};
 use hetrace_trace::demangle;
 
 /// Sums of calls, or of commands. Times in nanoseconds.
@@ -65,7 +65,7 @@ pub(super) struct CommandKey {
 impl CommandKey {
     /// Whether it moves or sets memory.
     pub fn is_copy(&self) -> bool {
-        TRAFFIC.contains(&self.kind.as_str())
+        is_traffic(&self.kind)
     }
 }
 
@@ -228,12 +228,12 @@ impl Profile {
         }
         // Commands have nothing inside.
         let cell = |calls, total, bytes| Cell { calls, total, own: total, bytes, ..Cell::default() };
-        for row in t.device.iter().filter(|row| !TRAFFIC.contains(&row.kind.as_str())) {
+        for row in t.device.iter().filter(|row| !is_traffic(&row.kind)) {
             let symbol = row.symbol.clone().unwrap_or_default();
             let key = CommandKey { kind: row.kind.clone(), symbol, ..CommandKey::default() };
             profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));
         }
-        for row in t.traffic.iter().filter(|row| TRAFFIC.contains(&row.name.as_str())) {
+        for row in t.traffic.iter().filter(|row| is_traffic(&row.name)) {
             let [from, to] = [&row.from, &row.to].map(|memory| memory.clone().unwrap_or_default());
             let key = CommandKey { kind: row.name.clone(), from, to, ..CommandKey::default() };
             profile.commands.entry(key).or_default().add(&cell(row.calls, row.total_ns, row.bytes));

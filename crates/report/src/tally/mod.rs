@@ -34,7 +34,7 @@ mod times;
 pub use aggregate::{Aggregate, Unlike};
 pub use by::{By, Group};
 pub use collect::{Options, aggregate, tally};
-pub(crate) use device::TRAFFIC;
+pub(crate) use device::is_traffic;
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use hetrace_trace::watch::Stopped;

@@ -34,7 +34,6 @@ pub use rows::{
     BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare, Report,
     TransferRow, WaitRow,
 };
-pub(crate) use sweep::keeps_busy;
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]

@@ -125,7 +125,7 @@ pub enum Reading {
     },
     /// Why the clocks are not higher.
     Throttle {
-        /// A bit for each reason, as in [`THROTTLE_REASONS`](super::schema::THROTTLE_REASONS).
+        /// A bit for each reason, as in [`THROTTLE_REASONS`](hetrace_format::telemetry::THROTTLE_REASONS).
         reasons: u64,
     },
     /// Counters of bytes on all links between devices.
