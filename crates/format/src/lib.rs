@@ -20,10 +20,31 @@
 //! Whoever *changes* a trace must not drop silently what it does not know:
 //! [`Manifest::parse_strictly`] names such members.
 
+pub mod calls;
+pub mod class;
+pub mod command;
+pub mod define;
+mod field;
 pub mod files;
 pub mod manifest;
+pub mod object;
+pub mod telemetry;
 
+use hetrace_ctf::class::{EventClass, StructClass};
+
+pub use field::{Handle, text};
 pub use manifest::Manifest;
 
 /// Version of what a trace contains, as `schema` in the manifest.
 pub const SCHEMA: u32 = 2;
+
+fn event(id: u16, name: &str, fields: StructClass) -> EventClass {
+    EventClass {
+        id: u64::from(id),
+        name: name.to_owned(),
+        log_level: None,
+        emf_uri: None,
+        context: None,
+        fields,
+    }
+}

@@ -8,16 +8,14 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::write::form;
+use hetrace_format::class::{self, Environment};
 use hetrace_format::files::{self, MANIFEST, METADATA, MODELS, OWN};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::apis::Library;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
-use crate::schema;
-use crate::telemetry;
 use crate::time::ReferencePoint;
 
 /// The next manifest, until it is whole.
@@ -77,20 +75,14 @@ fn metadata(
     let offset =
         i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
     let clock = form::clock_class(boot_id().unwrap_or([0; 16]), offset);
-    let text = |v: &str| EnvValue::Str(v.to_owned());
-    // The fields by which tools know an LTTng user-space trace; the tracer is
-    // named as what it is.
-    let env = vec![
-        ("domain".to_owned(), text("ust")),
-        ("tracer_name".to_owned(), text("hetrace")),
-        ("tracer_major".to_owned(), EnvValue::Int(version_part(0))),
-        ("tracer_minor".to_owned(), EnvValue::Int(version_part(1))),
-        ("hostname".to_owned(), text(&manifest.host)),
-        ("procname".to_owned(), text(manifest.command.first().map_or("", |c| c))),
-    ];
+    let environment = Environment {
+        version: [version_part(0), version_part(1)],
+        host: manifest.host.clone(),
+        program: manifest.command.first().cloned().unwrap_or_default(),
+    };
     let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
-    let mut class = schema::trace(trace.uuid(), clock, env, &models);
-    class.streams.extend(manifest.telemetry.is_some().then(telemetry::schema::stream));
+    let mut class = class::trace(trace.uuid(), clock, environment.variables(), &models);
+    class.streams.extend(manifest.telemetry.is_some().then(hetrace_format::telemetry::stream));
     hetrace_ctf::tsdl::print(&class)
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
 use hetrace_ring::{Mapping, map_file};
 
+use crate::options::Options;
 use crate::{budget, keeper};
 
 /// Collectors hand out what they have this often.
@@ -19,14 +20,12 @@ const COLLECT_EVERY_MS: u32 = 100;
 /// What goes into a control file.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Bits of [`abi::option`].
-    pub options: u32,
+    /// What programs do.
+    pub options: Options,
     /// Data bytes of a ring, a power of two.
     pub ring_bytes: u32,
     /// Longest text, value and array recorded.
     pub caps: (u32, u32, u32),
-    /// With [`abi::option::SAMPLED`]: every how many launches one is timed.
-    pub sample_every: u32,
     /// Commands in flight at most in each process and API; 0: as many as the library thinks right.
     pub most_in_flight: u32,
     /// Name and flags of each API.
@@ -78,8 +77,9 @@ impl Control {
             for (place, (name, _)) in page.apis.iter_mut().zip(&settings.apis) {
                 place[..name.len()].copy_from_slice(name.as_bytes());
             }
-            page.options.store(settings.options, Ordering::Relaxed);
-            page.sample_every.store(settings.sample_every, Ordering::Relaxed);
+            let (options, sample_every) = settings.options.to_page();
+            page.options.store(options, Ordering::Relaxed);
+            page.sample_every.store(sample_every, Ordering::Relaxed);
             page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
             page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
             page.drainer_alive.store(1, Ordering::Relaxed);

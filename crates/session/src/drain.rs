@@ -16,8 +16,8 @@ use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
-use crate::schema::api_stream;
 use crate::time::HostClock;
+use hetrace_format::class::api_stream;
 
 mod arenas;
 mod hand_over;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -27,12 +26,13 @@ use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
+use crate::options::{Capture, DeviceTimes};
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::recover::{self, Recovered};
 use crate::select::Selection;
-use crate::settings::{self, DeviceTimes};
+use crate::settings;
 use crate::telemetry::{self, Telemetry};
 use crate::time::{HostClock, ReferencePoint};
 
@@ -58,13 +58,8 @@ pub struct RunOptions {
     pub block: bool,
     /// Data bytes of a ring; rounded up to a power of two.
     pub ring_bytes: u32,
-    /// Bits of [`hetrace_ring::abi::option`] for what is stored besides.
-    pub capture: u32,
-    /// Kernels (as globs) and numbers of their launches whose buffers are
-    /// stored, with `option::BUFFERS`; the first eight count.
-    pub buffers: Vec<(String, RangeInclusive<u64>)>,
-    /// Most bytes stored of one buffer.
-    pub buffer_cap: u64,
+    /// What is stored besides.
+    pub capture: Capture,
     /// Packets are compressed.
     pub compress: bool,
     /// What devices say of themselves is sampled.
@@ -145,7 +140,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
     let control =
         Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
-    settings::choose_buffers(control.page(), options);
+    options.capture.choose(control.page());
 
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
     let fresh = Fresh::make(&options.output, options.access).map_err(output)?;

@@ -1,11 +1,8 @@
-//! What kinds of commands mean for a device.
+//! What the names of kinds of commands mean, for sums that have the names only.
 
-/// Returns whether a command of this kind keeps its device busy.
-pub fn keeps_busy(kind: &str) -> bool {
-    !matches!(kind, "marker" | "barrier" | "acquire" | "release" | "free")
-}
+use hetrace_format::command::CommandKind;
 
 /// Returns whether a command of this kind moves or sets memory.
 pub fn is_traffic(kind: &str) -> bool {
-    matches!(kind, "read" | "write" | "copy" | "fill" | "map" | "unmap" | "migrate")
+    CommandKind::of_name(kind).is_some_and(CommandKind::moves_memory)
 }

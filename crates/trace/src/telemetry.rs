@@ -14,114 +14,14 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_format::telemetry::{self, PREFIX};
+pub use hetrace_format::telemetry::{Quantity, Sample};
 
 use crate::trace::{Device, Item, Trace};
-
-/// What stands before the names of telemetry's events.
-const PREFIX: &str = "telemetry:";
-/// Most values of a sample.
-const VALUES: usize = 4;
-
-/// What a sample is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quantity {
-    /// Power, mW.
-    Power,
-    /// Energy since the driver was loaded, mJ: differences count.
-    Energy,
-    /// Clocks of `sm`, `memory`, `graphics`, `video`, MHz; 0 is not known.
-    Clocks,
-    /// Percent of the driver's last sample period in which the `gpu` ran, the `memory` was accessed.
-    Utilization,
-    /// Memory `used`, `free`, `reserved`, `total`, bytes.
-    Memory,
-    /// Temperature, °C.
-    Temperature,
-    /// 0 is the fastest, 15 the slowest, 32 not known; stands until the next sample.
-    PerformanceState,
-    /// Bits of reasons for lower clocks; stands until the next sample.
-    Throttle,
-    /// Traffic of all NVLinks, `tx` and `rx`, bytes per second.
-    Nvlink,
-    /// Traffic over PCIe, `tx` and `rx`, bytes per second.
-    Pcie,
-}
-
-impl Quantity {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Power,
-        Self::Energy,
-        Self::Clocks,
-        Self::Utilization,
-        Self::Memory,
-        Self::Temperature,
-        Self::PerformanceState,
-        Self::Throttle,
-        Self::Nvlink,
-        Self::Pcie,
-    ];
-
-    /// Its name in the trace.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Power => "power",
-            Self::Energy => "energy",
-            Self::Clocks => "clocks",
-            Self::Utilization => "utilization",
-            Self::Memory => "memory",
-            Self::Temperature => "temperature",
-            Self::PerformanceState => "performance_state",
-            Self::Throttle => "throttle",
-            Self::Nvlink => "nvlink",
-            Self::Pcie => "pcie",
-        }
-    }
-
-    /// Names of its values in the trace, in the order of [`Sample::values`].
-    pub fn fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Power => &["milliwatts"],
-            Self::Energy => &["millijoules"],
-            Self::Clocks => &["sm", "memory", "graphics", "video"],
-            Self::Utilization => &["gpu", "memory"],
-            Self::Memory => &["used", "free", "reserved", "total"],
-            Self::Temperature => &["celsius"],
-            Self::PerformanceState => &["state"],
-            Self::Throttle => &["reasons"],
-            Self::Nvlink | Self::Pcie => &["tx", "rx"],
-        }
-    }
-
-    /// The unit of its values; empty where they have none.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::Power => "mW",
-            Self::Energy => "mJ",
-            Self::Clocks => "MHz",
-            Self::Utilization => "%",
-            Self::Memory => "B",
-            Self::Temperature => "°C",
-            Self::PerformanceState | Self::Throttle => "",
-            Self::Nvlink | Self::Pcie => "B/s",
-        }
-    }
-}
-
-/// One answer of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// The middle of the query, nanoseconds on the trace's clock.
-    pub time: u64,
-    /// As [`Quantity::fields`] names them; the rest is 0.
-    pub values: [i64; VALUES],
-    /// How long the query lasted, or for NVLink what the rate is over, in
-    /// nanoseconds; 0 if it was not told.
-    pub took: u64,
-}
 
 /// All samples of one quantity of one device, in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +32,7 @@ pub struct Series {
     pub samples: Vec<Sample>,
 }
 
-/// A device that told of itself. Texts are empty where nothing was told.
+/// A device that reported of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitored {
     /// Its number among telemetry's devices; other devices of the trace have numbers of their own.
@@ -171,6 +71,36 @@ impl Monitored {
     /// Whether an API's device is this one.
     pub fn is(&self, device: &Device) -> bool {
         !device.uuid.is_empty() && bare(&device.uuid).eq_ignore_ascii_case(bare(&self.uuid))
+    }
+
+    fn describe(&mut self, device: telemetry::Monitored) {
+        let telemetry::Monitored {
+            device: _,
+            index,
+            source,
+            uuid,
+            name,
+            pci,
+            driver,
+            power,
+            available,
+            power_limit,
+        } = device;
+        let (number, series, reasons) = (self.number, take(&mut self.series), take(&mut self.reasons));
+        *self = Self {
+            number,
+            index,
+            source,
+            uuid,
+            name,
+            pci,
+            driver,
+            power,
+            available,
+            power_limit,
+            series,
+            reasons,
+        };
     }
 
     fn add(&mut self, quantity: Quantity, sample: Sample) {
@@ -224,33 +154,19 @@ impl Telemetry {
         let number = |name: &str| event.get(name).and_then(Scalar::as_u64);
         let Some(device) = number("device").and_then(|n| u32::try_from(n).ok()) else { return };
         let device = self.device(device);
-        if name == "device" {
-            let text = |name: &str| match event.get(name).and_then(Scalar::as_str) {
-                // Some readers need a text to be there.
-                None | Some("-") => String::new(),
-                Some(text) => text.to_owned(),
-            };
-            device.index = number("index").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-            device.source = text("source");
-            device.uuid = text("uuid");
-            device.name = text("name");
-            device.pci = text("pci");
-            device.driver = text("driver");
-            device.power = text("power");
-            device.available = text("available");
-            device.power_limit = number("power_limit").unwrap_or(0);
+        if event.class().name == telemetry::Monitored::EVENT {
+            device.describe(telemetry::Monitored::decode(|name| event.get(name)));
             return;
         }
-        let Some(quantity) = Quantity::ALL.into_iter().find(|q| q.name() == name) else { return };
+        let Some(quantity) = Quantity::of_name(name) else { return };
         let mut sample = Sample { time, ..Sample::default() };
         for (value, field) in sample.values.iter_mut().zip(quantity.fields()) {
             *value = event.get(field).and_then(integer).unwrap_or(0);
         }
-        sample.took = number("took").or_else(|| number("interval")).unwrap_or(0);
+        sample.took = quantity.span().and_then(number).unwrap_or(0);
         if quantity == Quantity::Throttle
-            && let Some(names) = event.get("names").and_then(Scalar::as_str)
+            && let Some(names) = event.get("names").and_then(hetrace_format::text)
         {
-            let names = if names == "-" { "" } else { names };
             device.reasons.entry(sample.values[0]).or_insert_with(|| names.to_owned());
         }
         device.add(quantity, sample);

@@ -248,7 +248,7 @@ impl<'t, T> Waits<'t, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spans::{Geometry, Times};
+    use crate::spans::{CommandKind, Geometry, MemoryKind, Times};
 
     fn waits() -> Waits<'static, u32> {
         Waits {
@@ -263,7 +263,7 @@ mod tests {
 
     fn command(queue: u64, tid: i64, end: u64) -> Command<'static> {
         Command {
-            kind: "kernel",
+            kind: CommandKind::Kernel,
             name: "",
             function: None,
             pid: 1,
@@ -278,8 +278,8 @@ mod tests {
             times: Some(Times { queued: 0, submitted: 0, start: 1, end }),
             times_error: 0,
             bytes: 0,
-            from: "",
-            to: "",
+            from: MemoryKind::Unknown,
+            to: MemoryKind::Unknown,
             status: 0,
             geometry: Geometry::default(),
             shared: 0,

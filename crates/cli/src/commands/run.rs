@@ -9,23 +9,25 @@ use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::Exit;
 use hetrace_session::{
-    Access, Found, Outcome, Place, RunError, RunOptions, Selection, Way, apis, end_by, ended,
-    run as session_run, telemetry,
+    Access, BUFFER_CHOICES, Capture, Found, Launches, Outcome, Place, RunError, RunOptions, Selection, Way,
+    apis, end_by, ended, run as session_run, telemetry,
 };
 
 use super::{OWN_FAILURE, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run, Share};
 
-/// What is stored besides, as bits of `hetrace_ring::abi::option`.
-fn captures(args: &Run) -> u32 {
-    let wanted =
-        [args.sources, args.build_logs, args.kernel_args, args.properties, !args.capture_buffers.is_empty()];
-    // The first of them is bit 3.
-    wanted.iter().enumerate().map(|(i, on)| u32::from(*on) << (3 + i)).sum()
+/// What is stored besides.
+fn captures(args: &Run) -> Capture {
+    let buffers = args.capture_buffers.iter();
+    Capture {
+        sources: args.sources,
+        build_logs: args.build_logs,
+        kernel_args: args.kernel_args,
+        properties: args.properties,
+        buffers: buffers.map(|l| Launches { kernel: l.kernel.clone(), numbers: l.numbers.clone() }).collect(),
+        buffer_cap: args.capture_size,
+    }
 }
-
-/// Choices of launches that a session has room for.
-const CHOICES: usize = 8;
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
 /// if the program was not started.
@@ -58,8 +60,8 @@ fn not_started(error: &anyhow::Error) -> u8 {
 }
 
 fn record(args: &Run) -> Result<Outcome> {
-    if args.capture_buffers.len() > CHOICES {
-        bail!("--capture-buffers takes at most {CHOICES} choices");
+    if args.capture_buffers.len() > BUFFER_CHOICES {
+        bail!("--capture-buffers takes at most {BUFFER_CHOICES} choices");
     }
     let libraries = chosen(&args.trace)?;
     let output = match &args.output {
@@ -101,8 +103,6 @@ fn record(args: &Run) -> Result<Outcome> {
         block: args.on_full == OnFull::Block,
         ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
         capture: captures(args),
-        buffers: args.capture_buffers.iter().map(|l| (l.kernel.clone(), l.numbers.clone())).collect(),
-        buffer_cap: args.capture_size,
         compress: args.compress,
         sample: args.sample.map(|period| {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();

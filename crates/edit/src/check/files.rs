@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use hetrace_ctf::account::Account;
-use hetrace_ctf::class::EnvValue;
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::{self as places, BLOBS, MANIFEST, MODELS};
 use hetrace_format::manifest::Losses;
@@ -28,13 +27,7 @@ pub(super) struct Manifest {
 impl Manifest {
     /// Reads it, and adds what is wrong with it.
     pub fn read(files: &Files, trace: Option<&Trace>, done: &mut Checked) -> Self {
-        let ours = |trace: &Trace| {
-            let named = |(name, value): &(String, EnvValue)| {
-                name == "tracer_name"
-                    && matches!(value, EnvValue::Str(v) if v.split(',').any(|v| v == "hetrace"))
-            };
-            trace.class().env.iter().any(named)
-        };
+        let ours = |trace: &Trace| hetrace_format::class::is_of_hetrace(trace.class());
         let is_ours = trace.is_some_and(ours) || !files.list(MODELS).is_empty();
         let mut find = |kind, text: String| {
             done.findings.push(Finding::new(kind, MANIFEST, format!("{MANIFEST}: {text}")));

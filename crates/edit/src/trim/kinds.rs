@@ -3,6 +3,10 @@
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, Scope, StreamClass, TraceClass};
 use hetrace_ctf::read::Event;
+use hetrace_format::calls;
+use hetrace_format::command::{self, CommandField};
+use hetrace_format::define::Definition;
+use hetrace_format::telemetry::{self, Monitored};
 use hetrace_model::layout::Phase;
 
 /// What an event is.
@@ -49,17 +53,6 @@ pub(super) struct StreamKind {
     pub outlasts: bool,
 }
 
-/// Names of definitions, and how those of APIs end.
-const DEFINITIONS: [&str; 6] = [
-    "device:device",
-    "device:property",
-    "device:queue",
-    "device:function",
-    "device:launches",
-    "telemetry:device",
-];
-const TEXTS: &str = ":error_text";
-
 /// The kinds of all classes, by stream class.
 pub(super) fn kinds(trace: &TraceClass) -> Vec<StreamKind> {
     let mut functions: Vec<String> = Vec::new();
@@ -90,12 +83,15 @@ fn of_event(event: &EventClass, functions: &mut Vec<String>) -> EventKind {
             functions.len() - 1
         }))
     };
-    let kind = if DEFINITIONS.contains(&name.as_str()) || name.ends_with(TEXTS) {
+    let defines =
+        Definition::of_event(name).is_some() || name == Monitored::EVENT || name.ends_with(calls::ERROR_TEXT);
+    let kind = if defines {
         Kind::Definition
-    } else if api == "telemetry" {
+    } else if name.starts_with(telemetry::PREFIX) {
         Kind::Telemetry
-    } else if api == "device" {
-        Kind::Command(["duration", "cause_tid", "queue"].map(|field| event.fields.index(field)))
+    } else if name.starts_with(command::PREFIX) {
+        let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];
+        Kind::Command(fields.map(|field| event.fields.index(field.name())))
     } else if let Some(function) = function(Phase::Entry.suffix()) {
         Kind::Entry(function)
     } else if let Some(function) = function(Phase::Exit.suffix()) {

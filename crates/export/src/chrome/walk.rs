@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
 use hetrace_trace::ranges::{Range, Ranges, Step as RangeStep};
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why};
+use hetrace_trace::spans::{
+    At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
+};
 use hetrace_trace::telemetry::{Quantity, Telemetry};
 use hetrace_trace::trace::{FunctionId, Process, Trace};
 
@@ -208,7 +210,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             }
         };
         self.events.add(if command.times.is_some() { "X" } else { "i" }, place, |e| {
-            e.time("ts", start).text("cat", command.kind).text("name", title);
+            e.time("ts", start).text("cat", command.kind.name()).text("name", title);
             match command.times {
                 Some(_) => e.duration(end - start),
                 None => e.text("s", "t"),
@@ -333,8 +335,8 @@ fn annotate(args: &mut super::json::Event<'_>, command: &Command<'_>, title: &st
         args.raw("bytes", command.bytes);
     }
     for (name, memory) in [("from", command.from), ("to", command.to)] {
-        if memory != "unknown" {
-            args.text(name, memory);
+        if memory != MemoryKind::Unknown {
+            args.text(name, memory.name());
         }
     }
     let geometry = &command.geometry;

@@ -279,8 +279,13 @@ impl Visitor for Seen<'_> {
             or_dash((c.cause != 0).then(|| self.time(c.cause))),
         ];
         let known = |memory: &str| if memory == "unknown" { String::new() } else { memory.to_owned() };
-        let texts =
-            [c.kind.to_owned(), c.name.to_owned(), c.device_name().to_owned(), known(c.from), known(c.to)];
+        let texts = [
+            c.kind.name().to_owned(),
+            c.name.to_owned(),
+            c.device_name().to_owned(),
+            known(c.from.name()),
+            known(c.to.name()),
+        ];
         self.commands.push(format!("{} {}", numbers.join(" "), texts.join(",")));
         ControlFlow::Continue(())
     }

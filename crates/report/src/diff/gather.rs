@@ -7,7 +7,6 @@ use hetrace_ctf::read::Event;
 
 use super::paths::{Paths, ROOT};
 use super::profile::{Cell, CommandKey, DeviceCount, Profile, RunRow};
-use hetrace_trace::kinds::keeps_busy;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
 use hetrace_trace::sums::Missing;
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
@@ -253,7 +252,8 @@ impl Visitor for Gatherer<'_> {
     fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         let device = command.on_device.map_or(0, |d| d.id);
         let function = command.function.map_or(0, |f| f.id);
-        let [kind, from, to] = [command.kind, command.from, command.to].map(|word| self.word(word));
+        let [kind, from, to] =
+            [command.kind.name(), command.from.name(), command.to.name()].map(|word| self.word(word));
         let weight = command.weight;
         self.sampled |= weight > 1;
         self.pids.insert(command.pid);
@@ -271,7 +271,7 @@ impl Visitor for Gatherer<'_> {
         if busy.name.is_empty() {
             command.device_name().clone_into(&mut busy.name);
         }
-        if let Some(times) = times.filter(|_| keeps_busy(command.kind)) {
+        if let Some(times) = times.filter(|_| command.kind.keeps_busy()) {
             busy.add(times.start, times.end);
         }
         ControlFlow::Continue(())

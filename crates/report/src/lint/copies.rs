@@ -6,7 +6,7 @@ use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::memory::Memory;
 use super::passed::{Passed, Span};
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, MemoryKind};
 
 /// Calls that are remembered for their commands.
 const KEPT: usize = 1 << 16;
@@ -100,10 +100,10 @@ impl Copies {
         let key = (command.pid, command.cause_tid, command.cause);
         let Some(moves) = self.moves.get(&key).copied() else { return };
         let Some(facts) = knowledge.of(moves.call.function) else { return };
-        let pageable = command.from == "pageable" || command.to == "pageable";
+        let pageable = command.from == MemoryKind::Pageable || command.to == MemoryKind::Pageable;
         if pageable && !moves.waits && command.bytes >= PAGEABLE {
             let name = &facts.function.name;
-            let side = if command.from == "pageable" { "from" } else { "to" };
+            let side = if command.from == MemoryKind::Pageable { "from" } else { "to" };
             let what = format!("{name} copies asynchronously {side} pageable memory");
             findings.add(Hit::new("pageable-async", format!("{name} {side}"), what, ("call", moves.call)));
         }

@@ -7,7 +7,7 @@ use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
 
@@ -247,7 +247,11 @@ impl Flow {
         let (Some(device), Some(times)) = (command.on_device, command.times) else { return };
         let units = u64::from(device.compute_units);
         let geometry = &command.geometry;
-        if command.kind != "kernel" || units == 0 || geometry.global.is_empty() || geometry.local.is_empty() {
+        if command.kind != CommandKind::Kernel
+            || units == 0
+            || geometry.global.is_empty()
+            || geometry.local.is_empty()
+        {
             return;
         }
         let groups = geometry.global.product() / geometry.local.product().max(1);

@@ -88,7 +88,7 @@ impl Filter {
         let name = command.name;
         let named = |name: &str| !name.is_empty() && self.has_name(name);
         let has_name = self.names.is_empty()
-            || named(command.kind)
+            || named(command.kind.name())
             || named(name)
             || (!name.is_empty() && (named(&demangle::short(name)) || named(&demangle::full(name))));
         self.args.is_empty()

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::text::Style;
 use hetrace_trace::args::{Args, Role};
-use hetrace_trace::spans::{At, Command, notable};
+use hetrace_trace::spans::{At, Command, MemoryKind, notable};
 use hetrace_trace::text::digits;
 
 /// Processes and threads as lines begin with them, by the thread's number.
@@ -111,7 +111,7 @@ pub(super) fn write_command(out: &mut String, command: &Command<'_>) {
         add("bytes", format_args!("{}", command.bytes));
     }
     for (name, memory) in [("from", command.from), ("to", command.to)] {
-        if memory != "unknown" {
+        if memory != MemoryKind::Unknown {
             add(name, format_args!("{memory}"));
         }
     }

@@ -409,7 +409,7 @@ impl Visitor for Printer<'_, '_> {
         self.line.push_str("queue ");
         digits::hexadecimal(&mut self.line, command.queue);
         self.line.push_str(": ");
-        self.line.push_str(command.kind);
+        self.line.push_str(command.kind.name());
         if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
             let full = self.full_names;
             let name = self.kernels.entry(function.id).or_insert_with(|| {

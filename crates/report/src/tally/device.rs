@@ -11,7 +11,7 @@ use super::rows::{LaunchRow, OccupancyRow};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::kinds::is_traffic;
-use hetrace_trace::spans::{Command, Sizes};
+use hetrace_trace::spans::{Command, CommandKind, MemoryKind, Sizes};
 use hetrace_trace::trace::{Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
 
@@ -124,9 +124,9 @@ impl Devices {
     /// Counts a command; `range` is the one in which it was enqueued.
     pub fn command(&mut self, command: &Command<'_>, range: Option<u32>) {
         let key = Key {
-            kind: self.word(command.kind),
-            from: self.word(command.from),
-            to: self.word(command.to),
+            kind: self.word(command.kind.name()),
+            from: self.word(command.from.name()),
+            to: self.word(command.to.name()),
             function: command.function.map_or(0, |f| f.id),
             queue: command.on_queue.map_or(0, |q| q.id),
             pid: command.pid,
@@ -237,7 +237,7 @@ impl Devices {
             };
             let group = labels.group(&labels.commands, &who);
             let mut cell = self.device_cell(labels, key, sum, &group);
-            if self.text(key.kind) == "kernel"
+            if self.text(key.kind) == CommandKind::Kernel.name()
                 && let Some(more) = corrections.remove(&key.function)
             {
                 cell.correct(more);
@@ -283,8 +283,8 @@ impl Devices {
 
     fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
         let kind = self.text(key.kind);
-        let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != "unknown");
-        (is_traffic(kind) || (sum.bytes > 0 && kind != "kernel")).then(|| TrafficCell {
+        let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != MemoryKind::Unknown.name());
+        (is_traffic(kind) || (sum.bytes > 0 && kind != CommandKind::Kernel.name())).then(|| TrafficCell {
             kind: kind.to_owned(),
             from: memory(key.from),
             to: memory(key.to),
@@ -300,7 +300,9 @@ impl Devices {
     /// counted: the last ones have none that stands for them, or too many have.
     fn launches(&self, names: &Names) -> HashMap<u32, i64> {
         let mut off: HashMap<u32, i64> = HashMap::new();
-        for (key, sum) in self.by_key.iter().filter(|(key, _)| self.text(key.kind) == "kernel") {
+        for (key, sum) in
+            self.by_key.iter().filter(|(key, _)| self.text(key.kind) == CommandKind::Kernel.name())
+        {
             if let Some((launches, _)) = names.launches(key.function) {
                 let launches = i64::try_from(launches).unwrap_or(i64::MAX);
                 let off = off.entry(key.function).or_insert(launches);

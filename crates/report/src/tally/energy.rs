@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use super::estimate::quantile;
 use super::rows::EnergyRow;
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::telemetry::{Monitored, Quantity, Telemetry};
 use hetrace_trace::trace::Names;
 
@@ -227,7 +227,7 @@ impl KernelEnergy {
         let meter = command.on_device.and_then(|d| meters.by_device.get(&d.id));
         let (Some(&at), Some(times)) = (meter, command.times) else { return };
         let Some(meter) = meters.meters.get(at).filter(|_| !self.sampled) else { return };
-        let function = command.function.filter(|_| command.kind == "kernel").map_or(0, |f| f.id);
+        let function = command.function.filter(|_| command.kind == CommandKind::Kernel).map_or(0, |f| f.id);
         let first = meter.readings.partition_point(|r| r.to <= times.start);
         let inside = meter.readings.iter().enumerate().skip(first).take_while(|(_, r)| r.from < times.end);
         for (reading, r) in inside {

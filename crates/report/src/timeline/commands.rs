@@ -1,7 +1,7 @@
 //! What is written beside a command.
 
 use super::annotations::Annotations;
-use hetrace_trace::spans::{Command, Sizes};
+use hetrace_trace::spans::{Command, MemoryKind, Sizes};
 
 /// Annotates a command; `streams`: its API's words are those of CUDA. Shapes
 /// are arguments, which may be left out.
@@ -10,8 +10,8 @@ pub(super) fn annotate(notes: &mut Annotations, command: &Command<'_>, arguments
         notes.number("bytes", command.bytes);
     }
     for (name, memory) in [("from", command.from), ("to", command.to)] {
-        if memory != "unknown" {
-            notes.text(name, memory);
+        if memory != MemoryKind::Unknown {
+            notes.text(name, memory.name());
         }
     }
     if let Some(peer) = command.peer {

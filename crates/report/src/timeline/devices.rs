@@ -19,7 +19,7 @@ use super::lanes::{Lanes, Whole};
 use super::sheet::{Mark, Row, Sheet, Unit};
 use super::steps::Steps;
 use super::tracks::{Kind, number};
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind, Direction};
 use hetrace_trace::titles::{device_title, queue_title, queue_word};
 use hetrace_trace::trace::{Device, Trace};
 
@@ -56,27 +56,16 @@ impl Engine {
         !matches!(self, Self::Kernels | Self::Fills)
     }
 
-    /// The part that a command needs; none if it needs none or nobody can tell.
+    /// The part that a command needs; none if it needs none or it is not known.
     pub fn of(command: &Command<'_>) -> Option<Self> {
-        let side = |memory: &str| match memory {
-            "pageable" | "pinned" | "host" => Some(false),
-            "device" | "array" | "managed" => Some(true),
-            _ => None,
-        };
-        match command.kind {
-            "kernel" => Some(Self::Kernels),
-            "fill" => Some(Self::Fills),
-            "read" => Some(Self::ToHost),
-            "write" => Some(Self::ToDevice),
-            _ if command.peer.is_some() || command.from == "peer" || command.to == "peer" => Some(Self::Peer),
-            _ => match (side(command.from), side(command.to)) {
-                (Some(false), Some(true)) => Some(Self::ToDevice),
-                (Some(true), Some(false)) => Some(Self::ToHost),
-                (Some(true), Some(true)) => Some(Self::Within),
-                // A copy is one between objects of the device unless it says something else.
-                (None, None) if command.kind == "copy" => Some(Self::Within),
-                _ => None,
-            },
+        match (command.kind, command.direction()) {
+            (CommandKind::Kernel, _) => Some(Self::Kernels),
+            (CommandKind::Fill, _) => Some(Self::Fills),
+            (_, Some(Direction::ToDevice)) => Some(Self::ToDevice),
+            (_, Some(Direction::ToHost)) => Some(Self::ToHost),
+            (_, Some(Direction::Within)) => Some(Self::Within),
+            (_, Some(Direction::Peer)) => Some(Self::Peer),
+            (_, None) => None,
         }
     }
 }
@@ -200,7 +189,9 @@ impl Devices {
         let queue = self.rows.get_mut(at)?;
         let of = || number(Kind::Queue, [command.cause_tid as u64, command.cause, command.graph]);
         let lane = match (command.kind, command.graph) {
-            ("graph", _) => queue.lanes.take_whole(start, Whole { of: of(), end }).map(|lane| (lane, false)),
+            (CommandKind::Graph, _) => {
+                queue.lanes.take_whole(start, Whole { of: of(), end }).map(|lane| (lane, false))
+            }
             (_, 0) => queue.lanes.take(start, end).map(|lane| (lane, false)),
             _ => queue.lanes.take_part(start, end, of()),
         };
@@ -239,7 +230,7 @@ impl Devices {
                 let key = number(Kind::Engine, [parent, engine as u64, lane as u64]);
                 sheet.row(Row { rank: Some(engine as u64), ..Row::new(key, Some(parent), engine.title()) })
             });
-            sheet.slice(Mark::begin(start, row, command.kind, title), end)?;
+            sheet.slice(Mark::begin(start, row, command.kind.name(), title), end)?;
         }
         let time = end.saturating_sub(start);
         if !engine.is_copy() || command.bytes == 0 || time == 0 {

@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use super::annotations::Annotations;
 use super::names::Fnv;
 use hetrace_trace::demangle;
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::Trace;
 use hetrace_vendor::occupancy::{self, Needs, Rules};
 
@@ -46,7 +46,7 @@ impl Kernels {
 
     /// The name of a command's slice.
     pub fn title<'a>(&'a self, command: &Command<'a>) -> Cow<'a, str> {
-        if command.kind == "graph" && command.graph > 0 {
+        if command.kind == CommandKind::Graph && command.graph > 0 {
             return format!("graph {}", command.graph).into();
         }
         let name = command.function.and_then(|f| self.names.get(&f.id));

@@ -378,7 +378,7 @@ impl<'t> Drawer<'t, '_> {
         match row {
             Some((row, part)) => {
                 self.flows.ends(place, command, end, flow);
-                let mark = Mark::begin(start, row, command.kind, &title).flows(flows, flow);
+                let mark = Mark::begin(start, row, command.kind.name(), &title).flows(flows, flow);
                 self.sheet.slice(mark, end)?;
                 // From when the program had enqueued it, as far as anybody knows.
                 let told = command.times.map_or(start, |t| t.queued).min(start);
@@ -393,7 +393,7 @@ impl<'t> Drawer<'t, '_> {
                     notes.number("ns, more than can be shown at a time", end.saturating_sub(start));
                 }
                 let Some(row) = self.devices.instants(&mut self.sheet, queue) else { return Ok(()) };
-                self.sheet.mark(Mark::instant(start, row, command.kind, &title).flows(flows, 0))
+                self.sheet.mark(Mark::instant(start, row, command.kind.name(), &title).flows(flows, 0))
             }
         }
     }

@@ -63,8 +63,6 @@ pub(super) struct Collector<'t> {
     queues: HashMap<(i64, u32), (u64, NodeId)>,
     /// The command that ended last, and the path to it.
     pub end: (u64, NodeId),
-    /// Words of the trace for kinds of commands.
-    pub kinds: Vec<String>,
     /// Only some launches were timed.
     pub sampled: bool,
     /// Commands lost while recording.
@@ -94,7 +92,6 @@ impl<'t> Collector<'t> {
             paths: Paths::default(),
             queues: HashMap::new(),
             end: (0, ROOT),
-            kinds: Vec::new(),
             sampled: names.kernels().iter().any(|k| few(k.id)),
             lost: losses.device_commands,
             slack,
@@ -218,14 +215,6 @@ impl<'t> Collector<'t> {
         }
     }
 
-    fn kind(&mut self, kind: &str) -> u16 {
-        let at = self.kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
-            self.kinds.push(kind.to_owned());
-            self.kinds.len() - 1
-        });
-        u16::try_from(at).unwrap_or(u16::MAX)
-    }
-
     /// The place of a command's device: one for all processes that see it.
     fn device(&mut self, number: u32) -> usize {
         if let Some(&place) = self.by_number.get(&number) {
@@ -245,8 +234,8 @@ impl<'t> Collector<'t> {
     }
 
     fn ran(&mut self, at: At<'_>, command: &Command<'_>) {
-        let kind = self.kind(command.kind);
-        let Some(part) = Part::of(command.kind, command.from, command.to) else { return };
+        let kind = command.kind;
+        let Some(part) = Part::of(kind, command.direction()) else { return };
         let place = self.device(command.on_device.map_or(0, |d| d.id));
         self.sampled |= command.weight > 1;
         let thread = self.threads.find(command.pid, command.cause_tid).filter(|_| command.cause > 0);

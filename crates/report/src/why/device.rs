@@ -1,5 +1,6 @@
 //! What is summed up of one device.
 
+use hetrace_trace::spans::CommandKind;
 use std::collections::HashMap;
 
 use super::Window;
@@ -15,7 +16,7 @@ const LISTED: usize = 10_000;
 /// What a command was, for evidence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Title {
-    pub kind: u16,
+    pub kind: CommandKind,
     /// Number of its function; 0 if it has none.
     pub function: u32,
     pub pid: i64,

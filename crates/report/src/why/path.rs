@@ -12,6 +12,7 @@
 //! Chains share their beginnings. What all of them share is summed up and
 //! forgotten from time to time, so memory grows with what is still open.
 
+use hetrace_trace::spans::CommandKind;
 use std::collections::HashMap;
 
 /// A node's place.
@@ -39,7 +40,7 @@ pub(super) enum Step {
     /// A kernel of this number.
     Kernel(u32),
     /// Another command, by its kind.
-    Command(u16),
+    Command(CommandKind),
     /// From the end of a command to the beginning of the next one.
     Latency,
     /// From the end of a command to that of this function, which waited.

@@ -12,7 +12,7 @@ use super::rows::{
 };
 use super::sweep::Part;
 use hetrace_trace::demangle;
-use hetrace_trace::spans::Summary;
+use hetrace_trace::spans::{CommandKind, Summary};
 use hetrace_trace::titles::queue_title;
 use hetrace_trace::trace::{FunctionId, Queue, Thread};
 
@@ -92,7 +92,7 @@ impl Reporter<'_, '_> {
     fn title(&self, title: Title) -> String {
         let name = self.from.trace.names().kernel(title.function).map_or("", |k| k.name.as_str());
         let name = match name {
-            "" => self.from.kinds.get(usize::from(title.kind)).map_or("?", String::as_str).to_owned(),
+            "" => title.kind.name().to_owned(),
             name => demangle::short(name).into_owned(),
         };
         let queue = match self.from.trace.names().queue(title.queue_number) {
@@ -218,8 +218,8 @@ impl Reporter<'_, '_> {
     }
 
     fn transfers(&self) -> Vec<TransferRow> {
-        let row = |(kind, sum): (&u16, &super::waits::TransferSum)| TransferRow {
-            kind: self.from.kinds.get(usize::from(*kind)).cloned().unwrap_or_default(),
+        let row = |(kind, sum): (&CommandKind, &super::waits::TransferSum)| TransferRow {
+            kind: kind.name().to_owned(),
             count: sum.count,
             measured: sum.measured,
             measured_bytes: sum.measured_bytes,
@@ -261,9 +261,7 @@ impl Reporter<'_, '_> {
                 ("kernel", demangle::short(name).into_owned())
             }
             Step::Command(kind) => {
-                let name = self.from.kinds.get(usize::from(kind)).cloned().unwrap_or_default();
-                let compute = Part::of(&name, "", "") == Some(Part::Compute);
-                (if compute { "kernel" } else { "copy" }, name)
+                (if kind.moves_memory() { "copy" } else { "kernel" }, kind.name().to_owned())
             }
             Step::Latency => ("device latency", String::new()),
             Step::WakeUp(id) => ("wake-up", function(id)),

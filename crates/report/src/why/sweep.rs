@@ -1,10 +1,10 @@
 //! What a device had running, and how much of it at a time.
 
+use hetrace_trace::spans::{CommandKind, Direction};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Window;
-use hetrace_trace::kinds::keeps_busy;
 
 /// Commands at a time that are followed.
 const MOST: usize = 1 << 16;
@@ -22,21 +22,17 @@ pub(super) enum Part {
     Move,
 }
 
-/// Kinds of memory that are a host's.
-const HOST: [&str; 3] = ["pageable", "pinned", "host"];
-
 impl Part {
-    /// Of a kind of command; none if it keeps nothing busy.
-    pub fn of(kind: &str, from: &str, to: &str) -> Option<Self> {
-        Some(match kind {
-            kind if !keeps_busy(kind) => return None,
-            "write" => Part::ToDevice,
-            "read" => Part::ToHost,
-            "copy" | "migrate" if HOST.contains(&from) && !HOST.contains(&to) => Part::ToDevice,
-            "copy" | "migrate" if HOST.contains(&to) && !HOST.contains(&from) => Part::ToHost,
-            "copy" | "migrate" | "fill" | "map" | "unmap" => Part::Move,
-            _ => Part::Compute,
-        })
+    /// Of a command; none if it keeps nothing busy.
+    pub fn of(kind: CommandKind, direction: Option<Direction>) -> Option<Self> {
+        match direction {
+            _ if !kind.keeps_busy() => None,
+            Some(Direction::ToDevice) => Some(Part::ToDevice),
+            Some(Direction::ToHost) => Some(Part::ToHost),
+            Some(Direction::Within | Direction::Peer) => Some(Part::Move),
+            None if kind.moves_memory() => Some(Part::Move),
+            None => Some(Part::Compute),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! A wait is real if a command that it waited for ended between t1 and t2. What
 //! ended before t1 had been hidden behind the thread's other work.
 
+use hetrace_trace::spans::CommandKind;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::Window;
@@ -29,7 +30,7 @@ pub(super) struct Recent {
     pub cause: u64,
     pub bytes: u64,
     /// The number of its kind, if it moves memory.
-    pub copies: Option<u16>,
+    pub copies: Option<CommandKind>,
 }
 
 /// A queue and its last commands.
@@ -97,7 +98,7 @@ pub(super) struct Waits {
     /// By process, what its commands kept busy.
     processes: HashMap<i64, Busy>,
     pub sums: BTreeMap<FunctionId, WaitSum>,
-    pub transfers: BTreeMap<u16, TransferSum>,
+    pub transfers: BTreeMap<CommandKind, TransferSum>,
     /// By how much a command may seem to end too late, in nanoseconds.
     slack: u64,
 }

@@ -101,8 +101,8 @@ pub struct CommandRecord {
     pub returned: u64,
     /// Counter value when the command was seen to be complete.
     pub observed: u64,
-    /// What joins it with the [`LinkRecord`] of the call that enqueued it, which may
-    /// be another API's of the process; 0: `cause_tid` and `cause` say it themselves.
+    /// What joins it with the [`LinkRecord`] of the call that enqueued it, in a ring of the same
+    /// process and API; 0: `cause_tid` and `cause` say it themselves.
     pub correlation: u64,
     /// The queue's handle.
     pub queue: u64,

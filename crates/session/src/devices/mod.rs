@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use hetrace_format::class::DEVICE_STREAM;
 use hetrace_ring::abi::{
     ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
     PendingRecord, PropertyRecord, QueueRecord, special,
@@ -22,9 +23,9 @@ use hetrace_ring::abi::{
 use crate::manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
-use crate::schema::{DEVICE_STREAM, objects};
 use crate::time::{DeviceClock, HostClock};
 
+mod convert;
 mod hash;
 mod key;
 mod links;
@@ -231,14 +232,11 @@ impl Devices {
             self.contents.insert(record.hash, record.stored);
         }
         let cause = if record.cause == 0 { 0 } else { host.to_ns(record.cause) };
-        let mut push = |record: &ObjectRecord, parts: &[&[u8]]| {
-            if let Some(body) = objects::fields(record, parts, cause) {
-                self.order.push(time, (objects::FIRST + record.what as u16, body));
+        if let Some(object) = convert::object(&record, parts, cause) {
+            self.order.push(time, object.encode());
+            if let Some(cut) = object.truncated() {
+                self.order.push(time, cut.encode());
             }
-        };
-        push(&record, &parts);
-        if let Some(cut) = objects::truncated(&record) {
-            push(&cut, &[objects::name(record.what).unwrap_or_default().as_bytes()]);
         }
     }
 

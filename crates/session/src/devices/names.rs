@@ -7,14 +7,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hetrace_format::define;
 use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, QueueRecord};
 
-use super::Shared;
 use super::hash::ByNumber;
 use super::key::Key;
-use crate::schema::devices::{
-    self, DEVICE_EVENT, FUNCTION_EVENT, LAUNCHES_EVENT, PROPERTY_EVENT, QUEUE_EVENT,
-};
+use super::{Shared, convert};
 
 /// So many bearers of one handle are remembered: a command is late by a flush,
 /// not by eight lives of its queue.
@@ -139,10 +137,10 @@ impl Names {
         if !name.is_empty() {
             device.name = name.to_vec();
         }
-        let fields = devices::device(device.number, &device.name, shared.api(api), record);
+        let fields = convert::device(device.number, &device.name, shared.api(api), record).encode();
         if fields != device.fields {
             device.fields.clone_from(&fields);
-            self.fresh.push((time, DEVICE_EVENT, fields));
+            self.fresh.push((time, define::Device::ID, fields));
         }
         device.number
     }
@@ -151,7 +149,7 @@ impl Names {
     pub fn tell_property(&mut self, shared: &Shared, key: Key, name: &[u8], value: u64, time: u64) {
         let device = self.device(shared, key, time);
         if self.properties.insert((key, name.to_vec()), value) != Some(value) {
-            self.fresh.push((time, PROPERTY_EVENT, devices::property(device, name, value)));
+            self.fresh.push((time, define::Property::ID, convert::property(device, name, value).encode()));
         }
     }
 
@@ -191,7 +189,11 @@ impl Names {
         let device = self.device(shared, Key { api, value: record.device }, time);
         let bearer = Bearer { since, number, guessed, what: record.device };
         remember(of(&mut self.queues, Key { api, value: record.queue }), bearer);
-        self.fresh.push((time, QUEUE_EVENT, devices::queue(number, device, shared.api(api), record)));
+        self.fresh.push((
+            time,
+            define::Queue::ID,
+            convert::queue(number, device, shared.api(api), record).encode(),
+        ));
     }
 
     /// The queue that had a handle at a time, if anybody told of it. The same
@@ -228,16 +230,15 @@ impl Names {
         let (number, since) =
             guess.map_or_else(|| (next(&shared.numbers.functions), time), |g| (g.number, g.since.min(time)));
         remember(bearers, Bearer { since, number, guessed: false, what });
-        self.fresh.push((time, FUNCTION_EVENT, devices::function(number, name, record)));
+        self.fresh.push((time, define::Function::ID, convert::function(number, name, record).encode()));
     }
 
     /// How often a function was launched so far.
     pub fn tell_launches(&mut self, shared: &Shared, api: usize, record: &CountRecord, time: u64) {
-        let CountRecord { function, launches, timed } = *record;
-        let key = Key { api, value: function };
+        let key = Key { api, value: record.function };
         let known = self.function(key, time);
         let number = known.unwrap_or_else(|| self.guess_function(shared, key, time));
-        self.fresh.push((time, LAUNCHES_EVENT, devices::launches(number, launches, timed)));
+        self.fresh.push((time, define::Launches::ID, convert::launches(number, record).encode()));
     }
 
     /// The function that had an id at a time, if anybody told of it.
@@ -250,8 +251,8 @@ impl Names {
         let number = next(&shared.numbers.functions);
         let bearer = Bearer { since: time, number, guessed: true, what: Default::default() };
         remember(of(&mut self.functions, key), bearer);
-        let fields = devices::function(number, b"", &FunctionRecord::default());
-        self.fresh.push((time, FUNCTION_EVENT, fields));
+        let fields = convert::function(number, b"", &FunctionRecord::default()).encode();
+        self.fresh.push((time, define::Function::ID, fields));
         number
     }
 
@@ -263,8 +264,8 @@ impl Names {
         }
         let number = next(&shared.numbers.functions);
         self.by_name.insert(key, number);
-        let fields = devices::function(number, name, &FunctionRecord::default());
-        self.fresh.push((time, FUNCTION_EVENT, fields));
+        let fields = convert::function(number, name, &FunctionRecord::default()).encode();
+        self.fresh.push((time, define::Function::ID, fields));
         number
     }
 }

@@ -1,12 +1,13 @@
 //! A command as the program reports it to one that can be written: which call
 //! caused it, when it ran in the host's time, on which queue, in which function.
 
+use hetrace_format::command::{Command, Times};
 use hetrace_ring::abi::{CommandRecord, QueueRecord, command_flag};
 
+use super::convert;
 use super::key::Key;
 use super::links::Call;
 use super::{Devices, Ready};
-use crate::schema::devices::Command;
 use crate::time::HostClock;
 
 /// Rings are drained one after the other, so a command may be seen before its
@@ -177,8 +178,28 @@ impl Devices {
             Some(call) => (call.tid, Some(call.entry)),
             None => (record.cause_tid, None),
         };
-        let command = Command { kind: record.kind, queue, function, peer, cause_tid, cause, times, seen };
-        let (time, id, body) = command.event(record);
+        let times = times.map(|[queued, submitted, start, end]| Times { queued, submitted, start, end });
+        let command = Command {
+            kind: convert::kind(record.kind),
+            queue,
+            cause_tid,
+            cause,
+            times,
+            seen,
+            times_error: record.times_error,
+            function,
+            bytes: record.bytes,
+            from: convert::memory(record.from),
+            to: convert::memory(record.to),
+            peer,
+            status: record.status,
+            shared: record.shared,
+            geometry: convert::geometry(record),
+            graph: record.graph,
+            node: record.node,
+            weight: record.weight,
+        };
+        let (time, id, body) = command.encode();
         Some((time, (id, body)))
     }
 

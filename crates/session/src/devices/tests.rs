@@ -10,7 +10,6 @@ use hetrace_ctf::write::form;
 use hetrace_ring::abi::{COMMAND_KINDS, command_flag};
 
 use super::*;
-use crate::schema;
 use crate::time::ReferencePoint;
 
 /// A tick is a nanosecond.
@@ -32,7 +31,7 @@ impl Process {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");
         let uuid = [3; 16];
-        let class = schema::trace(uuid, form::clock_class([7; 16], 0), Vec::new(), &[]);
+        let class = hetrace_format::class::trace(uuid, form::clock_class([7; 16], 0), Vec::new(), &[]);
         fs::write(path.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
         let shared = Arc::new(Shared::new(vec!["one".to_owned(), "two".to_owned()]));
         let identity = Identity { pid: 7, tid: 9, name: *b"app\0\0\0\0\0\0\0\0\0\0\0\0\0" };

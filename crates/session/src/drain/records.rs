@@ -1,7 +1,8 @@
 //! Records that are written otherwise than they lie in the ring. What is missing of one is
 //! empty or 0: the record is no worse than that.
 
-use crate::schema::objects;
+use hetrace_format::calls;
+
 use crate::time::HostClock;
 
 /// A 64-bit word of a record's body.
@@ -12,17 +13,14 @@ pub(super) fn word(body: &[u8], index: usize) -> u64 {
 
 /// A code and its text, whatever the program wrote there.
 pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
-    packet.extend_from_slice(&word(body, 0).to_le_bytes());
-    objects::text(packet, body.get(8..).unwrap_or_default());
+    calls::put_error_text(packet, word(body, 0) as i64, body.get(8..).unwrap_or_default());
 }
 
 /// Name and registers of a call that nobody described.
 pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
-    objects::text(packet, body.get(size_of_val(&arguments)..).unwrap_or_default());
-    for argument in arguments {
-        packet.extend_from_slice(&argument.to_le_bytes());
-    }
+    let name = body.get(size_of_val(&arguments)..).unwrap_or_default();
+    calls::put_unknown(packet, name, arguments);
 }
 
 /// Count, first, last and total, converted from ticks.

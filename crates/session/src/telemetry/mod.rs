@@ -302,7 +302,8 @@ impl Finished {
 
 /// The stream of a lane. Its first packet is the main thread's.
 fn stream(folder: &TraceFolder, number: u64) -> Stream {
-    let mut stream = Stream::new(folder, format!("telemetry-{number}"), schema::TELEMETRY_STREAM, number);
+    let mut stream =
+        Stream::new(folder, format!("telemetry-{number}"), hetrace_format::telemetry::STREAM, number);
     let pid = std::process::id();
     let mut name = [0; 16];
     name[..lane::NAME.len()].copy_from_slice(lane::NAME);

@@ -163,7 +163,7 @@ fn sampled(script: Script, period: Duration) -> (Finished, Vec<Vec<Seen>>) {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = scratch.path();
     let mut class = form::trace_class([7; 16], form::clock_class([0; 16], 0));
-    class.streams.push(schema::stream());
+    class.streams.push(hetrace_format::telemetry::stream());
     fs::write(folder.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
     let trace = TraceFolder::new(folder.to_owned(), [7; 16], false);
     let clock = Arc::clone(&script.clock);

@@ -2,7 +2,7 @@
 
 use super::Collectives;
 use super::track::{Counted, KEPT};
-use crate::spans::{At, Command};
+use crate::spans::{At, Command, CommandKind};
 
 /// Functions that are told of a row.
 const FUNCTIONS: usize = 8;
@@ -36,7 +36,7 @@ impl Collectives {
             tid: command.cause_tid,
             cause: command.cause,
             queue: command.queue,
-            is_kernel: command.kind == "kernel",
+            is_kernel: command.kind == CommandKind::Kernel,
             function: command.function.map_or(0, |f| f.id),
             end: times.end,
             time: times.duration().saturating_mul(command.weight),

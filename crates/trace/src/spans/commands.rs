@@ -3,78 +3,16 @@
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
+use hetrace_format::command::Decoder;
+pub use hetrace_format::command::{CommandKind, Direction, Geometry, MemoryKind, Sizes, Times};
 
-use crate::trace::{CommandFields, Device, Kernel, Names, Part, Queue};
-
-/// When a command was where, in nanoseconds on the trace's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
-    /// In the queue.
-    pub queued: u64,
-    /// On the device.
-    pub submitted: u64,
-    /// Running.
-    pub start: u64,
-    /// Done.
-    pub end: u64,
-}
-
-impl Times {
-    /// How long it ran.
-    pub fn duration(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-}
-
-/// A size for each dimension; empty where none was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sizes {
-    all: [u64; 3],
-    dimensions: u8,
-}
-
-impl Sizes {
-    /// As many as there are dimensions.
-    pub fn as_slice(&self) -> &[u64] {
-        self.all.get(..usize::from(self.dimensions)).unwrap_or(&[])
-    }
-
-    /// Whether none was given.
-    pub fn is_empty(&self) -> bool {
-        self.dimensions == 0
-    }
-
-    /// Of all dimensions together, saturating; 1 if none was given.
-    pub fn product(&self) -> u64 {
-        self.as_slice().iter().fold(1, |all, n| all.saturating_mul(*n))
-    }
-
-    fn set(&mut self, index: usize, size: u64) {
-        if let Some(place) = self.all.get_mut(index) {
-            *place = size;
-            self.dimensions = self.dimensions.max(index as u8 + 1);
-        }
-    }
-}
-
-/// How a kernel was launched, in work-items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Geometry {
-    /// Where the work-items begin to count.
-    pub offset: Sizes,
-    /// How many there are.
-    pub global: Sizes,
-    /// How many are in a work-group.
-    pub local: Sizes,
-    /// How many work-groups are in a cluster.
-    pub cluster: Sizes,
-}
+use crate::trace::{CommandFields, Device, Kernel, Names, Queue};
 
 /// A command on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Command<'e> {
-    /// What it is: `kernel`, `read`, `write`, …
-    pub kind: &'e str,
+    /// What it does.
+    pub kind: CommandKind,
     /// The function's name as the API tells it, or empty.
     pub name: &'e str,
     /// The function, if it has one that is known.
@@ -104,10 +42,10 @@ pub struct Command<'e> {
     pub times_error: i64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Where they came from: one of `MEMORY_KINDS`, `unknown` if nobody said.
-    pub from: &'e str,
+    /// Where they came from.
+    pub from: MemoryKind,
     /// Where they went.
-    pub to: &'e str,
+    pub to: MemoryKind,
     /// Negative if it failed.
     pub status: i64,
     /// How it was launched.
@@ -122,11 +60,6 @@ pub struct Command<'e> {
     pub weight: u64,
 }
 
-/// What the trace has for a kind of memory that nobody told.
-const UNKNOWN_MEMORY: &str = "unknown";
-/// A distance that is not known or too long, in 48 bits.
-const UNKNOWN_DISTANCE: i64 = -(1 << 47);
-
 impl<'e> Command<'e> {
     /// Returns the handle by which calls name its queue; 0 for the default one, whichever value
     /// stands for it.
@@ -136,7 +69,12 @@ impl<'e> Command<'e> {
 
     /// What people look for: the function's name, else the kind.
     pub fn title(&self) -> &'e str {
-        if self.name.is_empty() { self.kind } else { self.name }
+        if self.name.is_empty() { self.kind.name() } else { self.name }
+    }
+
+    /// Where it moves bytes; none if it moves nothing, or if it is not known where.
+    pub fn direction(&self) -> Option<Direction> {
+        Direction::of(self.kind, self.from, self.to, self.peer.is_some())
     }
 
     /// Whether the device reports an error.
@@ -165,10 +103,11 @@ impl<'e> Command<'e> {
     ) -> Self {
         let picked = event.payload().and_then(|data| Self::picked(fields, names, data, start, pid));
         picked.unwrap_or_else(|| {
-            let mut reader = Reader::new(fields);
-            // What is damaged has been told by the walk; the rest of it is 0.
+            let mut reader =
+                Reader { fields, decoder: Decoder::new(fields.kind), at: 0, element: 0, depth: 0 };
+            // What is damaged has been reported by the walk; the rest of it is 0.
             let _ = event.visit(Scope::EventFields, &mut reader);
-            reader.command(fields, names, start, pid)
+            Self::new(reader.decoder, fields, names, start, pid)
         })
     }
 
@@ -180,29 +119,42 @@ impl<'e> Command<'e> {
         start: u64,
         pid: i64,
     ) -> Option<Self> {
-        let (picker, mut reader) = (fields.picker.as_ref()?, Reader::new(fields));
+        let (picker, mut decoder) = (fields.picker.as_ref()?, Decoder::new(fields.kind));
         let whole = picker.pick(payload, |position, element, value| {
-            if let Some(part) = fields.parts.get(position) {
-                reader.element = element;
-                reader.set(*part, value);
+            if let Some(Some(field)) = fields.parts.get(position) {
+                decoder.set(*field, element, value);
             }
         });
-        whole.then(|| reader.command(fields, names, start, pid))
+        whole.then(|| Self::new(decoder, fields, names, start, pid))
     }
-}
 
-impl<'e> Reader<'e> {
     /// What all fields together say.
-    fn command(self, fields: &'e CommandFields, names: &'e Names, start: u64, pid: i64) -> Command<'e> {
-        let reader = self;
-        let on_queue = names.queue(reader.queue);
+    fn new(decoder: Decoder, fields: &CommandFields, names: &'e Names, start: u64, pid: i64) -> Self {
+        let hetrace_format::command::Command {
+            kind,
+            queue,
+            cause_tid,
+            cause,
+            times,
+            seen: _,
+            times_error,
+            function,
+            bytes,
+            from,
+            to,
+            peer,
+            status,
+            shared,
+            geometry,
+            graph,
+            node,
+            weight,
+        } = decoder.command(start, fields.untimed);
+        let on_queue = names.queue(queue);
         let on_device = on_queue.and_then(|q| names.device(q.device));
-        let function = names.kernel(reader.function);
-        let before = |distance: i64| start.saturating_add_signed(distance.saturating_neg());
-        let or_start = |distance| if distance == UNKNOWN_DISTANCE { start } else { before(distance) };
-        let after = if reader.duration == UNKNOWN_DISTANCE { 0 } else { reader.duration };
+        let function = names.kernel(function);
         Command {
-            kind: reader.kind,
+            kind,
             name: function.map_or("", |f| &f.name),
             function,
             pid,
@@ -211,127 +163,41 @@ impl<'e> Reader<'e> {
             context: on_queue.map_or(0, |q| q.context),
             device: on_device.map_or(0, |d| d.handle),
             on_device,
-            peer: names.device(reader.peer),
-            cause_tid: reader.cause_tid,
-            cause: if reader.cause_before == UNKNOWN_DISTANCE { 0 } else { before(reader.cause_before) },
-            times: (!fields.untimed).then(|| Times {
-                queued: or_start(reader.queued_before),
-                submitted: or_start(reader.submitted_before),
-                start,
-                end: start.saturating_add_signed(after),
-            }),
-            times_error: reader.times_error,
-            bytes: reader.bytes,
-            from: reader.from,
-            to: reader.to,
-            status: reader.status,
-            geometry: reader.geometry,
-            shared: reader.shared,
-            graph: reader.graph,
-            node: reader.node,
-            weight: reader.weight.max(1),
+            peer: names.device(peer),
+            cause_tid: cause_tid.into(),
+            cause: cause.unwrap_or(0),
+            times,
+            times_error: times_error.into(),
+            bytes,
+            from,
+            to,
+            status: status.into(),
+            geometry,
+            shared: shared.into(),
+            graph: graph.into(),
+            node,
+            weight,
         }
     }
 }
 
-/// Takes the fields of a command as they come.
-struct Reader<'e> {
-    parts: &'e [Part],
+/// Takes the fields of a command as they come, where there is no quick way.
+struct Reader<'f> {
+    fields: &'f CommandFields,
+    decoder: Decoder,
     /// Position of the field, and of the element in it.
     at: usize,
     element: usize,
     depth: u32,
-    kind: &'e str,
-    queue: u32,
-    cause_tid: i64,
-    cause_before: i64,
-    queued_before: i64,
-    submitted_before: i64,
-    duration: i64,
-    function: u32,
-    bytes: u64,
-    from: &'e str,
-    to: &'e str,
-    peer: u32,
-    status: i64,
-    times_error: i64,
-    shared: u64,
-    geometry: Geometry,
-    graph: u64,
-    node: u64,
-    weight: u64,
 }
 
-impl<'e> Reader<'e> {
-    fn new(fields: &'e CommandFields) -> Self {
-        Self {
-            parts: &fields.parts,
-            at: 0,
-            element: 0,
-            depth: 0,
-            kind: &fields.kind,
-            queue: 0,
-            cause_tid: 0,
-            cause_before: UNKNOWN_DISTANCE,
-            queued_before: 0,
-            submitted_before: 0,
-            duration: 0,
-            function: 0,
-            bytes: 0,
-            from: UNKNOWN_MEMORY,
-            to: UNKNOWN_MEMORY,
-            peer: 0,
-            status: 0,
-            times_error: 0,
-            shared: 0,
-            geometry: Geometry::default(),
-            graph: 0,
-            node: 0,
-            weight: 0,
-        }
-    }
-
-    #[inline]
-    fn set(&mut self, part: Part, value: Scalar<'e>) {
-        let signed = || value.as_i64().unwrap_or(0);
-        let long = || value.as_u64().unwrap_or(0);
-        let word = || u32::try_from(long()).unwrap_or(0);
-        let element = self.element;
-        match part {
-            Part::Kind => self.kind = value.as_str().unwrap_or(self.kind),
-            Part::Queue => self.queue = word(),
-            Part::CauseTid => self.cause_tid = signed(),
-            Part::CauseBefore => self.cause_before = signed(),
-            Part::QueuedBefore => self.queued_before = signed(),
-            Part::SubmittedBefore => self.submitted_before = signed(),
-            Part::Duration => self.duration = signed(),
-            Part::Function => self.function = word(),
-            Part::Bytes => self.bytes = long(),
-            Part::From => self.from = value.as_str().unwrap_or(UNKNOWN_MEMORY),
-            Part::To => self.to = value.as_str().unwrap_or(UNKNOWN_MEMORY),
-            Part::Peer => self.peer = word(),
-            Part::Status => self.status = signed(),
-            Part::TimesError => self.times_error = signed(),
-            Part::Shared => self.shared = long(),
-            Part::Offset => self.geometry.offset.set(element, long()),
-            Part::Global => self.geometry.global.set(element, long()),
-            Part::Local => self.geometry.local.set(element, long()),
-            Part::Cluster => self.geometry.cluster.set(element, long()),
-            Part::Graph => self.graph = long(),
-            Part::Node => self.node = long(),
-            Part::Weight => self.weight = long(),
-            Part::Other => {}
-        }
-    }
-}
-
-impl<'e> FieldVisitor<'e> for Reader<'e> {
+impl<'e> FieldVisitor<'e> for Reader<'_> {
     fn scalar(&mut self, _: FieldRef<'e>, value: Scalar<'e>) {
         if self.depth == 0 {
             self.element = 0;
         }
-        if let Some(part) = self.parts.get(self.at) {
-            self.set(*part, value);
+        if let Some(Some(field)) = self.fields.parts.get(self.at) {
+            self.decoder.set(*field, self.element, value);
         }
         self.element += 1;
         self.at += usize::from(self.depth == 0);

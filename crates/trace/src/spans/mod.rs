@@ -30,7 +30,8 @@ mod walk;
 
 pub use calls::notable;
 pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
-pub use commands::{Command, Geometry, NewQueue, Sizes, Times, cause_id};
+pub use commands::{Command, NewQueue, cause_id};
+pub use commands::{CommandKind, Direction, Geometry, MemoryKind, Sizes, Times};
 pub use error_text::ErrorText;
 pub use summary::Summary;
 pub use walk::{At, Visitor, walk};

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
 use hetrace_ctf::read::{Event, Picker};
+use hetrace_format::calls;
+use hetrace_format::command::{self, CommandField, CommandKind};
+pub use hetrace_format::define::Definition;
 use hetrace_model::layout::Phase;
 use hetrace_model::{Function, Model, Success};
 
@@ -63,93 +66,18 @@ pub fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
     value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
 }
 
-/// What a definition is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Definition {
-    /// A device.
-    Device,
-    /// A property of one.
-    Property,
-    /// A queue.
-    Queue,
-    /// A function that devices run.
-    Kernel,
-    /// How often one was launched.
-    Launches,
-}
-
 /// The events of a kind of command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandFields {
-    /// What it is, by the event's name.
-    pub kind: String,
-    /// Whether it has no times; then a field says what it is.
+    /// What the commands do; a kind of a later version is `other`.
+    pub kind: CommandKind,
+    /// Whether they have no times; then a field says what each does.
     pub untimed: bool,
-    /// What each field is, by its position.
-    pub(crate) parts: Vec<Part>,
+    /// What each field is, by its position; none of a later version's.
+    pub(crate) parts: Vec<Option<CommandField>>,
     /// A quick way to read them, if there is one.
     pub(crate) picker: Option<Picker>,
 }
-
-/// A field of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Kind,
-    Queue,
-    CauseTid,
-    CauseBefore,
-    QueuedBefore,
-    SubmittedBefore,
-    Duration,
-    Function,
-    Bytes,
-    From,
-    To,
-    Peer,
-    Status,
-    TimesError,
-    Shared,
-    Offset,
-    Global,
-    Local,
-    Cluster,
-    Graph,
-    Node,
-    Weight,
-    /// One that we do not know.
-    Other,
-}
-
-/// Names of the fields.
-const PARTS: [(&str, Part); 22] = [
-    ("kind", Part::Kind),
-    ("queue", Part::Queue),
-    ("cause_tid", Part::CauseTid),
-    ("cause_before", Part::CauseBefore),
-    ("queued_before", Part::QueuedBefore),
-    ("submitted_before", Part::SubmittedBefore),
-    ("duration", Part::Duration),
-    ("function", Part::Function),
-    ("bytes", Part::Bytes),
-    ("from", Part::From),
-    ("to", Part::To),
-    ("peer", Part::Peer),
-    ("status", Part::Status),
-    ("times_error", Part::TimesError),
-    ("shared", Part::Shared),
-    ("offset", Part::Offset),
-    ("global", Part::Global),
-    ("local", Part::Local),
-    ("cluster", Part::Cluster),
-    ("graph", Part::Graph),
-    ("node", Part::Node),
-    ("weight", Part::Weight),
-];
-
-/// What stands before the names of events that are no calls of an API.
-const DEVICE: &str = "device:";
-/// How events end that are calls of functions without a model.
-const UNKNOWN: &str = ":unknown";
 
 /// The kinds of all event classes, by stream class and event class.
 #[derive(Clone, Debug, Default)]
@@ -196,10 +124,13 @@ impl<'a> Resolver<'a> {
     }
 
     fn class(&mut self, event: &EventClass) -> Class {
-        if let Some(kind) = event.name.strip_prefix(DEVICE) {
-            return device(kind, event);
+        if let Some(definition) = Definition::of_event(&event.name) {
+            return Class::Definition(definition);
         }
-        if let Some(api) = event.name.strip_suffix(UNKNOWN)
+        if let Some(kind) = event.name.strip_prefix(command::PREFIX) {
+            return of_device(kind, event);
+        }
+        if let Some(api) = event.name.strip_suffix(calls::UNKNOWN)
             && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))
         {
             return Class::Unknown(api, name);
@@ -255,25 +186,14 @@ fn verdict(described: Option<(&Model, &Function)>, fields: &StructClass) -> Verd
     }
 }
 
-fn device(kind: &str, event: &EventClass) -> Class {
-    let definition = match kind {
-        "device" => Some(Definition::Device),
-        "property" => Some(Definition::Property),
-        "queue" => Some(Definition::Queue),
-        "function" => Some(Definition::Kernel),
-        "launches" => Some(Definition::Launches),
-        _ => None,
-    };
-    if let Some(definition) = definition {
-        return Class::Definition(definition);
-    }
-    let untimed = kind == "untimed";
-    let part = |name: &str| PARTS.iter().find(|(known, _)| *known == name).map_or(Part::Other, |(_, p)| *p);
-    let parts: Vec<Part> = event.fields.fields.iter().map(|f| part(&f.name)).collect();
-    if !untimed && !parts.contains(&Part::Duration) {
+fn of_device(kind: &str, event: &EventClass) -> Class {
+    let untimed = event.name == command::UNTIMED_EVENT;
+    let parts = event.fields.fields.iter().map(|field| CommandField::of_name(&field.name));
+    let parts: Vec<Option<CommandField>> = parts.collect();
+    if !untimed && !parts.contains(&Some(CommandField::Duration)) {
         return Class::Other;
     }
-    let kind = if untimed { "other" } else { kind }.to_owned();
+    let kind = CommandKind::of_name(kind).unwrap_or_default();
     let picker = Picker::new(&event.fields);
     Class::Command(Box::new(CommandFields { kind, untimed, parts, picker }))
 }

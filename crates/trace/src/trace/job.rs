@@ -114,39 +114,43 @@ mod tests {
         Manifest { job: told(own), processes: processes.map(process).collect(), ..Manifest::default() }
     }
 
+    fn ranks(own: &[(&str, u64)], processes: &[&[(&str, u64)]]) -> Job {
+        Job::new(&manifest(own, processes))
+    }
+
     #[test]
     fn ranks_are_those_of_the_innermost_launcher() {
         let slurm = [("SLURM_PROCID", 1), ("SLURM_NTASKS", 2), ("SLURM_LOCALID", 0)];
         let worker =
             |rank| [&slurm[..], &[("RANK", rank), ("WORLD_SIZE", 16), ("LOCAL_RANK", rank - 8)]].concat();
         // `srun hetrace run -- torchrun`, whose own process is no rank of torchrun's.
-        let job = manifest(&slurm, &[&slurm, &worker(9), &worker(8)]).job();
+        let job = ranks(&slurm, &[&slurm, &worker(9), &worker(8)]);
         assert_eq!(job.variable(), "RANK");
         assert_eq!(job.rank_of(1), None);
         assert_eq!(job.rank_of(2), Some(Rank { rank: 9, size: Some(16), local: Some(1) }));
         assert_eq!(job.first(), Some(8));
         // One process of each: the list decides.
-        assert_eq!(manifest(&slurm, &[&worker(9)]).job().variable(), "RANK");
+        assert_eq!(ranks(&slurm, &[&worker(9)]).variable(), "RANK");
     }
 
     #[test]
     fn a_variable_that_is_the_same_for_all_tells_nothing() {
         // A container's `RANK` is of the container; `mpirun` started processes in it.
         let process = |rank| [("RANK", 0), ("WORLD_SIZE", 2), ("OMPI_COMM_WORLD_RANK", rank)];
-        let job = manifest(&[("RANK", 0), ("WORLD_SIZE", 2)], &[&process(4), &process(5)]).job();
+        let job = ranks(&[("RANK", 0), ("WORLD_SIZE", 2)], &[&process(4), &process(5)]);
         assert_eq!(job.variable(), "OMPI_COMM_WORLD_RANK");
         assert_eq!(job.rank_of(2), Some(Rank { rank: 5, size: None, local: None }));
     }
 
     #[test]
     fn what_says_too_little_is_no_rank() {
-        assert_eq!(manifest(&[], &[&[]]).job(), Job::default());
-        assert_eq!(manifest(&[], &[&[("RANK", 3)]]).job().rank_of(1), None);
-        assert_eq!(manifest(&[], &[&[("RANK", 3), ("WORLD_SIZE", 3)]]).job().first(), None);
+        assert_eq!(ranks(&[], &[&[]]), Job::default());
+        assert_eq!(ranks(&[], &[&[("RANK", 3)]]).rank_of(1), None);
+        assert_eq!(ranks(&[], &[&[("RANK", 3), ("WORLD_SIZE", 3)]]).first(), None);
         // Nothing was recorded, but the launcher is of a rank.
-        assert_eq!(manifest(&[("PMIX_RANK", 6)], &[]).job().first(), Some(6));
+        assert_eq!(ranks(&[("PMIX_RANK", 6)], &[]).first(), Some(6));
         // A size that cannot be is not told.
-        let job = manifest(&[], &[&[("PMI_RANK", 3), ("PMI_SIZE", 2)]]).job();
+        let job = ranks(&[], &[&[("PMI_RANK", 3), ("PMI_SIZE", 2)]]);
         assert_eq!(job.rank_of(1), Some(Rank { rank: 3, size: None, local: None }));
     }
 }

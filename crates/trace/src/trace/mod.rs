@@ -19,7 +19,6 @@ pub use hetrace_format::manifest::{
 };
 use hetrace_model::Model;
 
-pub(crate) use class::Part;
 pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};

@@ -6,6 +6,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_format::define;
 use hetrace_model::Model;
 
 use super::class::{Class, Classes, Definition};
@@ -88,6 +89,54 @@ pub struct Kernel {
     pub max_threads: u32,
 }
 
+impl Device {
+    fn new(definition: define::Device, pid: i64) -> Self {
+        let define::Device {
+            device,
+            handle,
+            ordinal,
+            name,
+            uuid,
+            compute_units,
+            clock_khz,
+            memory_khz,
+            bus_bits,
+            memory_bytes,
+            api,
+        } = definition;
+        Self {
+            id: device,
+            pid,
+            handle: handle.0,
+            ordinal,
+            api,
+            name,
+            uuid,
+            compute_units,
+            clock_khz,
+            memory_khz,
+            bus_bits,
+            memory_bytes,
+            properties: Vec::new(),
+        }
+    }
+}
+
+impl Queue {
+    fn new(definition: define::Queue, pid: i64) -> Self {
+        let define::Queue { queue, handle, context, device, api, properties, priority, number } = definition;
+        let (handle, context, properties) = (handle.0, context.0, properties.0);
+        Self { id: queue, pid, handle, context, device, api, properties, priority, number, default: false }
+    }
+}
+
+impl Kernel {
+    fn new(definition: define::Function, pid: i64) -> Self {
+        let define::Function { function, name, registers, shared, local, constant, max_threads } = definition;
+        Self { id: function, pid, name, registers, shared, local, constant, max_threads }
+    }
+}
+
 /// All definitions of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -122,74 +171,35 @@ impl Names {
 
     fn define(&mut self, what: Definition, event: &Event<'_, '_>) {
         let get = |name: &str| event.get(name);
-        let long = |name: &str| get(name).and_then(Scalar::as_u64).unwrap_or(0);
-        let word = |name: &str| u32::try_from(long(name)).unwrap_or(0);
-        let text = |name: &str| match get(name).and_then(Scalar::as_str) {
-            // Some readers need a text to be there.
-            None | Some("-") => String::new(),
-            Some(text) => text.to_owned(),
-        };
         let context = |name| event.get_in(hetrace_ctf::class::Scope::PacketContext, name);
         let pid = context("vpid").and_then(Scalar::as_i64).unwrap_or(0);
         match what {
             Definition::Queue => {
-                let priority = get("priority").and_then(Scalar::as_i64).unwrap_or(0);
-                let queue = Queue {
-                    id: word("queue"),
-                    pid,
-                    handle: long("handle"),
-                    context: long("context"),
-                    device: word("device"),
-                    api: text("api"),
-                    properties: long("properties"),
-                    priority: i32::try_from(priority).unwrap_or(0),
-                    number: word("number"),
-                    default: false,
-                };
+                let queue = Queue::new(define::Queue::decode(get), pid);
                 self.queues.insert(queue.id, queue);
             }
             Definition::Device => {
-                // Told again with more, it keeps its properties.
-                let device = self.devices.entry(word("device")).or_default();
-                *device = Device {
-                    id: word("device"),
-                    pid,
-                    handle: long("handle"),
-                    ordinal: word("ordinal"),
-                    api: text("api"),
-                    name: text("name"),
-                    uuid: text("uuid"),
-                    compute_units: word("compute_units"),
-                    clock_khz: word("clock_khz"),
-                    memory_khz: word("memory_khz"),
-                    bus_bits: word("bus_bits"),
-                    memory_bytes: long("memory_bytes"),
-                    properties: std::mem::take(&mut device.properties),
-                };
+                let mut fresh = Device::new(define::Device::decode(get), pid);
+                // Defined again with more, it keeps its properties.
+                let device = self.devices.entry(fresh.id).or_default();
+                fresh.properties = std::mem::take(&mut device.properties);
+                *device = fresh;
             }
             Definition::Property => {
-                let device = self.devices.entry(word("device")).or_default();
-                let (name, value) = (text("name"), long("value"));
+                let define::Property { device, name, value } = define::Property::decode(get);
+                let device = self.devices.entry(device).or_default();
                 match device.properties.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => *known = value,
                     None => device.properties.push((name, value)),
                 }
             }
-            // Told again and again: the last one holds.
+            // Written again and again: the last one holds.
             Definition::Launches => {
-                self.launches.insert(word("function"), (long("launches"), long("timed")));
+                let define::Launches { function, launches, timed } = define::Launches::decode(get);
+                self.launches.insert(function, (launches, timed));
             }
-            Definition::Kernel => {
-                let kernel = Kernel {
-                    id: word("function"),
-                    pid,
-                    name: text("name"),
-                    registers: word("registers"),
-                    shared: word("shared"),
-                    local: word("local"),
-                    constant: word("constant"),
-                    max_threads: word("max_threads"),
-                };
+            Definition::Function => {
+                let kernel = Kernel::new(define::Function::decode(get), pid);
                 self.kernels.insert(kernel.id, kernel);
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use hetrace_trace::ranges::Ranges;
-use hetrace_trace::spans::{At, Command};
+use hetrace_trace::spans::{At, Command, CommandKind};
 use hetrace_trace::titles::{queue_name, queue_title};
 use hetrace_trace::trace::Trace;
 
@@ -13,7 +13,7 @@ use super::super::events::Value;
 use super::super::lanes::{Lanes, Place, Whole};
 use super::output::{Attribute, NOTHING, Output, With};
 use super::places::Places;
-use super::ranks::{Direction, Windows};
+use super::ranks::{Windows, between};
 use super::regions::Regions;
 use super::threads::Threads;
 use crate::Error;
@@ -83,7 +83,7 @@ impl Queues {
             command.cause,
         );
         let (lanes, archive) = (&mut queue.lanes, &mut out.archive);
-        let whole = command.kind == "graph";
+        let whole = command.kind == CommandKind::Graph;
         let place = if whole {
             lanes.take_whole(archive, start, Whole { of, region, end })
         } else if command.graph > 0 {
@@ -102,8 +102,8 @@ impl Queues {
         if whole {
             return out.enter(location, start, region, &self.with);
         }
-        let access = Direction::of(command)
-            .and_then(|to| windows.access(command, (to, queue.paradigm), location, threads));
+        let access =
+            between(command).and_then(|to| windows.access(command, (to, queue.paradigm), location, threads));
         out.whole(location, (start, end), region, &self.with, access)
     }
 
@@ -132,7 +132,7 @@ fn annotate(with: &mut With, command: &Command<'_>) {
     if command.weight > 1 {
         with.add(Attribute::Launches, Value::Unsigned(command.weight));
     }
-    if command.graph > 0 && command.kind != "graph" {
+    if command.graph > 0 && command.kind != CommandKind::Graph {
         with.add(Attribute::Graph, Value::Unsigned(command.graph));
         with.add(Attribute::Node, Value::Unsigned(command.node));
     }

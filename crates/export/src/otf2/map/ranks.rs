@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use hetrace_trace::collectives::Communicator;
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind, Direction};
 
 use super::super::archive::Archive;
 use super::super::definitions::{Definitions, LocationKind, Members};
@@ -24,29 +24,16 @@ use super::threads::Threads;
 /// Communicators with more ranks have those in the trace only.
 pub(in crate::otf2) const MAX_RANKS: u64 = 1024;
 
-/// Where a copy goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::otf2) enum Direction {
-    ToHost,
-    ToDevice,
-}
-
-impl Direction {
-    /// That of a command; none if it is no copy between host and device, or nobody can tell.
-    pub fn of(command: &Command<'_>) -> Option<Self> {
-        let on_host = |memory: &str| match memory {
-            "pageable" | "pinned" | "host" => Some(true),
-            "device" | "array" | "managed" => Some(false),
-            _ => None,
-        };
-        if command.bytes == 0 || command.peer.is_some() || command.times.is_none() {
-            return None;
-        }
-        match (command.kind, on_host(command.from), on_host(command.to)) {
-            ("read", ..) | ("copy", Some(false), Some(true)) => Some(Self::ToHost),
-            ("write", ..) | ("copy", Some(true), Some(false)) => Some(Self::ToDevice),
-            _ => None,
-        }
+/// Where a command copies between host and device; none if it does not, or if it is not known.
+pub(in crate::otf2) fn between(command: &Command<'_>) -> Option<Direction> {
+    if command.bytes == 0 || command.times.is_none() {
+        return None;
+    }
+    match command.direction()? {
+        // Mapped memory is not read and written by the command that maps it.
+        _ if matches!(command.kind, CommandKind::Map | CommandKind::Unmap) => None,
+        direction @ (Direction::ToDevice | Direction::ToHost) => Some(direction),
+        Direction::Within | Direction::Peer => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_model::{Collective, Expr, Function};
 use hetrace_trace::demangle;
 use hetrace_trace::ranges::Range;
-use hetrace_trace::spans::Command;
+use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
 use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::super::definitions::{Definitions, Region, Role};
@@ -36,7 +36,7 @@ pub(in crate::otf2) struct Regions<'t> {
     /// Kernels by number of the function.
     kernels: HashMap<(u32, u8), u32>,
     /// Other commands by kind, from and to.
-    commands: Vec<([String; 3], u8, u32)>,
+    commands: Vec<((CommandKind, MemoryKind, MemoryKind), u8, u32)>,
     others: HashMap<Key, u32>,
 }
 
@@ -141,7 +141,7 @@ impl<'t> Regions<'t> {
             let region = Region {
                 name: &full,
                 canonical: &function.name,
-                description: command.kind,
+                description: command.kind.name(),
                 role: kind(command.kind),
                 paradigm,
             };
@@ -149,28 +149,28 @@ impl<'t> Regions<'t> {
             self.kernels.insert((function.id, paradigm), region);
             return region;
         }
-        if command.kind == "graph" && command.graph > 0 {
+        if command.kind == CommandKind::Graph && command.graph > 0 {
             let name = format!("graph {}", command.graph);
             let role = Role::Code;
             let region = Region { name: &name, canonical: &name, description: "graph", role, paradigm };
             return self.other(definitions, &region);
         }
-        let key = [command.kind, command.from, command.to];
-        let same = |[a, b, c]: &[String; 3]| [a.as_str(), b, c] == key;
-        let known = self.commands.iter().find(|(known, p, _)| *p == paradigm && same(known));
+        let key = (command.kind, command.from, command.to);
+        let known = self.commands.iter().find(|(known, p, _)| (*known, *p) == (key, paradigm));
         if let Some((_, _, region)) = known {
             return *region;
         }
         let name = match (command.from, command.to) {
-            ("unknown", "unknown") => command.kind.to_owned(),
-            ("unknown", to) => format!("{} (to {to})", command.kind),
-            (from, "unknown") => format!("{} (from {from})", command.kind),
+            (MemoryKind::Unknown, MemoryKind::Unknown) => command.kind.name().to_owned(),
+            (MemoryKind::Unknown, to) => format!("{} (to {to})", command.kind),
+            (from, MemoryKind::Unknown) => format!("{} (from {from})", command.kind),
             (from, to) => format!("{} ({from} to {to})", command.kind),
         };
         let role = kind(command.kind);
-        let region = Region { name: &name, canonical: &name, description: command.kind, role, paradigm };
+        let region =
+            Region { name: &name, canonical: &name, description: command.kind.name(), role, paradigm };
         let region = self.other(definitions, &region);
-        self.commands.push((key.map(str::to_owned), paradigm, region));
+        self.commands.push((key, paradigm, region));
         region
     }
 
@@ -223,12 +223,12 @@ fn role(function: &Function) -> Role {
 }
 
 /// What a command does.
-fn kind(kind: &str) -> Role {
+fn kind(kind: CommandKind) -> Role {
     match kind {
-        "kernel" | "native" => Role::Function,
-        "read" | "write" | "copy" | "fill" | "map" | "unmap" | "migrate" => Role::DataTransfer,
-        "barrier" => Role::Barrier,
-        "free" => Role::Deallocate,
+        CommandKind::Kernel | CommandKind::Native => Role::Function,
+        kind if kind.moves_memory() => Role::DataTransfer,
+        CommandKind::Barrier => Role::Barrier,
+        CommandKind::Free => Role::Deallocate,
         _ => Role::Code,
     }
 }

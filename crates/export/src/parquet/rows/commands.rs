@@ -135,7 +135,8 @@ impl Rows<'_, '_> {
         let cause = cause_id(command.pid, command.cause_tid, command.cause);
         let caused_by = self.causes.call_of(cause).filter(|_| known);
         self.without_call += u64::from(caused_by.is_none());
-        let [kind, from, to] = [command.kind, command.from, command.to].map(|word| self.words.place(word));
+        let [kind, from, to] =
+            [command.kind.name(), command.from.name(), command.to.name()].map(|word| self.words.place(word));
         let ran = Ran {
             id: self.commands,
             kind,

@@ -1,89 +1,56 @@
-//! The trace's metadata: models and device records as CTF classes.
+//! Events of calls: the functions of an API as its model describes them.
 //!
-//! Events `object:…` stand in the device stream. Each begins with the fields
-//! `cause_tid` and `cause` (the call that showed it, as commands have them).
-//! `length` counts the bytes of the whole content; `hash` names the file under
-//! `hetrace/blobs` that has it. Texts are never empty: `-` stands for none.
-//! Without a `hash` the content stands in the event.
-//!
-//! | event                  | option              | fields |
-//! |---|---|---|
-//! | `object:source`        | `--sources`         | `program`, `pieces` (texts it was given in), `length`, `hash` |
-//! | `object:il`            | `--sources`         | `program`, `length`, `hash` |
-//! | `object:binary`        | `--sources`         | `program`, `device`, `index` (in the list of devices), `length`, `hash` |
-//! | `object:build_options` | `--build-logs`      | `program`, `step` (`build`, `compile`, `link`), `length`, `hash`, `text` |
-//! | `object:build_log`     | `--build-logs`      | `program`, `device`, `step`, `result` (of the call; 0 from a callback), `status` (`success`, `error`, `none`, `in progress`, `unknown`), `length`, `hash`, `text` |
-//! | `object:kernel`        | `--kernel-args`     | `kernel`, `program`, `name`, `arguments` (how many) |
-//! | `object:kernel_arg`    | `--kernel-args`     | `kernel`, `kernel_name`, `index`, `name`, `type`, `address`, `access`, `qualifiers`; each text may be `unknown` |
-//! | `object:property`      | `--properties`      | `object`, `kind` (`platform`, `device`), `query`, `length`, `hash`, `text` (when the value is one, or a number), `value` (its bytes) |
-//! | `object:buffer`        | `--capture-buffers` | `kernel`, `kernel_name`, `launch` (from 0 for each name), `argument`, `when` (`before`, `after`), `mem`, `size`, `stored`, `hash`, `waited` (0: other commands may have come between, if the queue has no order) |
-//! | `object:not_captured`  | `--capture-buffers` | `kernel`, `kernel_name`, `launch`, `argument`, `value` (handle or address), `reason`, `code` (an error, or 0) |
-//! | `object:launch_args`   | `--kernel-args`     | `kernel`, `kernel_name`, `arguments` (how many), `values` (those that fit, in order: numbers by their size, longer ones as bytes), `bytes` (the same, one after the other) |
-//! | `object:truncated`     |                     | `object`, `what` (the event before), `length`, `stored`, `hash` |
+//! Named `API:FUNCTION_PHASE`. Which fields an event has says [`hetrace_model::layout`], which also
+//! makes the code that writes them; here they become classes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::event;
+use crate::field::{counted, put_text};
 use hetrace_ctf::class::{
-    ClockClass, EnumClass, EnumMapping, EnvValue, EventClass, FieldClass, FieldPath, FloatClass,
-    IntegerClass, StreamClass, StructClass, TraceClass,
+    EnumClass, EnumMapping, EventClass, FieldClass, FloatClass, IntegerClass, StructClass,
 };
-use hetrace_ctf::write::form;
 use hetrace_model::layout::{self, Int, Shape};
 use hetrace_model::{Kind, Model, Type};
-use hetrace_ring::abi::special;
 
-pub mod devices;
-pub mod objects;
-
-/// Stream class of commands on devices.
-pub const DEVICE_STREAM: u32 = 0;
+/// Number of the event of a call that the model does not have.
+pub const UNKNOWN_ID: u16 = 6;
+/// Number of the event of what an API says of an error code.
+pub const ERROR_TEXT_ID: u16 = 11;
+/// How the names of these events end, behind the API's.
+pub const UNKNOWN: &str = ":unknown";
+/// See [`UNKNOWN`].
+pub const ERROR_TEXT: &str = ":error_text";
 
 /// Arguments shown of a call that nobody knows: those that stand in registers.
-const UNKNOWN_ARGUMENTS: u64 = 6;
+pub const UNKNOWN_ARGUMENTS: usize = 6;
 
-/// Stream class of an API, by its number in the session.
-pub fn api_stream(api: usize) -> u32 {
-    api as u32 + 1
-}
-
-/// The whole trace.
-pub fn trace(
-    uuid: [u8; 16],
-    clock: ClockClass,
-    env: Vec<(String, EnvValue)>,
-    models: &[&Model],
-) -> TraceClass {
-    let mut trace = form::trace_class(uuid, clock);
-    trace.env = env;
-    trace.streams.push(devices::stream(models));
-    for (number, model) in models.iter().enumerate() {
-        let mut stream: StreamClass = form::stream_class(u64::from(api_stream(number)));
-        let api = Api::new(model);
-        stream.events = layout::events(model).iter().map(|e| api.event_class(e)).collect();
-        stream.events.push(unknown_event(&model.api));
-        stream.events.push(error_text_event(&model.api));
-        trace.streams.push(stream);
-    }
-    trace
-}
-
-fn event(id: u16, name: &str, fields: StructClass) -> EventClass {
-    EventClass {
-        id: u64::from(id),
-        name: name.to_owned(),
-        log_level: None,
-        emf_uri: None,
-        context: None,
-        fields,
-    }
+/// All events of an API.
+pub fn classes(model: &Model) -> Vec<EventClass> {
+    let api = Api::new(model);
+    let events = layout::events(model);
+    let own = events.iter().map(|e| api.event_class(e));
+    own.chain([unknown_event(&model.api), error_text_event(&model.api)]).collect()
 }
 
 /// What the API itself says of an error code.
 fn error_text_event(api: &str) -> EventClass {
     let fields =
         StructClass::default().field("code", IntegerClass::signed(64)).field("text", FieldClass::string());
-    event(special::ERROR_TEXT, &format!("{api}:error_text"), fields)
+    event(ERROR_TEXT_ID, &format!("{api}{ERROR_TEXT}"), fields)
+}
+
+/// The bytes of [`ERROR_TEXT`].
+pub fn put_error_text(body: &mut Vec<u8>, code: i64, text: &[u8]) {
+    body.extend_from_slice(&code.to_le_bytes());
+    put_text(body, text);
+}
+
+/// The bytes of [`UNKNOWN`].
+pub fn put_unknown(body: &mut Vec<u8>, name: &[u8], arguments: [u64; UNKNOWN_ARGUMENTS]) {
+    put_text(body, name);
+    arguments.iter().for_each(|argument| body.extend_from_slice(&argument.to_le_bytes()));
 }
 
 /// A call of a function that the model does not have.
@@ -91,8 +58,8 @@ fn unknown_event(api: &str) -> EventClass {
     let word = IntegerClass::unsigned(64).hex();
     let fields = StructClass::default()
         .field("name", FieldClass::string())
-        .field("args", FieldClass::array(UNKNOWN_ARGUMENTS, word));
-    event(special::UNKNOWN, &format!("{api}:unknown"), fields)
+        .field("args", FieldClass::array(UNKNOWN_ARGUMENTS as u64, word));
+    event(UNKNOWN_ID, &format!("{api}{UNKNOWN}"), fields)
 }
 
 /// A model, and the names of its enumerations, which all their uses share.
@@ -131,16 +98,10 @@ impl<'m> Api<'m> {
 
     /// Adds a field, and before it the field with its length if it has one.
     fn push(&self, fields: StructClass, name: &str, shape: &Shape) -> StructClass {
-        let length = format!("_{name}_length");
-        let counted = |fields: StructClass, bits: u32, element: FieldClass| {
-            fields
-                .field(length.clone(), IntegerClass::unsigned(bits))
-                .field(name, FieldClass::sequence(FieldPath::relative(length.clone()), element))
-        };
         match shape {
-            Shape::Seq(element) => counted(fields, 8, self.class(element)),
-            Shape::Bytes => counted(fields, 16, IntegerClass::unsigned(8).hex().into()),
-            Shape::Texts => counted(fields, 8, FieldClass::string()),
+            Shape::Seq(element) => counted(fields, name, 8, self.class(element)),
+            Shape::Bytes => counted(fields, name, 16, IntegerClass::unsigned(8).hex().into()),
+            Shape::Texts => counted(fields, name, 8, FieldClass::string()),
             shape => fields.field(name, self.class(shape)),
         }
     }

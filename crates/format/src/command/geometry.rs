@@ -1,0 +1,55 @@
+//! How a kernel is launched.
+
+/// A size for each dimension; empty where none was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sizes {
+    all: [u64; 3],
+    dimensions: u8,
+}
+
+impl Sizes {
+    /// At most three sizes. If all are 0, none was given.
+    pub fn new(sizes: &[u64]) -> Self {
+        let mut all = Self::default();
+        if sizes.iter().any(|size| *size != 0) {
+            sizes.iter().take(3).enumerate().for_each(|(dimension, size)| all.set(dimension, *size));
+        }
+        all
+    }
+
+    /// As many as there are dimensions.
+    pub fn as_slice(&self) -> &[u64] {
+        self.all.get(..usize::from(self.dimensions)).unwrap_or(&[])
+    }
+
+    /// Whether none was given.
+    pub fn is_empty(&self) -> bool {
+        self.dimensions == 0
+    }
+
+    /// Of all dimensions together, saturating; 1 if none was given.
+    pub fn product(&self) -> u64 {
+        self.as_slice().iter().fold(1, |all, n| all.saturating_mul(*n))
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, index: usize, size: u64) {
+        if let Some(place) = self.all.get_mut(index) {
+            *place = size;
+            self.dimensions = self.dimensions.max(index as u8 + 1);
+        }
+    }
+}
+
+/// How a kernel was launched, in work-items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Geometry {
+    /// Where the work-items begin to count.
+    pub offset: Sizes,
+    /// How many there are.
+    pub global: Sizes,
+    /// How many are in a work-group.
+    pub local: Sizes,
+    /// How many work-groups are in a cluster.
+    pub cluster: Sizes,
+}

@@ -1,0 +1,165 @@
+//! Records of a ring as events of the trace. What is taken apart here is taken apart completely: a
+//! member that a record gets cannot be forgotten.
+
+use hetrace_format::Handle;
+use hetrace_format::command::{CommandKind, Geometry, MemoryKind, Sizes};
+use hetrace_format::define::{Device, Function, Launches, Property, Queue};
+use hetrace_format::object::{Object, ObjectKind, PARTS};
+use hetrace_ring::abi::{
+    COMMAND_KINDS, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, MEMORY_KINDS, OBJECT_PARTS,
+    ObjectRecord, QueueRecord, object, special,
+};
+
+/// A text of a record. Programs may write anything.
+pub fn owned(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// The definition of a queue.
+pub fn queue(number: u32, device: u32, api: &str, record: &QueueRecord) -> Queue {
+    let QueueRecord {
+        queue,
+        context,
+        device: _,
+        properties,
+        resolution: _,
+        priority,
+        number: own,
+        // Queues of several contexts may have it: their key is what they are known by.
+        handle: _,
+    } = *record;
+    Queue {
+        queue: number,
+        handle: Handle(queue),
+        context: Handle(context),
+        device,
+        api: api.to_owned(),
+        properties: Handle(properties),
+        priority,
+        number: own,
+    }
+}
+
+/// The definition of a device.
+pub fn device(number: u32, name: &[u8], api: &str, record: &DeviceRecord) -> Device {
+    let DeviceRecord {
+        device,
+        ordinal,
+        compute_units,
+        clock_khz,
+        memory_khz,
+        bus_bits,
+        reserved: _,
+        memory_bytes,
+        uuid,
+    } = *record;
+    let uuid = uuid::Uuid::from_bytes(uuid);
+    Device {
+        device: number,
+        handle: Handle(device),
+        ordinal,
+        name: owned(name),
+        uuid: if uuid.is_nil() { String::new() } else { uuid.to_string() },
+        compute_units,
+        clock_khz,
+        memory_khz,
+        bus_bits,
+        memory_bytes,
+        api: api.to_owned(),
+    }
+}
+
+/// A property of a device.
+pub fn property(device: u32, name: &[u8], value: u64) -> Property {
+    Property { device, name: owned(name), value }
+}
+
+/// The definition of a function.
+pub fn function(number: u32, name: &[u8], record: &FunctionRecord) -> Function {
+    let FunctionRecord { function: _, registers, shared, local, constant, max_threads, reserved: _ } =
+        *record;
+    Function { function: number, name: owned(name), registers, shared, local, constant, max_threads }
+}
+
+/// How often a function was launched.
+pub fn launches(number: u32, record: &CountRecord) -> Launches {
+    let CountRecord { function: _, launches, timed } = *record;
+    Launches { function: number, launches, timed }
+}
+
+/// An object, whose call began at `cause`. None if this version has no such event.
+pub fn object<'b>(record: &ObjectRecord, parts: [&'b [u8]; OBJECT_PARTS], cause: u64) -> Option<Object<'b>> {
+    let ObjectRecord {
+        object,
+        other,
+        cause: _,
+        number,
+        length,
+        stored,
+        hash,
+        cause_tid,
+        index,
+        code,
+        what,
+        parts: _,
+    } = *record;
+    let kind = ObjectKind::of_number(what)?;
+    Some(Object { kind, cause_tid, cause, object, other, number, length, stored, hash, index, code, parts })
+}
+
+/// What a command does; a kind that this version does not have is `other`.
+pub fn kind(number: u8) -> CommandKind {
+    CommandKind::of_number(number).unwrap_or_default()
+}
+
+/// A kind of memory; one that this version does not have is not known.
+pub fn memory(number: u8) -> MemoryKind {
+    MemoryKind::of_number(number).unwrap_or_default()
+}
+
+/// How a kernel was launched.
+pub fn geometry(record: &CommandRecord) -> Geometry {
+    let dimensions = usize::from(record.dimensions).min(3);
+    let sizes = |row: &[u64; 3]| Sizes::new(row.get(..dimensions).unwrap_or(row));
+    let [offset, global, local] = &record.geometry;
+    let cluster = record.cluster.map(u64::from);
+    Geometry { offset: sizes(offset), global: sizes(global), local: sizes(local), cluster: sizes(&cluster) }
+}
+
+// Programs and the trace have the same numbers for the same things: what a program records becomes
+// part of an event as it is.
+const _: () = {
+    assert!(PARTS == OBJECT_PARTS);
+    assert!(hetrace_format::calls::UNKNOWN_ID == special::UNKNOWN);
+    assert!(hetrace_format::calls::ERROR_TEXT_ID == special::ERROR_TEXT);
+    assert!(COMMAND_KINDS.len() == CommandKind::ALL.len());
+    assert!(MEMORY_KINDS.len() == MemoryKind::ALL.len());
+    assert!(object::LAUNCH_ARGS as usize + 1 == ObjectKind::ALL.len());
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_and_the_trace_have_the_same_names() {
+        assert_eq!(CommandKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>(), COMMAND_KINDS);
+        assert_eq!(MemoryKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>(), MEMORY_KINDS);
+        for (number, expected) in [
+            (object::SOURCE, "source"),
+            (object::IL, "il"),
+            (object::BINARY, "binary"),
+            (object::BUILD_OPTIONS, "build_options"),
+            (object::BUILD_LOG, "build_log"),
+            (object::KERNEL, "kernel"),
+            (object::KERNEL_ARG, "kernel_arg"),
+            (object::PROPERTY, "property"),
+            (object::BUFFER, "buffer"),
+            (object::NOT_CAPTURED, "not_captured"),
+            (object::TRUNCATED, "truncated"),
+            (object::LAUNCH_ARGS, "launch_args"),
+        ] {
+            assert_eq!(ObjectKind::of_number(number).map(ObjectKind::name), Some(expected));
+        }
+    }
+}
