@@ -1,41 +1,62 @@
-//! The call in which a program learned that a command had ended.
+//! The call in which a program learned that a command had ended: the one rule for all reports and exports.
 //!
 //! ```text
 //! thread   enqueue ──── other work ──── ▐ wait      ▌
 //! queue         ▐ first ▌ ▐ second            ▌
 //! ```
 //!
-//! No API tells it; time and roles do. A call that waits ends the waiting for all commands
-//! that had ended when it returned and that nobody had waited for before: of the queue that it
-//! names; of its process if it synchronizes and names nothing but perhaps a context; else (it names
-//! events, say, or blocks as memory is freed) those that its own thread enqueued, and if there are
-//! none, those of its process.
-//! It ended on the last of them that ended within it. A call that waits inside of another that
-//! does is a part of that one; a call that failed waited for nothing; a run of polls is a wait.
+//! No API records it; roles, parameters and times show it.
 //!
-//! Memory is bounded: of each queue the last [`RECENT`] commands are kept, and [`MOST`] in all.
+//! **Calls that wait:**
+//!
+//! | | |
+//! |---|---|
+//! | role `sync` | always |
+//! | a parameter that says whether the call blocks | if it is true |
+//! | role `blocks`, without such a parameter | always |
+//! | role `poll` | a run of equal calls; and the call of the same function right behind it on the thread, which got another result |
+//! | role `build` | never: a compiler is no device |
+//!
+//! A call that waits inside of another that does is a part of that one. A call that failed, or whose end is
+//! not in the trace, waited for nothing.
+//!
+//! **Commands that may be waited for**, of the call's process:
+//!
+//! | the call | its commands |
+//! |---|---|
+//! | names a queue | those of that queue; all default queues are one |
+//! | has the role `sync`, and no handle but perhaps a context | all |
+//! | any other: it names events, blocks as memory is freed, polls | those that its own thread enqueued; all, if only of others one ended within the call, or its own thread has none |
+//!
+//! Of these, a call waited for all that had ended when it returned and that no call had waited for before. The
+//! last of them to end within the call, if any did, is the one that the wait ended on.
+//!
+//! Memory is bounded: of each thread on each queue the [`RECENT`] commands that end last are kept, and [`MOST`] in all.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use hetrace_ctf::read::Event;
 use hetrace_model::Kind;
 
 use crate::facts::{Facts, facts};
-use crate::spans::{At, Call, Command, Fold, Open, Unfinished};
+use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Why};
 use crate::trace::{FunctionId, ThreadId, Trace};
 
-/// Commands of a queue that may still be waited for.
+/// Commands of a thread on a queue that may still be waited for.
 pub const RECENT: usize = 1 << 14;
 /// Commands in all.
 pub const MOST: usize = 1 << 16;
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
 const MAX_SLACK: u64 = 10_000;
-/// Queues of a process that are kept without commands.
+/// Pairs of a queue and a thread of a process that are kept without commands.
 const IDLE: usize = 1024;
 
 /// A call that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
+    /// What was called.
+    pub function: FunctionId,
     /// Its process.
     pub pid: i64,
     /// Its thread.
@@ -46,6 +67,16 @@ pub struct Wait {
     pub end: u64,
     /// What it waited for.
     pub what: What,
+}
+
+impl Wait {
+    /// Returns whether it may be for commands of a queue of its process.
+    pub fn is_for(&self, handle: u64) -> bool {
+        match self.what {
+            What::Queue(queue) => queue == handle,
+            What::All | What::Some => true,
+        }
+    }
 }
 
 /// What a call waits for, as far as its parameters tell.
@@ -62,7 +93,7 @@ pub enum What {
 /// What a wait was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited<T> {
-    /// The commands, in the order of their queues.
+    /// The commands: by queue and thread, those of each in the order of their ends.
     pub all: Vec<T>,
     /// The place in `all` of the one that the wait ended on; none if all had ended before.
     pub last: Option<usize>,
@@ -71,15 +102,31 @@ pub struct Waited<T> {
 #[derive(Debug)]
 struct Recent<T> {
     end: u64,
-    tid: i64,
     item: T,
 }
 
+/// A queue's number and handle, and the thread that enqueued.
+type Place = (u32, u64, i64);
+
+/// Commands of one place, in the order of their ends.
 #[derive(Debug)]
-struct Queue<T> {
-    number: u32,
-    handle: u64,
-    recent: VecDeque<Recent<T>>,
+struct List<T>(VecDeque<Recent<T>>);
+
+impl<T> List<T> {
+    fn push(&mut self, recent: Recent<T>) {
+        // They mostly end in the order in which they begin.
+        let at = self.0.iter().rposition(|other| other.end <= recent.end).map_or(0, |at| at + 1);
+        self.0.insert(at, recent);
+    }
+
+    /// How many had ended.
+    fn ended(&self, until: u64) -> usize {
+        self.0.partition_point(|recent| recent.end <= until)
+    }
+
+    fn ended_within(&self, after: u64, until: u64) -> bool {
+        self.ended(after) < self.ended(until)
+    }
 }
 
 /// Commands that may be waited for, each with what the caller keeps of it, and calls that wait.
@@ -90,8 +137,10 @@ pub struct Waits<'t, T> {
     all: Vec<bool>,
     /// The outermost call of a thread that waits: its depth, and for what.
     open: HashMap<ThreadId, (u32, What)>,
+    /// Threads with a run of polls behind them: of what, and when the last one ended.
+    polled: HashMap<ThreadId, (FunctionId, u64)>,
     /// By process.
-    queues: HashMap<i64, Vec<Queue<T>>>,
+    recent: HashMap<i64, BTreeMap<Place, List<T>>>,
     kept: usize,
     slack: u64,
 }
@@ -111,12 +160,22 @@ impl<'t, T> Waits<'t, T> {
         let ids =
             (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
         let all = ids.map(|id| waits_for_all(trace, id)).collect();
-        Self { facts: facts(trace), all, open: HashMap::new(), queues: HashMap::new(), kept: 0, slack }
+        let (open, polled, recent) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { facts: facts(trace), all, open, polled, recent, kept: 0, slack }
     }
 
     /// A call begins.
     #[inline]
     pub fn entry(&mut self, call: &Open, event: &Event<'_, '_>) {
+        if !self.polled.is_empty() {
+            let behind = self.polled.get(&call.thread).is_some_and(|(polled, _)| *polled == call.function);
+            if behind {
+                // It got another result than the run before.
+                self.open.entry(call.thread).or_insert((call.depth, What::Some));
+                return;
+            }
+            self.polled.remove(&call.thread);
+        }
         let Some(facts) = self.facts.get(call.function.index()).filter(|facts| facts.waits(event)) else {
             return;
         };
@@ -131,21 +190,26 @@ impl<'t, T> Waits<'t, T> {
         }
     }
 
-    /// A call ends: the wait that it was.
+    /// A call ends. Returns the wait that it was.
     #[inline]
     pub fn exit(&mut self, at: At<'_>, call: &Call) -> Option<Wait> {
         if self.open.is_empty() {
             return None;
         }
         let what = self.close(call.thread, call.depth)?;
-        let who = at.who();
-        let wait = Wait { pid: who.pid, tid: who.tid, start: call.start, end: call.end, what };
+        let polled = self.polled.remove(&call.thread).map(|(_, last)| last);
+        let (who, start) = (at.who(), polled.unwrap_or(call.start).min(call.start));
+        let wait = Wait { function: call.function, pid: who.pid, tid: who.tid, start, end: call.end, what };
         call.error.is_none().then_some(wait)
     }
 
-    /// A call has no end.
-    pub fn unfinished(&mut self, call: &Unfinished) {
-        self.close(call.thread, call.depth);
+    /// A call has no end. Returns the wait that it was until its thread ended or the trace did: from it, the
+    /// program learned nothing. None if it may have gone on for less long.
+    pub fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Option<Wait> {
+        let what = self.close(call.thread, call.depth)?;
+        let (who, function) = (at.who(), call.function);
+        let wait = Wait { function, pid: who.pid, tid: who.tid, start: call.start, end: call.until, what };
+        (call.why != Why::ExitLost).then_some(wait)
     }
 
     fn close(&mut self, thread: ThreadId, depth: u32) -> Option<What> {
@@ -154,73 +218,75 @@ impl<'t, T> Waits<'t, T> {
         Some(what)
     }
 
-    /// A run of equal calls: the wait that it was.
-    pub fn fold(&self, at: At<'_>, fold: &Fold) -> Option<Wait> {
+    /// A run of equal calls. Returns the wait that it was.
+    pub fn fold(&mut self, at: At<'_>, fold: &Fold) -> Option<Wait> {
         let polls = self.facts.get(fold.function.index()).is_some_and(|facts| facts.polls);
         let waits = polls && fold.error.is_none() && !self.open.contains_key(&fold.thread);
-        let who = at.who();
-        waits.then_some(Wait {
-            pid: who.pid,
-            tid: who.tid,
-            start: fold.first,
-            end: fold.last,
-            what: What::Some,
-        })
+        if !waits {
+            return None;
+        }
+        self.polled.insert(fold.thread, (fold.function, fold.last));
+        let (who, function) = (at.who(), fold.function);
+        let (start, end) = (fold.first, fold.last);
+        Some(Wait { function, pid: who.pid, tid: who.tid, start, end, what: What::Some })
     }
 
-    /// A command, and what to keep of it. Answers with those that nobody will be said to have waited
+    /// A command, and what to keep of it. Returns those that nobody will be said to have waited
     /// for: this one if nobody knows when it ended, else ones that are too old.
     pub fn command(&mut self, command: &Command<'_>, item: T) -> Vec<T> {
         let Some(times) = command.times else { return vec![item] };
-        let queues = self.queues.entry(command.pid).or_default();
-        let (number, handle) = (command.on_queue.map_or(0, |q| q.id), command.named_queue());
-        let same = |q: &Queue<T>| q.number == number && q.handle == handle;
-        let at = queues.iter().rposition(same).unwrap_or_else(|| {
-            if queues.len() >= IDLE {
-                queues.retain(|q| !q.recent.is_empty());
-            }
-            queues.push(Queue { number, handle, recent: VecDeque::new() });
-            queues.len() - 1
-        });
-        let Some(queue) = queues.get_mut(at) else { return vec![item] };
-        queue.recent.push_back(Recent { end: times.end.max(times.start), tid: command.cause_tid, item });
+        let lists = self.recent.entry(command.pid).or_default();
+        let place = (command.on_queue.map_or(0, |q| q.id), command.named_queue(), command.cause_tid);
+        if lists.len() >= IDLE && !lists.contains_key(&place) {
+            lists.retain(|_, list| !list.0.is_empty());
+        }
+        let list = lists.entry(place).or_insert_with(|| List(VecDeque::new()));
+        list.push(Recent { end: times.end.max(times.start), item });
         self.kept += 1;
-        let full = if queue.recent.len() > RECENT {
-            Some(queue)
+        let full = if list.0.len() > RECENT {
+            Some(list)
         } else if self.kept > MOST {
-            self.queues.values_mut().flatten().max_by_key(|queue| queue.recent.len())
+            // The order of processes is none, so of equal ones the longest of the smallest place goes.
+            let all = self.recent.iter_mut().flat_map(|(pid, lists)| lists.iter_mut().map(move |l| (pid, l)));
+            all.max_by_key(|(pid, (place, list))| (list.0.len(), Reverse((**pid, **place))))
+                .map(|(_, (_, l))| l)
         } else {
             None
         };
-        let Some(queue) = full else { return Vec::new() };
+        let Some(list) = full else { return Vec::new() };
         // Some at a time, so that nobody has to look for them again soon.
-        let old = queue.recent.drain(..queue.recent.len().div_ceil(8));
+        let old = list.0.drain(..list.0.len().div_ceil(8));
         let old: Vec<T> = old.map(|recent| recent.item).collect();
         self.kept -= old.len();
         old
     }
 
-    /// What was waited for in a call that has ended; it is not kept any more.
-    pub fn waited(&mut self, wait: &Wait) -> Waited<T> {
-        let mut waited = Waited { all: Vec::new(), last: None };
-        let until = wait.end.saturating_add(self.slack);
-        let Some(queues) = self.queues.get_mut(&wait.pid) else { return waited };
-        let named = |q: &&mut Queue<T>| match wait.what {
-            What::Queue(handle) => q.handle == handle,
-            What::All | What::Some => true,
+    /// Whether of the commands that a call may wait for only its own thread's are meant.
+    fn only_own(&self, wait: &Wait) -> bool {
+        let until = self.until(wait);
+        let lists = || self.recent.get(&wait.pid).into_iter().flatten();
+        let own = |(_, _, tid): &Place| *tid == wait.tid;
+        let within = |mine: bool| {
+            lists().any(|(place, list)| own(place) == mine && list.ended_within(wait.start, until))
         };
-        let own = |q: &Queue<T>| q.recent.iter().any(|c| c.tid == wait.tid && c.end <= until);
-        let only_own = wait.what == What::Some && queues.iter().any(own);
+        let ended = || lists().any(|(place, list)| own(place) && list.ended(until) > 0);
+        wait.what == What::Some && (within(true) || (ended() && !within(false)))
+    }
+
+    fn until(&self, wait: &Wait) -> u64 {
+        wait.end.saturating_add(self.slack)
+    }
+
+    /// Returns what was waited for in a call that has ended; it is not kept any more.
+    pub fn waited(&mut self, wait: &Wait) -> Waited<T> {
+        let (only_own, until) = (self.only_own(wait), self.until(wait));
+        let mut waited = Waited { all: Vec::new(), last: None };
         let mut latest = wait.start;
-        for queue in queues.iter_mut().filter(named) {
-            let meant = |c: &Recent<T>| c.end <= until && (!only_own || c.tid == wait.tid);
-            if !queue.recent.iter().any(meant) {
+        for (place, list) in self.recent.get_mut(&wait.pid).into_iter().flatten() {
+            if !wait.is_for(place.1) || (only_own && place.2 != wait.tid) {
                 continue;
             }
-            let (gone, kept) = std::mem::take(&mut queue.recent).into_iter().partition(meant);
-            queue.recent = kept;
-            let gone: VecDeque<Recent<T>> = gone;
-            for recent in gone {
+            for recent in list.0.drain(..list.ended(until)) {
                 if recent.end > latest {
                     latest = recent.end;
                     waited.last = Some(waited.all.len());
@@ -232,16 +298,30 @@ impl<'t, T> Waits<'t, T> {
         waited
     }
 
-    /// What nobody waited for, when the walk has ended.
+    /// Returns the last command that ended in a call, of those that it may have waited for; all are kept.
+    pub fn last_within(&self, wait: &Wait) -> Option<&T> {
+        let (only_own, until) = (self.only_own(wait), self.until(wait));
+        let lists = self.recent.get(&wait.pid).into_iter().flatten();
+        let meant = lists.filter(|(place, _)| wait.is_for(place.1) && (!only_own || place.2 == wait.tid));
+        let last = meant.filter_map(|(_, list)| list.0.get(list.ended(until).checked_sub(1)?));
+        last.filter(|recent| recent.end > wait.start)
+            .max_by_key(|recent| recent.end)
+            .map(|recent| &recent.item)
+    }
+
+    /// Returns all that may still be waited for.
+    pub fn kept_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let lists = self.recent.values_mut().flat_map(BTreeMap::values_mut);
+        lists.flat_map(|list| list.0.iter_mut()).map(|recent| &mut recent.item)
+    }
+
+    /// Returns what nobody waited for, when the walk has ended.
     pub fn rest(&mut self) -> Vec<T> {
         self.kept = 0;
-        let mut all: Vec<(i64, Vec<Queue<T>>)> = self.queues.drain().collect();
+        let mut all: Vec<(i64, BTreeMap<Place, List<T>>)> = self.recent.drain().collect();
         all.sort_by_key(|(pid, _)| *pid);
-        all.into_iter()
-            .flat_map(|(_, queues)| queues)
-            .flat_map(|q| q.recent)
-            .map(|recent| recent.item)
-            .collect()
+        let lists = all.into_iter().flat_map(|(_, lists)| lists.into_values());
+        lists.flat_map(|list| list.0).map(|recent| recent.item).collect()
     }
 }
 
@@ -255,7 +335,8 @@ mod tests {
             facts: Vec::new(),
             all: Vec::new(),
             open: HashMap::new(),
-            queues: HashMap::new(),
+            polled: HashMap::new(),
+            recent: HashMap::new(),
             kept: 0,
             slack: 0,
         }
@@ -290,7 +371,7 @@ mod tests {
     }
 
     fn wait(tid: i64, start: u64, end: u64, what: What) -> Wait {
-        Wait { pid: 1, tid, start, end, what }
+        Wait { function: FunctionId(0), pid: 1, tid, start, end, what }
     }
 
     #[test]
@@ -303,7 +384,7 @@ mod tests {
         }
         // The first had ended before, the fourth has not ended, the fifth is of another queue.
         let waited = waits.waited(&wait(7, 60, 200, What::Queue(0x10)));
-        assert_eq!(waited, Waited { all: vec![1, 2, 3], last: Some(1) });
+        assert_eq!(waited, Waited { all: vec![1, 3, 2], last: Some(2) });
         // Once is enough.
         let none = Waited { all: vec![], last: None };
         assert_eq!(waits.waited(&wait(7, 60, 200, What::Queue(0x10))), none);

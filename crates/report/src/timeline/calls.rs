@@ -12,8 +12,6 @@ pub(super) struct Slot<'t> {
     pub drawn: bool,
     /// What was passed: it says which query a value is of.
     pub args: Args<'t>,
-    /// The queue that it waits for, if it waits for one.
-    pub queue: Option<u64>,
     /// Arrows of collectives that go on to the first command inside.
     pub onward: Vec<u64>,
     /// Whether it is a collective.
@@ -47,7 +45,6 @@ impl<'t> Thread<'t> {
         }
         let slot = &mut self.slots[depth];
         slot.drawn = false;
-        slot.queue = None;
         slot.collective = false;
         slot.onward.clear();
         slot.args.clear();

@@ -14,7 +14,6 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::flows::Flows;
 use super::lanes::{Lanes, Whole};
 use super::sheet::{Mark, Row, Sheet, Unit};
 use super::steps::Steps;
@@ -95,8 +94,6 @@ pub(super) struct QueueRows {
     depth_row: Option<u64>,
     /// Whether its API calls queues streams, and groups blocks.
     pub streams: bool,
-    /// Where its commands wait to be waited for.
-    pub place: usize,
 }
 
 /// All rows of devices.
@@ -134,7 +131,6 @@ impl Devices {
         &mut self,
         sheet: &mut Sheet<'_>,
         trace: &Trace,
-        flows: &mut Flows,
         command: &Command<'_>,
         process: impl FnOnce(&mut Sheet<'_>) -> u64,
         called: impl FnOnce() -> Option<String>,
@@ -166,7 +162,6 @@ impl Devices {
             depth: Steps::default(),
             depth_row: None,
             streams: command.on_queue.is_some_and(|q| queue_word(trace, &q.api) == "stream"),
-            place: flows.add_queue(command.pid, command.named_queue()),
         });
         self.queues.insert(key, self.rows.len() - 1);
         self.rows.len() - 1

@@ -23,9 +23,8 @@
 //!   lost), the inner ones end with it.
 //! - Calls that begin or end ranges are shown as the ranges only.
 //! - An arrow goes from a call to each command that it caused, of a graph to the
-//!   first node only, and from a command to the call that waited for it: the
-//!   first call with the role `sync` to return that began before the command
-//!   ended and returned after. Of all commands of a queue that ended during a
+//!   first node only, and from a command to the call that waited for it, as
+//!   [`hetrace_trace::waits`] finds it. Of all commands of a queue that ended during a
 //!   wait, the last one has the arrow. `flows.rs` has the details.
 //! - Rows of kernels, copies and fills repeat the queues' commands without
 //!   arguments and arrows, so that one look shows what a device does; a file has

@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 
 use super::calls;
 use super::commands;
 use super::devices::Devices;
-use super::flows::{Flows, Wait};
+use super::flows::{Flows, Onward};
 use super::kernels::Kernels;
 use super::memory::Live;
 use super::monitored::Monitor;
@@ -129,7 +128,7 @@ pub(super) struct Drawer<'t, 'o> {
     pub threads: Vec<calls::Thread<'t>>,
     exit: Args<'t>,
     pub devices: Devices,
-    pub flows: Flows,
+    pub flows: Flows<'t>,
     kernels: Kernels,
     ranges: Ranges<'t>,
     range_rows: RangeRows,
@@ -226,15 +225,25 @@ impl<'t> Drawer<'t, '_> {
                 slot.collective = true;
                 slot.onward.extend(own);
             }
-            if let Some(queue) = traits.waits_for {
-                slot.queue = e.get(queue).and_then(Scalar::as_u64);
-            }
         }
         let mark = Mark::begin(start, row, self.api(function), &function.name);
         self.sheet.mark(mark.flows(&self.arrows, own.unwrap_or(0)))
     }
 
+    /// The arrows from what a call waited for, to where the wait ended.
+    fn end_wait(&mut self, function: FunctionId, end: u64, row: u64) -> io::Result<()> {
+        if self.arrows.is_empty() {
+            return Ok(());
+        }
+        // Perfetto points arrows from the slice that begins first to the other, and
+        // waits mostly begin before what they wait for: the end needs its own mark.
+        let mark = Mark::instant(end, row, self.api(self.trace.functions().get(function)), WAITED);
+        self.sheet.mark(Mark { ends: &self.arrows, ..mark })
+    }
+
     fn end_call(&mut self, at: At<'_>, call: &Call, e: &Event<'_, '_>) -> io::Result<()> {
+        let wait = self.flows.waits.exit(at, call);
+        self.flows.waited(wait.as_ref(), &mut self.arrows);
         let traits = self.traits(call.function);
         if traits.is_range {
             return Ok(());
@@ -246,7 +255,7 @@ impl<'t> Drawer<'t, '_> {
         let Some(thread) = self.threads.get_mut(at.thread.index()) else { return Ok(()) };
         // It may be over already, together with what was around it.
         let Some(slot) = thread.at(call.depth).filter(|slot| slot.drawn) else { return Ok(()) };
-        let (collective, queue) = (slot.collective, slot.queue);
+        let collective = slot.collective;
         slot.drawn = false;
         let (inside, end) = (thread.close_inside(call.depth), thread.forward(call.end));
         for _ in 0..inside {
@@ -255,18 +264,7 @@ impl<'t> Drawer<'t, '_> {
         if collective {
             thread.wait_for_group(call.depth);
         }
-        if traits.waits && call.error.is_none() {
-            let who = at.who();
-            let wait = Wait { pid: who.pid, tid: who.tid, start: call.start, end: call.end, queue };
-            self.flows.waited(wait, &mut self.arrows);
-            if !self.arrows.is_empty() {
-                // Perfetto points arrows from the slice that begins first to the other, and
-                // waits mostly begin before what they wait for: the end needs its own mark.
-                let mark =
-                    Mark::instant(end, row, self.api(self.trace.functions().get(call.function)), WAITED);
-                self.sheet.mark(Mark { ends: &self.arrows, ..mark })?;
-            }
-        }
+        self.end_wait(call.function, end, row)?;
         let slot = self.threads.get_mut(at.thread.index()).and_then(|t| t.at(call.depth));
         let plans = self.plans.as_ref().filter(|_| self.sheet.is_active());
         if let (Some(plans), Some(slot)) = (plans, slot) {
@@ -304,6 +302,8 @@ impl<'t> Drawer<'t, '_> {
     }
 
     fn run(&mut self, at: At<'_>, fold: &Fold) -> io::Result<()> {
+        let wait = self.flows.waits.fold(at, fold);
+        self.flows.waited(wait.as_ref(), &mut self.arrows);
         if !self.wants(at.who().pid) {
             return Ok(());
         }
@@ -323,6 +323,7 @@ impl<'t> Drawer<'t, '_> {
         self.sheet.notes.number("ns inside them", fold.total);
         let name = format!("{} (folded)", function.name);
         self.sheet.mark(Mark::begin(first, row, self.api(function), &name))?;
+        self.end_wait(fold.function, last, row)?;
         self.sheet.mark(Mark::end(last, row))
     }
 
@@ -341,7 +342,11 @@ impl<'t> Drawer<'t, '_> {
         let end = command.times.map_or(start, |t| t.end.max(t.start));
         let (began, from) = (start, self.sheet.from());
         let before_window = end <= from && self.parts.is_empty() && self.options.from.is_some();
-        if !self.wants(command.pid) || before_window {
+        if !self.wants(command.pid) {
+            return Ok(());
+        }
+        if before_window {
+            self.flows.waits.command(command, None);
             return Ok(());
         }
         // What comes late may have begun before the file; what was all before it stays as it is.
@@ -352,12 +357,11 @@ impl<'t> Drawer<'t, '_> {
         let queue = self.devices.queue(
             &mut self.sheet,
             trace,
-            &mut self.flows,
             command,
             |sheet| tracks.process(sheet, trace, &Thread { pid: command.pid, ..at.who().clone() }),
             called,
         );
-        let (place, streams) = self.devices.rows(queue).map_or((0, false), |q| (q.place, q.streams));
+        let streams = self.devices.rows(queue).is_some_and(|q| q.streams);
         let flow = self.flows.of_command(command, began, &mut self.arrows);
         self.kernels.meet(command);
         let title = self.kernels.title(command);
@@ -377,7 +381,8 @@ impl<'t> Drawer<'t, '_> {
         let flows = &self.arrows;
         match row {
             Some((row, part)) => {
-                self.flows.ends(place, command, end, flow);
+                let number = command.on_queue.map_or(0, |q| q.id);
+                self.flows.waits.command(command, Some(Onward { queue: number, end, flow }));
                 let mark = Mark::begin(start, row, command.kind.name(), &title).flows(flows, flow);
                 self.sheet.slice(mark, end)?;
                 // From when the program had enqueued it, as far as anybody knows.
@@ -389,6 +394,7 @@ impl<'t> Drawer<'t, '_> {
                 self.devices.overview(&mut self.sheet, queue, command, &title, (start, end))
             }
             None => {
+                self.flows.waits.command(command, None);
                 if command.times.is_some() {
                     notes.number("ns, more than can be shown at a time", end.saturating_sub(start));
                 }
@@ -460,6 +466,7 @@ impl Visitor for Drawer<'_, '_> {
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.entry(at, call, event);
         self.live.entry(call, event);
+        self.flows.waits.entry(call, event);
         step(self.begin_call(at, call, event).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 
@@ -474,6 +481,7 @@ impl Visitor for Drawer<'_, '_> {
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let range = self.ranges.unfinished(at, call);
         self.live.unfinished(call);
+        self.flows.waits.unfinished(at, call);
         step(self.give_up(at, call).and_then(|()| self.ranged(at, call.function, range.as_ref())))
     }
 

@@ -14,10 +14,6 @@ pub(super) struct Traits<'t> {
     pub is_range: bool,
     /// It gives something a name.
     pub names: bool,
-    /// It waits for commands.
-    pub waits: bool,
-    /// The parameter with the queue that it waits for.
-    pub waits_for: Option<&'t str>,
     /// It starts what was gathered.
     pub flushes: bool,
     pub collective: Option<Collective<'t>>,
@@ -36,13 +32,9 @@ pub(super) struct Collective<'t> {
 pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
     let functions =
         (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
-    let queues: Vec<Vec<&str>> = trace.models().iter().map(queue_types).collect();
     functions
         .map(|id| {
             let Some(f) = trace.described(id) else { return Traits::default() };
-            let types = queues.get(trace.functions().get(id).api).map_or(&[][..], Vec::as_slice);
-            let waits = f.has_role("sync");
-            let queue = f.params.iter().find(|p| p.pointers == 0 && types.contains(&p.base.as_str()));
             let position = |name: &str| {
                 let at = f.params.iter().position(|p| p.name == name)?;
                 u16::try_from(at).ok()
@@ -56,28 +48,11 @@ pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
             Traits {
                 is_range: RANGES.iter().any(|role| f.has_role(role)),
                 names: f.has_role("name"),
-                waits,
-                waits_for: queue.filter(|_| waits).map(|p| p.name.as_str()),
                 flushes: f.has_role("flush"),
                 collective,
             }
         })
         .collect()
-}
-
-/// Types of the parameters that tell where a command goes.
-fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
-    let mut types = Vec::new();
-    for f in &model.functions {
-        let queue = f.command.as_ref().and_then(|c| c.queue.as_ref());
-        let param = queue.and_then(|queue| f.params.iter().find(|p| p.name == *queue && p.pointers == 0));
-        if let Some(param) = param
-            && !types.contains(&param.base.as_str())
-        {
-            types.push(param.base.as_str());
-        }
-    }
-    types
 }
 
 impl Collective<'_> {

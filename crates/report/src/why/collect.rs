@@ -11,11 +11,12 @@ use super::path::{NodeId, Paths, ROOT, Step, UNSET};
 use super::rows::Report;
 use super::sweep::Part;
 use super::threads::{Span, Threads};
-use super::waits::{Recent, Wait, Waits};
+use super::waits::{Recent, Waits};
 use super::{Options, Window};
 use hetrace_trace::facts::{Facts, facts};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why, walk};
 use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped, Watch};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
@@ -57,7 +58,7 @@ pub(super) struct Collector<'t> {
     pub devices: Vec<Device>,
     by_number: HashMap<u32, usize>,
     by_uuid: HashMap<&'t str, usize>,
-    pub waits: Waits,
+    pub waits: Waits<'t>,
     pub paths: Paths,
     /// By process and queue: the end of the last command, and the path to it.
     queues: HashMap<(i64, u32), (u64, NodeId)>,
@@ -88,7 +89,7 @@ impl<'t> Collector<'t> {
             devices: Vec::new(),
             by_number: HashMap::new(),
             by_uuid: HashMap::new(),
-            waits: Waits::new(slack),
+            waits: Waits::new(trace),
             paths: Paths::default(),
             queues: HashMap::new(),
             end: (0, ROOT),
@@ -119,7 +120,6 @@ impl<'t> Collector<'t> {
             thread.strand.spend(Step::Host(place as u32), window.of(thread.last, call.start));
             thread.last = thread.last.max(call.start);
             let waits = facts.waits(event);
-            thread.queue = if waits { facts.queue(event) } else { None };
             thread.open = Some(Span {
                 function: call.function,
                 start: call.start,
@@ -145,50 +145,45 @@ impl<'t> Collector<'t> {
 
     fn end_call(&mut self, at: At<'_>, span: Span) {
         let (place, room, window) = (self.thread(at), self.threads.room(), self.window);
-        let who = at.who();
         let Some(thread) = self.threads.get_mut(place) else { return };
         let open = thread.open.take().filter(|o| o.start == span.start);
         let mut span = match open {
             Some(open) => Span { end: span.end, failed: span.failed, lost: span.lost, ..open },
             None => span,
         };
+        if let Some((end, node)) = thread.woken.take() {
+            thread.strand.rebase(node);
+            thread.last = thread.last.max(end);
+        }
         let step = Step::Call(span.function.0);
         thread.strand.spend(step, window.of(span.start.max(thread.last), span.end));
         thread.last = thread.last.max(span.end);
         if span.failed || span.lost {
             span.waits = false;
         }
-        let queue = thread.queue.take();
         thread.push(span, room);
-        if span.waits {
-            let wait = Wait {
-                function: span.function,
-                pid: who.pid,
-                tid: who.tid,
-                start: span.start,
-                end: span.end,
-                queue,
-            };
-            self.waited(place, wait);
-        }
     }
 
-    /// A thread goes on from what it waited for.
-    fn waited(&mut self, place: usize, wait: Wait) {
+    /// A thread goes on from what it waited for; that counts when its outermost call ends.
+    fn waited(&mut self, place: usize, wait: &Wait) {
         let Some(last) = self.waits.ended(wait, self.window) else { return };
         let woken = self.window.of(last.end, wait.end);
         let tip = self.paths.add(last.node, Step::WakeUp(wait.function.0), woken);
         if let Some(thread) = self.threads.get_mut(place) {
-            thread.strand.rebase(tip);
+            thread.woken = Some((wait.end, tip));
         }
     }
 
     fn run(&mut self, at: At<'_>, fold: &Fold) {
         let facts = self.facts(fold.function);
+        let (place, window) = (self.thread(at), self.window);
+        let wait = self.waits.matcher.fold(at, fold);
         if fold.depth > 0 || facts.marks {
+            if let Some(wait) = wait {
+                self.waited(place, &wait);
+            }
             return;
         }
-        let (place, window) = (self.thread(at), self.window);
         let Some(thread) = self.threads.get_mut(place) else { return };
         let start = fold.first.max(thread.last);
         let end = fold.last.max(start);
@@ -206,13 +201,10 @@ impl<'t> Collector<'t> {
             polls: facts.polls,
             lost: false,
         };
-        self.end_call(at, span);
-        if facts.polls {
-            let who = at.who();
-            let (pid, tid) = (who.pid, who.tid);
-            let wait = Wait { function: fold.function, pid, tid, start, end, queue: None };
-            self.waited(place, wait);
+        if let Some(wait) = wait {
+            self.waited(place, &wait);
         }
+        self.end_call(at, span);
     }
 
     /// The place of a command's device: one for all processes that see it.
@@ -271,12 +263,11 @@ impl<'t> Collector<'t> {
             start: ran.start,
             end,
             node,
-            tid: command.cause_tid,
             cause: command.cause,
             bytes: command.bytes,
             copies: (part != Part::Compute && command.bytes > 0).then_some(kind),
         };
-        self.waits.command(command.pid, queue, command.named_queue(), recent);
+        self.waits.command(command, recent);
         self.tidy();
     }
 
@@ -397,11 +388,16 @@ impl Visitor for Collector<'_> {
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Flow {
+        self.waits.matcher.entry(call, event);
         self.begin(at, call, event);
         ControlFlow::Continue(())
     }
 
     fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> Flow {
+        if let Some(wait) = self.waits.matcher.exit(at, call) {
+            let place = self.thread(at);
+            self.waited(place, &wait);
+        }
         if call.depth == 0 && !self.facts(call.function).marks {
             let failed = call.error.is_some();
             self.end_call(at, span(call.function, call.start, call.end, failed, false));
@@ -410,6 +406,9 @@ impl Visitor for Collector<'_> {
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Flow {
+        if let Some(wait) = self.waits.matcher.unfinished(at, call) {
+            self.waits.unfinished(&wait, self.window);
+        }
         if call.depth == 0 && !self.facts(call.function).marks {
             let lost = call.why == Why::ExitLost;
             self.end_call(at, span(call.function, call.start, call.until, false, lost));

@@ -50,8 +50,8 @@ pub(super) struct Thread {
     pub tid: i64,
     spans: VecDeque<Span>,
     pub open: Option<Span>,
-    /// The queue that the open call names.
-    pub queue: Option<u64>,
+    /// The last wait in the open call: when it ended, and the path to there.
+    pub woken: Option<(u64, NodeId)>,
     forgotten_until: u64,
     /// When the last event was.
     pub last: u64,
@@ -131,7 +131,8 @@ impl Thread {
     /// Every place that knows a point of the critical path.
     pub fn nodes(&mut self) -> impl Iterator<Item = &mut NodeId> {
         let spans = self.spans.iter_mut().chain(self.open.as_mut()).map(|s| &mut s.node);
-        spans.chain([&mut self.strand.tip])
+        let woken = self.woken.as_mut().map(|(_, node)| node);
+        spans.chain(woken).chain([&mut self.strand.tip])
     }
 }
 
@@ -158,7 +159,7 @@ impl Threads {
                 tid,
                 spans: VecDeque::new(),
                 open: None,
-                queue: None,
+                woken: None,
                 forgotten_until: 0,
                 last: since,
                 strand: Strand::new(),

@@ -1,12 +1,13 @@
-//! Calls that wait, and what they waited for.
+//! What calls that wait were waiting for, summed up.
 //!
 //! ```text
 //! thread   t0 enqueue ──── other work ──── t1 ▐ wait ▌ t2
 //! queue          ▐ command                        ▌
 //! ```
 //!
-//! A wait is real if a command that it waited for ended between t1 and t2. What
-//! ended before t1 had been hidden behind the thread's other work.
+//! Which calls wait, and for which commands, [`hetrace_trace::waits`] decides. A wait is real if a
+//! command that it waited for ended between t1 and t2. What ended before t1 had been hidden behind
+//! the thread's other work.
 
 use hetrace_trace::spans::CommandKind;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -14,10 +15,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::Window;
 use super::coverage::Busy;
 use super::path::NodeId;
-use hetrace_trace::trace::FunctionId;
+use hetrace_trace::spans::Command;
+use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::waits::{Wait, Waits as Matcher, What};
 
-/// Commands of a queue that may still be waited for.
-const RECENT: usize = 1024;
+/// Commands of a queue that another queue's may have had to wait for.
+const LATEST: usize = 16;
+/// Threads that are counted for a function.
+const THREADS: usize = 1024;
 
 /// A command that may be waited for.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +30,6 @@ pub(super) struct Recent {
     pub start: u64,
     pub end: u64,
     pub node: NodeId,
-    pub tid: i64,
     /// When the call that enqueued it began; 0 if it is not known.
     pub cause: u64,
     pub bytes: u64,
@@ -39,21 +43,7 @@ struct Queue {
     pid: i64,
     handle: u64,
     busy: Busy,
-    recent: VecDeque<Recent>,
-}
-
-/// A call that waited.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
-    pub function: FunctionId,
-    pub pid: i64,
-    pub tid: i64,
-    /// t1, in nanoseconds.
-    pub start: u64,
-    /// t2.
-    pub end: u64,
-    /// Handle of the queue that it names.
-    pub queue: Option<u64>,
+    latest: VecDeque<Recent>,
 }
 
 /// Sums of the waits in one function.
@@ -91,36 +81,45 @@ pub(super) struct TransferSum {
 }
 
 /// All waits.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct Waits<'t> {
+    pub matcher: Matcher<'t, Recent>,
     queues: Vec<Queue>,
     by_number: HashMap<(i64, u32), usize>,
     /// By process, what its commands kept busy.
     processes: HashMap<i64, Busy>,
     pub sums: BTreeMap<FunctionId, WaitSum>,
     pub transfers: BTreeMap<CommandKind, TransferSum>,
-    /// By how much a command may seem to end too late, in nanoseconds.
-    slack: u64,
 }
 
-impl Waits {
-    pub fn new(slack: u64) -> Self {
-        Self { slack, ..Self::default() }
+impl<'t> Waits<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        Self {
+            matcher: Matcher::new(trace),
+            queues: Vec::new(),
+            by_number: HashMap::new(),
+            processes: HashMap::new(),
+            sums: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+        }
     }
 
     /// A command begins.
-    pub fn command(&mut self, pid: i64, number: u32, handle: u64, command: Recent) {
+    pub fn command(&mut self, command: &Command<'_>, recent: Recent) {
+        // What is too old for a wait is not missed: it had long ended.
+        self.matcher.command(command, recent);
+        let (pid, handle) = (command.pid, command.queue);
+        let number = command.on_queue.map_or(0, |q| q.id);
         let place = *self.by_number.entry((pid, number)).or_insert_with(|| {
-            self.queues.push(Queue { pid, handle, busy: Busy::default(), recent: VecDeque::new() });
+            self.queues.push(Queue { pid, handle, busy: Busy::default(), latest: VecDeque::new() });
             self.queues.len() - 1
         });
-        self.processes.entry(pid).or_default().add(command.start, command.end);
+        self.processes.entry(pid).or_default().add(recent.start, recent.end);
         let Some(queue) = self.queues.get_mut(place) else { return };
-        queue.busy.add(command.start, command.end);
-        if queue.recent.len() >= RECENT {
-            queue.recent.pop_front();
+        queue.busy.add(recent.start, recent.end);
+        if queue.latest.len() >= LATEST {
+            queue.latest.pop_front();
         }
-        queue.recent.push_back(command);
+        queue.latest.push_back(recent);
     }
 
     /// When commands of a process ran.
@@ -128,56 +127,47 @@ impl Waits {
         self.processes.get(&pid)
     }
 
-    /// A call that waited has ended. Tells the command that ended last in it.
-    pub fn ended(&mut self, wait: Wait, window: Window) -> Option<Recent> {
-        let until = wait.end.saturating_add(self.slack);
-        let meant = |q: &Queue| {
-            let named = |handle| q.handle == handle;
-            q.pid == wait.pid && wait.queue.is_none_or(named)
-        };
-        let (mut last, mut own): (Option<Recent>, Option<Recent>) = (None, None);
-        let mut pieces: Vec<(u64, u64)> = Vec::new();
-        let mut concluded: Vec<Recent> = Vec::new();
-        for queue in self.queues.iter_mut().filter(|q| meant(q)) {
-            if wait.queue.is_some() {
-                pieces.extend(queue.busy.pieces(wait.start, wait.end));
-            }
-            queue.recent.retain(|command| {
-                if command.end > until {
-                    return true;
-                }
-                let later = |than: &Option<Recent>| than.is_none_or(|c| c.end < command.end);
-                if command.end > wait.start {
-                    last = if later(&last) { Some(*command) } else { last };
-                    let of_thread = command.tid == wait.tid;
-                    own = if of_thread && later(&own) { Some(*command) } else { own };
-                }
-                concluded.push(*command);
-                false
-            });
-        }
-        let last = if wait.queue.is_some() { last } else { own.or(last) };
-        if wait.queue.is_none()
-            && let Some(busy) = self.processes.get(&wait.pid)
-        {
-            pieces.extend(busy.pieces(wait.start, wait.end));
-        }
-        self.count(wait, last, &mut pieces, window);
+    /// A call that waited has ended. Returns the command that it ended on.
+    pub fn ended(&mut self, wait: &Wait, window: Window) -> Option<Recent> {
+        let waited = self.matcher.waited(wait);
+        let last = waited.last.and_then(|at| waited.all.get(at)).copied();
+        self.count(wait, last, window);
         if window.from <= wait.end && wait.end <= window.to {
-            self.conclude(wait, &concluded);
+            self.conclude(wait, &waited.all);
         }
         last
     }
 
-    fn count(&mut self, wait: Wait, last: Option<Recent>, pieces: &mut [(u64, u64)], window: Window) {
+    /// A call that waited has not ended: it counts with the time that is known of it.
+    pub fn unfinished(&mut self, wait: &Wait, window: Window) {
+        let last = self.matcher.last_within(wait).copied();
+        self.count(wait, last, window);
+    }
+
+    /// When what a call may have waited for ran in it.
+    fn pieces(&self, wait: &Wait) -> Vec<(u64, u64)> {
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        if let What::Queue(_) = wait.what {
+            for queue in self.queues.iter().filter(|q| q.pid == wait.pid && wait.is_for(q.handle)) {
+                pieces.extend(queue.busy.pieces(wait.start, wait.end));
+            }
+        } else if let Some(busy) = self.processes.get(&wait.pid) {
+            pieces.extend(busy.pieces(wait.start, wait.end));
+        }
+        pieces.sort_unstable();
+        pieces
+    }
+
+    fn count(&mut self, wait: &Wait, last: Option<Recent>, window: Window) {
         let (start, end) = window.clip(wait.start, wait.end);
         if end == start && (wait.end < window.from || wait.start > window.to) {
             return;
         }
+        let pieces = if last.is_some() { self.pieces(wait) } else { Vec::new() };
         let sum = self.sums.entry(wait.function).or_default();
         sum.calls += 1;
         sum.ns = sum.ns.saturating_add(end - start);
-        if !sum.threads.contains(&(wait.pid, wait.tid)) && sum.threads.len() < RECENT {
+        if !sum.threads.contains(&(wait.pid, wait.tid)) && sum.threads.len() < THREADS {
             sum.threads.push((wait.pid, wait.tid));
         }
         let Some(last) = last else {
@@ -185,9 +175,8 @@ impl Waits {
             sum.at_once_ns = sum.at_once_ns.saturating_add(end - start);
             return;
         };
-        pieces.sort_unstable();
         let (mut busy, mut at) = (0_u64, start);
-        for (from, to) in pieces.iter() {
+        for (from, to) in &pieces {
             let (from, to) = ((*from).max(at), (*to).min(end));
             if to > from {
                 busy += to - from;
@@ -200,7 +189,7 @@ impl Waits {
         sum.before += (end - start).saturating_sub(busy).saturating_sub(after);
     }
 
-    fn conclude(&mut self, wait: Wait, concluded: &[Recent]) {
+    fn conclude(&mut self, wait: &Wait, concluded: &[Recent]) {
         let waited_for = concluded.iter().filter(|c| c.end > wait.start).count();
         for command in concluded {
             let Some(kind) = command.copies.filter(|_| command.cause > 0 && command.cause < wait.start)
@@ -225,12 +214,13 @@ impl Waits {
     pub fn ended_within(&self, pid: i64, from: u64, to: u64) -> Option<Recent> {
         let of_process = self.queues.iter().filter(|q| q.pid == pid);
         // What ended last began among the last of its queue.
-        let commands = of_process.flat_map(|q| q.recent.iter().rev().take(16));
+        let commands = of_process.flat_map(|q| &q.latest);
         commands.filter(|c| c.end > from && c.end <= to).max_by_key(|c| c.end).copied()
     }
 
     /// Every place that knows a point of the critical path.
     pub fn nodes(&mut self) -> impl Iterator<Item = &mut NodeId> {
-        self.queues.iter_mut().flat_map(|q| q.recent.iter_mut()).map(|c| &mut c.node)
+        let latest = self.queues.iter_mut().flat_map(|q| q.latest.iter_mut());
+        self.matcher.kept_mut().chain(latest).map(|c| &mut c.node)
     }
 }

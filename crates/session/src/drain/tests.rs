@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use hetrace_ring::abi::{
     ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, Control, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
-    ThreadRecord, directory_entry, ring_bytes, special, state,
+    ThreadRecord, directory_entry, ring_bytes, special,
 };
 use hetrace_ring::writer::Writer;
 use hetrace_ring::{clock, map_file, record};
@@ -74,11 +74,8 @@ impl Program {
             // SAFETY: a ring made below, which stays mapped.
             let header = unsafe { &*base.cast::<RingHeader>() };
             let state = &header.state;
-            let half = header.head.published() - header.tail.released() <= header.data_bytes / 2;
-            let fits = header.data_bytes >= data as u64 && half;
-            let claim =
-                |from| state.compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
-            if fits && (claim(state::FREE).is_ok() || claim(state::ENDED).is_ok()) {
+            let fits = header.data_bytes >= data as u64;
+            if fits && state.claim(&header.head, &header.tail, header.data_bytes) {
                 return *base;
             }
         }

@@ -66,8 +66,8 @@ fn quantity(reading: &Reading) -> Kind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::Quantity;
     use super::*;
+    use hetrace_vendor::telemetry::Quantity;
 
     /// Sources and the trace have the same names for the same quantities.
     #[test]

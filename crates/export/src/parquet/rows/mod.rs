@@ -209,7 +209,7 @@ impl Visitor for Rows<'_, '_> {
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         self.give_up(at, call)?;
-        self.waits.unfinished(call);
+        self.waits.unfinished(at, call);
         self.unfinished_operation(call)?;
         let step = self.ranges.unfinished(at, call);
         self.marked(at, step)
