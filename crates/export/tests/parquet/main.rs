@@ -8,6 +8,7 @@ mod foreign;
 mod joins;
 mod read;
 mod seen;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
