@@ -106,11 +106,6 @@ impl Script {
     fn pass(&self, time: Duration) {
         self.clock.set(self.clock.now() + u64::try_from(time.as_nanos()).expect("a short time"));
     }
-
-    /// How often a device was asked for something.
-    fn count(&self, device: usize, quantity: Quantity) -> u64 {
-        self.counts.lock().expect("not poisoned").get(&(device, quantity)).copied().unwrap_or(0)
-    }
 }
 
 impl Source for Script {
