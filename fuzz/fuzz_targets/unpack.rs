@@ -16,7 +16,8 @@ fuzz_target!(|data: &[u8]| {
     let _ = hetrace_edit::check(&packed, &go_on);
     let _ = hetrace_edit::unpack(&packed, &inner.join("unpacked"), &go_on);
     assert_eq!(names(scratch.path()), ["inner"]);
-    let beside: Vec<String> = names(&inner).into_iter().filter(|n| n != "packed" && n != "unpacked").collect();
+    let beside: Vec<String> =
+        names(&inner).into_iter().filter(|n| n != "packed" && n != "unpacked").collect();
     assert!(beside.is_empty(), "{beside:?}");
 });
 

@@ -54,6 +54,15 @@ impl Sanitizer {
         }
     }
 
+    /// The same for libraries that the launcher reads: no space is put around globals, some of which are the
+    /// whole content of a section that has a meaning.
+    fn library_flags(self) -> &'static str {
+        match self {
+            Sanitizer::Address => "-Zsanitizer=address -Cllvm-args=-asan-globals=0",
+            Sanitizer::Thread => self.flags(),
+        }
+    }
+
     /// Where cargo builds with this sanitizer.
     pub fn folder(self) -> PathBuf {
         repo::root().join("target").join(self.name())
@@ -157,7 +166,7 @@ fn libraries<'s>(sanitizer: Sanitizer) -> Step<'s> {
             build.extend(["-p".to_owned(), format!("hetrace-{api}")]);
         }
         let build: Vec<&str> = build.iter().map(String::as_str).collect();
-        match sanitizer.cargo(&build, &[])? {
+        match sanitizer.cargo(&build, &[("RUSTFLAGS", sanitizer.library_flags())])? {
             Outcome::Passed => {}
             other => return Ok(other),
         }
