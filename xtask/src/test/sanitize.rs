@@ -114,7 +114,7 @@ pub fn unit_tests<'s>() -> Vec<Step<'s>> {
 
 /// The slow ones: all that reads traces or shared memory.
 pub fn slow_tests<'s>() -> Vec<Step<'s>> {
-    let crates = &["hetrace-session", "hetrace-edit", "hetrace-analyze", "hetrace-export"];
+    let crates = &["hetrace-session", "hetrace-edit", "hetrace-trace", "hetrace-report", "hetrace-export"];
     let step = |sanitizer: Sanitizer| {
         Step::new(format!("readers with the {} sanitizer", sanitizer.name()), move || {
             tests(sanitizer, crates)
