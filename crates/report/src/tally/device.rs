@@ -188,7 +188,11 @@ impl Devices {
         let identity = |k: &Key| match names.queue(k.queue).and_then(|q| names.device(q.device)) {
             // One that several processes use.
             Some(device) if !device.uuid.is_empty() => device.uuid.clone(),
-            device => format!("{host}:{}:{:#x}", k.pid, device.map_or(0, |d| d.handle)),
+            // Handles are an API's own.
+            device => {
+                let (api, handle) = device.map_or(("", 0), |d| (d.api.as_str(), d.handle));
+                format!("{host}:{}:{api}:{handle:#x}", k.pid)
+            }
         };
         let mut all: Vec<String> = self.by_key.keys().map(identity).collect();
         all.sort_unstable();
