@@ -108,7 +108,7 @@ pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, 
     let events = trace.class().streams.iter().flat_map(|stream| &stream.events);
     let apis = events.filter_map(|e| Some(e.name.strip_suffix(ENTRY)?.split_once(':')?.0.to_owned()));
     for api in apis.collect::<BTreeSet<String>>().difference(&there) {
-        let name = places::model(&api);
+        let name = places::model(api);
         let text = format!("{name}: the model is missing: errors and arguments of {api} have no names");
         done.findings.push(Finding::new("file-missing", &name, text));
     }
