@@ -2,7 +2,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Picked};
 
 use crate::trace::{CommandFields, Device, Kernel, Names, Part, Queue};
 
@@ -177,8 +177,7 @@ impl<'e> Command<'e> {
         let (picker, mut reader) = (fields.picker.as_ref()?, Reader::new(fields));
         let whole = picker.pick(payload, |position, element, value| {
             if let Some(part) = fields.parts.get(position) {
-                reader.element = element;
-                reader.set(*part, value);
+                reader.set(*part, element, Given::Picked(value));
             }
         });
         whole.then(|| reader.command(fields, names, start, pid))
@@ -187,7 +186,8 @@ impl<'e> Command<'e> {
 
 impl<'e> Reader<'e> {
     /// What all fields together say.
-    fn command(self, fields: &'e CommandFields, names: &'e Names, start: u64, pid: i64) -> Command<'e> {
+    #[inline]
+    fn command(&self, fields: &'e CommandFields, names: &'e Names, start: u64, pid: i64) -> Command<'e> {
         let reader = self;
         let on_queue = names.queue(reader.queue);
         let on_device = on_queue.and_then(|q| names.device(q.device));
@@ -256,6 +256,39 @@ struct Reader<'e> {
     weight: u64,
 }
 
+/// The value of a field, by either way to it.
+#[derive(Clone, Copy)]
+enum Given<'e> {
+    Scalar(Scalar<'e>),
+    Picked(Picked<'e>),
+}
+
+impl<'e> Given<'e> {
+    #[inline(always)]
+    fn as_i64(self) -> Option<i64> {
+        match self {
+            Self::Scalar(value) => value.as_i64(),
+            Self::Picked(value) => value.as_i64(),
+        }
+    }
+
+    #[inline(always)]
+    fn as_u64(self) -> Option<u64> {
+        match self {
+            Self::Scalar(value) => value.as_u64(),
+            Self::Picked(value) => value.as_u64(),
+        }
+    }
+
+    #[inline(always)]
+    fn as_str(self) -> Option<&'e str> {
+        match self {
+            Self::Scalar(value) => value.as_str(),
+            Self::Picked(value) => value.as_str(),
+        }
+    }
+}
+
 impl<'e> Reader<'e> {
     fn new(fields: &'e CommandFields) -> Self {
         Self {
@@ -285,12 +318,11 @@ impl<'e> Reader<'e> {
         }
     }
 
-    #[inline]
-    fn set(&mut self, part: Part, value: Scalar<'e>) {
+    #[inline(always)]
+    fn set(&mut self, part: Part, element: usize, value: Given<'e>) {
         let signed = || value.as_i64().unwrap_or(0);
         let long = || value.as_u64().unwrap_or(0);
         let word = || u32::try_from(long()).unwrap_or(0);
-        let element = self.element;
         match part {
             Part::Kind => self.kind = value.as_str().unwrap_or(self.kind),
             Part::Queue => self.queue = word(),
@@ -325,7 +357,7 @@ impl<'e> FieldVisitor<'e> for Reader<'e> {
             self.element = 0;
         }
         if let Some(part) = self.parts.get(self.at) {
-            self.set(*part, value);
+            self.set(*part, self.element, Given::Scalar(value));
         }
         self.element += 1;
         self.at += usize::from(self.depth == 0);

@@ -7,6 +7,7 @@ mod functions;
 mod job;
 mod manifest;
 mod names;
+mod numbered;
 mod only;
 mod open;
 mod present;

@@ -8,6 +8,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 
 use super::class::{Class, Classes, Definition};
+use super::numbered::Numbered;
 use crate::hash::QuickMap;
 
 /// A device. What the API did not tell is 0 or empty.
@@ -86,9 +87,9 @@ pub struct Kernel {
 /// All definitions of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    devices: QuickMap<u32, Device>,
-    queues: QuickMap<u32, Queue>,
-    kernels: QuickMap<u32, Kernel>,
+    devices: Numbered<Device>,
+    queues: Numbered<Queue>,
+    kernels: Numbered<Kernel>,
     launches: QuickMap<u32, (u64, u64)>,
 }
 
@@ -136,11 +137,11 @@ impl Names {
                     priority: i32::try_from(priority).unwrap_or(0),
                     number: word("number"),
                 };
-                self.queues.insert(queue.id, queue);
+                *self.queues.entry(word("queue")) = queue;
             }
             Definition::Device => {
                 // Told again with more, it keeps its properties.
-                let device = self.devices.entry(word("device")).or_default();
+                let device = self.devices.entry(word("device"));
                 *device = Device {
                     id: word("device"),
                     pid,
@@ -157,7 +158,7 @@ impl Names {
                 };
             }
             Definition::Property => {
-                let device = self.devices.entry(word("device")).or_default();
+                let device = self.devices.entry(word("device"));
                 let (name, value) = (text("name"), long("value"));
                 match device.properties.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => *known = value,
@@ -179,19 +180,21 @@ impl Names {
                     constant: word("constant"),
                     max_threads: word("max_threads"),
                 };
-                self.kernels.insert(kernel.id, kernel);
+                *self.kernels.entry(word("function")) = kernel;
             }
         }
     }
 
     /// The device of a number.
+    #[inline]
     pub fn device(&self, id: u32) -> Option<&Device> {
-        self.devices.get(&id)
+        self.devices.get(id)
     }
 
     /// The queue of a number.
+    #[inline]
     pub fn queue(&self, id: u32) -> Option<&Queue> {
-        self.queues.get(&id)
+        self.queues.get(id)
     }
 
     /// Where only some launches of a function were timed: how often it was
@@ -201,28 +204,23 @@ impl Names {
     }
 
     /// The function of a number.
+    #[inline]
     pub fn kernel(&self, id: u32) -> Option<&Kernel> {
-        self.kernels.get(&id)
+        self.kernels.get(id)
     }
 
     /// All devices, by number.
     pub fn devices(&self) -> Vec<&Device> {
-        sorted(self.devices.values(), |d| d.id)
+        self.devices.all()
     }
 
     /// All queues, by number.
     pub fn queues(&self) -> Vec<&Queue> {
-        sorted(self.queues.values(), |q| q.id)
+        self.queues.all()
     }
 
     /// All functions, by number.
     pub fn kernels(&self) -> Vec<&Kernel> {
-        sorted(self.kernels.values(), |k| k.id)
+        self.kernels.all()
     }
-}
-
-fn sorted<'n, T>(all: impl Iterator<Item = &'n T>, id: impl Fn(&T) -> u32) -> Vec<&'n T> {
-    let mut all: Vec<&T> = all.collect();
-    all.sort_by_key(|one| id(one));
-    all
 }
