@@ -166,7 +166,7 @@ type Glanced = (usize, u64, Option<Vec<Value>>);
 
 fn picked(picker: Option<&Picker>, payload: &[u8]) -> Option<Vec<Value>> {
     let mut values = Vec::new();
-    picker?.pick(payload, |_, _, value| values.push(value.into())).then_some(values)
+    picker?.pick(payload, |_, _, value| values.push(value.scalar().into())).then_some(values)
 }
 
 /// Reads with as many events scanned as can be, and as said, or none.

@@ -139,6 +139,23 @@ const MARKS: &[Function] = &[
     ("meshEnd", "", "result=0"),
 ];
 
+/// Memory of a runtime and of a driver below it, so that calls with a part in it are inside of others.
+const MEMORY: &[Function] = &[
+    ("cudaMalloc", "size=100", "result=0 devPtr=[0xa000]"),
+    ("cudaMalloc", "size=50", "result=0 devPtr=[0xb000]"),
+    ("cudaFree", "devPtr=0xa000", "result=0"),
+    ("cudaSetDevice", "device=1", "result=0"),
+    ("cudaDeviceReset", "", "result=0"),
+    ("cudaDeviceSynchronize", "", "result=0"),
+    ("cuMemAlloc_v2", "bytesize=64", "result=0 dptr=[0xa000]"),
+    ("cuMemAlloc_v2", "bytesize=7", "result=0 dptr=[0xc000]"),
+    ("cuMemFree_v2", "dptr=0xa000", "result=0"),
+    ("cuMemFree_v2", "dptr=0xc000", "result=0"),
+    ("cuCtxSetCurrent", "ctx=0xc2", "result=0"),
+    ("cuCtxPushCurrent_v2", "ctx=0xc3", "result=0"),
+    ("cuCtxPopCurrent_v2", "", "result=0 pctx=[0xc3]"),
+];
+
 /// What stands at the begin of each script: queues, devices and functions.
 const DEFINED: &str = "\
     0 1.1 * device device=1 handle=0xd name=\"Toy\"\n\
@@ -198,7 +215,11 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                     let (name, _, back) = functions[function];
                     let fails = *fails && !name.starts_with("zone");
                     // One of them is a state and no failure.
-                    let code = ["result=-5", "result=5", "result=-30"][usize::from(*distance) % 3];
+                    let codes = match name.starts_with("cu") {
+                        true => ["result=2", "result=1", "result=600"],
+                        false => ["result=-5", "result=5", "result=-30"],
+                    };
+                    let code = codes[usize::from(*distance) % 3];
                     let back = if fails { back.replacen("result=0", code, 1) } else { back.to_owned() };
                     event(api(function), format!("< {name} {back}"));
                 }
@@ -256,6 +277,41 @@ fn calls(steps: &Steps, proper: bool) {
 
 fn marks(steps: &Steps, proper: bool) {
     of_script(&lines(MARKS, steps, proper), &["toy", "zone", "mesh"]);
+}
+
+/// Memory, with the models that the libraries of both APIs carry.
+fn memory(steps: &Steps, proper: bool) {
+    static MODELS: std::sync::LazyLock<Vec<Model>> = std::sync::LazyLock::new(|| {
+        // Of models of hundreds of functions, those that occur.
+        let mut models = ["cuda", "cudart"].map(common::real_model);
+        for model in &mut models {
+            model.functions.retain(|f| MEMORY.iter().any(|(name, ..)| *name == f.name));
+        }
+        let toy = common::models().into_iter().filter(|m| m.api == "toy");
+        models.into_iter().chain(toy).collect()
+    });
+    let script = lines(MEMORY, steps, proper);
+    let trace = common::build_with(MODELS.clone(), &script, |_| {});
+    agree(&trace, &script);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn memory_of_nested_calls(steps in steps(false, MEMORY)) {
+        memory(&steps, true);
+    }
+
+    #[test]
+    fn memory_of_any_events(steps in steps(true, MEMORY)) {
+        memory(&steps, false);
+    }
+
+    #[test]
+    fn memory_with_losses(steps in steps(true, MEMORY)) {
+        memory(&steps, true);
+    }
 }
 
 proptest! {

@@ -1,9 +1,11 @@
 //! What the fields of an event say of a call's parameters.
 
 use hetrace_ctf::Scalar;
-use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
+use hetrace_ctf::class::{EventClass, Scope};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Picker};
 use hetrace_model::{Expr, Function};
+
+use crate::trace::{Class, FunctionId, Trace};
 
 /// Numbers that are kept of one event.
 const KEPT: usize = 4096;
@@ -17,15 +19,99 @@ pub enum Place {
     Param(u16),
 }
 
-/// The values of one event.
+/// Where the values of one event class are: resolved once, so that no field is looked up by name.
 #[derive(Debug)]
-pub struct Values<'e, 'f> {
+struct Plan<'t> {
+    class: &'t EventClass,
+    picker: Picker,
+    /// By field.
+    places: Box<[Option<Place>]>,
+}
+
+/// The plans of a trace's entries and exits.
+#[derive(Debug, Default)]
+pub struct Plans<'t> {
+    /// By function. Of event classes that share a function, the first; others are read by name.
+    entries: Vec<Option<Plan<'t>>>,
+    exits: Vec<Option<Plan<'t>>>,
+    /// By function; small, as it is asked for each call.
+    wanted: Vec<bool>,
+}
+
+impl<'t> Plans<'t> {
+    /// Plans for the functions that `wanted` is true of.
+    pub fn new(trace: &'t Trace, wanted: impl Fn(FunctionId) -> bool) -> Self {
+        let ids = (0u32..).zip(trace.functions().all()).map(|(id, _)| FunctionId(id));
+        let known: Vec<bool> = ids.map(|id| wanted(id) && trace.described(id).is_some()).collect();
+        let none = || std::iter::repeat_with(|| None).take(known.len()).collect();
+        let mut plans = Self { entries: none(), exits: none(), wanted: known };
+        for (position, stream) in trace.ctf().class().streams.iter().enumerate() {
+            for (class, event) in trace.classes().of_stream(position).iter().zip(&stream.events) {
+                let (function, to) = match class {
+                    Class::Entry(function) => (*function, &mut plans.entries),
+                    Class::Exit(function, _) => (*function, &mut plans.exits),
+                    _ => continue,
+                };
+                let is_wanted = plans.wanted.get(function.index()) == Some(&true);
+                let described = trace.described(function).filter(|_| is_wanted);
+                if let (Some(described), Some(slot @ None)) = (described, to.get_mut(function.index())) {
+                    *slot = Plan::new(described, event);
+                }
+            }
+        }
+        plans
+    }
+
+    /// Whether they are for a function.
+    #[inline]
+    pub fn are_for(&self, function: FunctionId) -> bool {
+        self.wanted.get(function.index()) == Some(&true)
+    }
+
+    fn entry(&self, function: FunctionId) -> Option<&Plan<'t>> {
+        self.entries.get(function.index())?.as_ref()
+    }
+
+    fn exit(&self, function: FunctionId) -> Option<&Plan<'t>> {
+        self.exits.get(function.index())?.as_ref()
+    }
+}
+
+impl<'t> Plan<'t> {
+    fn new(function: &Function, class: &'t EventClass) -> Option<Self> {
+        let places = class.fields.fields.iter().map(|field| place(function, &field.name));
+        Some(Self { class, picker: Picker::new(&class.fields)?, places: places.collect() })
+    }
+}
+
+/// What a field of a function's events is called.
+fn place(function: &Function, name: &str) -> Option<Place> {
+    match name {
+        "result" => Some(Place::Result),
+        name => {
+            let name = if name == "result_" { "result" } else { name };
+            let at = function.params.iter().position(|p| p.name == name);
+            at.and_then(|at| u16::try_from(at).ok()).map(Place::Param)
+        }
+    }
+}
+
+/// Memory that the values of one event leave to those of the next.
+#[derive(Debug, Default)]
+pub struct Room {
+    fields: Vec<(Option<Place>, usize)>,
+    numbers: Vec<u64>,
+}
+
+/// The values of one event.
+#[derive(Clone, Debug)]
+pub struct Values<'f> {
     function: &'f Function,
     /// By field: whose it is and where its numbers begin.
     fields: Vec<(Option<Place>, usize)>,
     numbers: Vec<u64>,
     /// Members of structs, by parameter.
-    members: Vec<(u16, &'e str, u64)>,
+    members: Vec<(u16, String, u64)>,
     /// Of all that the event has but single handles.
     pub hash: u64,
     /// Parameters that are such.
@@ -33,38 +119,122 @@ pub struct Values<'e, 'f> {
     depth: u32,
 }
 
-impl<'e, 'f> Values<'e, 'f> {
-    /// Reads an event of a function.
-    pub fn read(function: &'f Function, handles: &'f [(u16, u32)], event: &Event<'e, '_>) -> Self {
-        let mut values = Self {
-            function,
-            fields: Vec::with_capacity(16),
-            numbers: Vec::with_capacity(16),
-            members: Vec::new(),
-            hash: 0xcbf2_9ce4_8422_2325,
-            handles,
-            depth: 0,
-        };
+impl<'f> Values<'f> {
+    fn new(function: &'f Function, handles: &'f [(u16, u32)], room: Room) -> Self {
+        let Room { mut fields, mut numbers } = room;
+        fields.clear();
+        numbers.clear();
+        let hash = 0xcbf2_9ce4_8422_2325;
+        Self { function, fields, numbers, members: Vec::new(), hash, handles, depth: 0 }
+    }
+
+    /// The memory, for other values.
+    pub fn into_room(self) -> Room {
+        Room { fields: self.fields, numbers: self.numbers }
+    }
+
+    /// Of an event that nobody looks at.
+    pub fn none(function: &'f Function, room: Room) -> Self {
+        Self::new(function, &[], room)
+    }
+
+    /// Reads the entry of a call.
+    pub fn of_entry(
+        function: &'f Function,
+        handles: &'f [(u16, u32)],
+        (id, plans): (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+        room: Room,
+    ) -> Self {
+        Self::read(function, handles, plans.entry(id), event, room)
+    }
+
+    /// Reads its exit.
+    pub fn of_exit(
+        function: &'f Function,
+        (id, plans): (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+        room: Room,
+    ) -> Self {
+        Self::read(function, &[], plans.exit(id), event, room)
+    }
+
+    fn read(
+        function: &'f Function,
+        handles: &'f [(u16, u32)],
+        plan: Option<&Plan<'_>>,
+        event: &Event<'_, '_>,
+        room: Room,
+    ) -> Self {
+        let mut values = Self::new(function, handles, room);
+        let plan = plan.filter(|plan| std::ptr::eq(plan.class, event.class()));
+        if let Some((plan, payload)) = plan.zip(event.payload())
+            && values.pick(plan, payload)
+        {
+            return values;
+        }
+        let mut values = Self::new(function, handles, values.into_room());
         // What is damaged has been told by the walk.
         let _ = event.visit(Scope::EventFields, &mut values);
         values
     }
 
-    fn begin(&mut self, name: &str) {
-        let place = match name {
-            "result" => Some(Place::Result),
-            name => {
-                let name = if name == "result_" { "result" } else { name };
-                let at = self.function.params.iter().position(|p| p.name == name);
-                at.and_then(|at| u16::try_from(at).ok()).map(Place::Param)
-            }
-        };
-        self.fields.push((place, self.numbers.len()));
+    /// Reads the payload of an event of `class`.
+    ///
+    /// # Errors
+    /// If there is no plan for it: gives the room back.
+    pub fn of_payload(
+        function: &'f Function,
+        (id, plans): (FunctionId, &Plans<'_>),
+        class: &EventClass,
+        payload: &[u8],
+        room: Room,
+    ) -> Result<Self, Room> {
+        let mut values = Self::new(function, &[], room);
+        let both = [plans.entry(id), plans.exit(id)].into_iter().flatten();
+        let plan = both.into_iter().find(|plan| std::ptr::eq(plan.class, class));
+        if plan.is_some_and(|plan| values.pick(plan, payload)) { Ok(values) } else { Err(values.into_room()) }
     }
 
-    fn add(&mut self, bytes: &[u8]) {
+    /// False if the payload ends too early.
+    fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
+        let single = |place: Option<Place>, handles: &[(u16, u32)]| match place {
+            Some(Place::Param(param)) => handles.iter().any(|(at, _)| *at == param),
+            _ => false,
+        };
+        plan.picker.pick(payload, |position, element, value| {
+            if element == 0 {
+                let place = plan.places.get(position).copied().flatten();
+                self.fields.push((place, self.numbers.len()));
+            }
+            let Some(number) = value.bits() else {
+                self.add_text(value.text().unwrap_or_default());
+                return;
+            };
+            let place = self.fields.last().and_then(|(place, _)| *place);
+            if value.in_list() || !single(place, self.handles) {
+                self.add_number(number);
+            }
+            if self.numbers.len() < KEPT {
+                self.numbers.push(number);
+            }
+        })
+    }
+
+    fn begin(&mut self, name: &str) {
+        self.fields.push((place(self.function, name), self.numbers.len()));
+    }
+
+    fn add_text(&mut self, bytes: &[u8]) {
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         self.hash = bytes.iter().fold(self.hash, step);
+    }
+
+    #[inline]
+    fn add_number(&mut self, number: u64) {
+        // All bits of the number and of what was before go into all bits of the product.
+        let mixed = u128::from(self.hash ^ number ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15;
+        self.hash = (mixed as u64) ^ ((mixed >> 64) as u64).rotate_left(23);
     }
 
     /// All numbers of a place.
@@ -120,14 +290,14 @@ impl<'e, 'f> Values<'e, 'f> {
     }
 }
 
-impl<'e> FieldVisitor<'e> for Values<'e, '_> {
+impl<'e> FieldVisitor<'e> for Values<'_> {
     fn scalar(&mut self, field: FieldRef<'e>, value: Scalar<'e>) {
         if self.depth == 0 {
             self.begin(field.name);
         }
         let number = match value {
-            Scalar::Str(text) => return self.add(text.as_bytes()),
-            Scalar::Bytes(bytes) => return self.add(bytes),
+            Scalar::Str(text) => return self.add_text(text.as_bytes()),
+            Scalar::Bytes(bytes) => return self.add_text(bytes),
             Scalar::Float(v) => v.to_bits(),
             Scalar::Unsigned(v) => v,
             Scalar::Signed(v) => v as u64,
@@ -136,7 +306,7 @@ impl<'e> FieldVisitor<'e> for Values<'e, '_> {
         let place = self.fields.last().and_then(|(place, _)| *place);
         let is = |(at, _): &(u16, u32)| place == Some(Place::Param(*at));
         if self.depth > 0 || !self.handles.iter().any(is) {
-            self.add(&number.to_le_bytes());
+            self.add_number(number);
         }
         if self.numbers.len() < KEPT {
             self.numbers.push(number);
@@ -144,7 +314,7 @@ impl<'e> FieldVisitor<'e> for Values<'e, '_> {
                 && self.depth > 0
                 && !field.name.is_empty()
             {
-                self.members.push((param, field.name, number));
+                self.members.push((param, field.name.to_owned(), number));
             }
         }
     }

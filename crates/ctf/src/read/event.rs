@@ -6,7 +6,7 @@ use super::packet::{Head, PacketInfo};
 use super::plan::{Kind, Node};
 use super::stream::{Kinds, StreamReader};
 use super::visit::{FieldVisitor, TreeBuilder};
-use crate::class::{ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
+use crate::class::{ByteOrder, ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
 use crate::value::{Scalar, Value};
 
 /// Where the parts of an event are, in bits from the start of its packet.
@@ -174,6 +174,26 @@ impl<'e, 't> Event<'e, 't> {
     pub fn get_in(&self, scope: Scope, name: &str) -> Option<Scalar<'e>> {
         let index = self.scope(scope)?.0.index(name)?;
         self.get_at(scope, index)
+    }
+
+    /// An integer of a scope by its position, whatever its values are called; the bits of one that is
+    /// unsigned. None if there is none, or if the field is something else.
+    #[inline]
+    pub fn integer_at(&self, scope: Scope, index: usize) -> Option<i64> {
+        let (_, node, at) = self.scope(scope)?;
+        let Kind::Struct { nodes, offsets } = &node.kind else { return None };
+        if let (Some(Node { kind: Kind::Int(int), .. }), Some(Some(offset))) =
+            (nodes.get(index), offsets.get(index))
+            && node.align <= 8
+            && at.is_multiple_of(8)
+            && int.order == ByteOrder::Little
+            && !int.reversed
+        {
+            let mut decoder = self.decoder(at.checked_add(*offset)?);
+            return Some(decoder.int(int).ok()? as i64);
+        }
+        let value = self.get_at(scope, index)?;
+        value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
     }
 
     /// A field of a scope by its position: for those who look names up once per class.

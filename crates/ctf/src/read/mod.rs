@@ -48,7 +48,7 @@ pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use parts::FrameHeads;
-pub use pick::Picker;
+pub use pick::{Picked, Picker};
 pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Sight, Want};
 pub use stream::{Losses, StreamReader};
 pub use trace::{Trace, clock_of};

@@ -17,7 +17,8 @@ const LISTS: usize = 32;
 /// How to read the payloads of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picker {
-    steps: Vec<Step>,
+    /// With the positions of their fields.
+    steps: Vec<(usize, Step)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +28,98 @@ enum Step {
     Length(Number, usize),
     /// A list, and which length it has.
     Many(Number, usize),
+    /// The length of so many lists and, in the next field, the first list that has it.
+    List(Number, usize, Number),
     /// A text and its NUL.
     Text,
+}
+
+/// A value as it lies in the payload. What it is as a [`Scalar`] costs more, and most callers
+/// want the bits of most fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Picked<'e>(Raw<'e>);
+
+#[derive(Clone, Copy, Debug)]
+enum Raw<'e> {
+    /// Of a list, if the last says so.
+    Number(&'e Number, u64, bool),
+    Text(&'e [u8]),
+}
+
+impl<'e> Picked<'e> {
+    /// The integer's bits, the sign extended; none of a text.
+    #[inline(always)]
+    pub fn bits(self) -> Option<u64> {
+        match self.0 {
+            Raw::Number(_, bits, _) => Some(bits),
+            Raw::Text(_) => None,
+        }
+    }
+
+    /// Whether it is an element of a list.
+    #[inline(always)]
+    pub fn in_list(self) -> bool {
+        matches!(self.0, Raw::Number(_, _, true))
+    }
+
+    /// The text's bytes; none of an integer.
+    #[inline(always)]
+    pub fn text(self) -> Option<&'e [u8]> {
+        match self.0 {
+            Raw::Number(..) => None,
+            Raw::Text(bytes) => Some(bytes),
+        }
+    }
+
+    /// The number, if it fits: [`Scalar::as_u64`].
+    #[inline(always)]
+    pub fn as_u64(self) -> Option<u64> {
+        match self.0 {
+            Raw::Number(number, bits, _) if !number.signed || bits as i64 >= 0 => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// The number, if it fits: [`Scalar::as_i64`].
+    #[inline(always)]
+    pub fn as_i64(self) -> Option<i64> {
+        match self.0 {
+            Raw::Number(number, bits, _) if number.signed || bits as i64 >= 0 => Some(bits as i64),
+            _ => None,
+        }
+    }
+
+    /// The text, or an enumeration's label: [`Scalar::as_str`].
+    #[inline]
+    pub fn as_str(self) -> Option<&'e str> {
+        match self.0 {
+            Raw::Number(Number { labels: Some(labels), .. }, ..) => labels.get(self.integer()),
+            Raw::Number(..) => None,
+            Raw::Text(bytes) => std::str::from_utf8(bytes).ok(),
+        }
+    }
+
+    /// The value as [`Event::visit`](super::Event::visit) has it.
+    #[inline]
+    pub fn scalar(self) -> Scalar<'e> {
+        match self.0 {
+            Raw::Text(bytes) => Scalar::text(bytes),
+            Raw::Number(number, bits, _) => match &number.labels {
+                None if number.signed => Scalar::Signed(bits as i64),
+                None => Scalar::Unsigned(bits),
+                Some(labels) => Scalar::Enum { value: self.integer(), label: labels.get(self.integer()) },
+            },
+        }
+    }
+
+    /// The number with its sign; 0 of a text.
+    fn integer(self) -> i128 {
+        match self.0 {
+            Raw::Number(number, bits, _) if number.signed => i128::from(bits as i64),
+            Raw::Number(_, bits, _) => i128::from(bits),
+            Raw::Text(_) => 0,
+        }
+    }
 }
 
 /// An integer of whole bytes.
@@ -37,7 +128,7 @@ struct Number {
     bytes: usize,
     signed: bool,
     /// What its values are called, if it is an enumeration.
-    labels: Option<Labels>,
+    labels: Option<Box<Labels>>,
 }
 
 /// The labels of an enumeration: of its first numbers, and the whole.
@@ -89,50 +180,74 @@ impl Picker {
             });
             seen.push(&field.name);
         }
-        Some(Self { steps })
+        Some(Self { steps: together(steps) })
     }
 
     /// Shows each value of the payload that `data` begins with: the position of its field, that of
-    /// the element in a list, and the value, as [`Event::visit`](super::Event::visit) has it. False
-    /// if `data` ends too early.
-    #[inline]
-    pub fn pick<'e>(&'e self, data: &'e [u8], mut each: impl FnMut(usize, usize, Scalar<'e>)) -> bool {
+    /// the element in a list, and the value. False if `data` ends too early.
+    #[inline(always)]
+    pub fn pick<'e>(&'e self, data: &'e [u8], mut each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
         let (mut lengths, mut at) = ([0u64; LISTS], 0usize);
-        for (position, step) in self.steps.iter().enumerate() {
+        for (position, step) in &self.steps {
+            let position = *position;
+            let one = |number: &'e Number, bits| Picked(Raw::Number(number, bits, false));
             match step {
                 Step::One(number) => {
                     let Some(bits) = number.get(data, at) else { return false };
-                    each(position, 0, number.scalar(bits));
+                    each(position, 0, one(number, bits));
                     at += number.bytes;
                 }
                 Step::Length(number, length) => {
                     let Some(bits) = number.get(data, at) else { return false };
-                    each(position, 0, number.scalar(bits));
+                    each(position, 0, one(number, bits));
                     lengths[*length % LISTS] = bits;
                     at += number.bytes;
                 }
-                Step::Many(number, length) => {
+                Step::List(number, length, element) => {
+                    let Some(bits) = number.get(data, at) else { return false };
+                    each(position, 0, one(number, bits));
+                    at += number.bytes;
+                    // Most lists are there for what is rare.
+                    if bits > 0 {
+                        lengths[*length % LISTS] = bits;
+                        let Some(end) = element.list(data, at, position + 1, bits, &mut each) else {
+                            return false;
+                        };
+                        at = end;
+                    }
+                }
+                Step::Many(element, length) => {
                     let len = lengths[*length % LISTS];
-                    let rest = data.len().saturating_sub(at) / number.bytes;
-                    if len > rest as u64 {
-                        return false;
-                    }
-                    for element in 0..len as usize {
-                        let Some(bits) = number.get(data, at) else { return false };
-                        each(position, element, number.scalar(bits));
-                        at += number.bytes;
-                    }
+                    let Some(end) = element.list(data, at, position, len, &mut each) else { return false };
+                    at = end;
                 }
                 Step::Text => {
                     let Some(rest) = data.get(at..) else { return false };
                     let Some(len) = crate::bits::find_nul(rest) else { return false };
-                    each(position, 0, Scalar::text(&rest[..len]));
+                    each(position, 0, Picked(Raw::Text(rest.get(..len).unwrap_or_default())));
                     at += len + 1;
                 }
             }
         }
         true
     }
+}
+
+/// Numbers the steps by their fields, and makes one of lengths and the lists right behind them.
+fn together(steps: Vec<Step>) -> Vec<(usize, Step)> {
+    let mut all: Vec<(usize, Step)> = Vec::with_capacity(steps.len());
+    for (position, step) in steps.into_iter().enumerate() {
+        if let Step::Many(element, of) = &step
+            && let Some((_, last)) = all.last_mut().filter(|(before, _)| before + 1 == position)
+            && let Step::Length(number, length) = &*last
+            && length == of
+        {
+            *last = Step::List(number.clone(), *of, element.clone());
+            continue;
+        }
+        all.push((position, step));
+    }
+    all
 }
 
 /// The name of the field right in the payload that tells a length.
@@ -148,13 +263,34 @@ impl Number {
     fn of(class: &FieldClass) -> Option<Self> {
         let (integer, labels): (&IntegerClass, _) = match class {
             FieldClass::Integer(c) if c.form == IntegerForm::Number => (c, None),
-            FieldClass::Enum(c) => (&c.container, Some(Labels::of(c))),
+            FieldClass::Enum(c) => (&c.container, Some(Box::new(Labels::of(c)))),
             _ => return None,
         };
         let whole = integer.size.is_multiple_of(8) && (8..=64).contains(&integer.size);
         let plain = integer.align == 8 && integer.byte_order == ByteOrder::Little && !integer.reversed;
         let number = Self { bytes: integer.size as usize / 8, signed: integer.signed, labels };
         (whole && plain && !integer.variable && integer.clock.is_none()).then_some(number)
+    }
+
+    /// Shows the elements of a list of these; gives its end, or none if `data` ends too early.
+    #[inline(always)]
+    fn list<'e>(
+        &'e self,
+        data: &'e [u8],
+        mut at: usize,
+        position: usize,
+        len: u64,
+        each: &mut impl FnMut(usize, usize, Picked<'e>),
+    ) -> Option<usize> {
+        let rest = data.len().saturating_sub(at) / self.bytes;
+        if len > rest as u64 {
+            return None;
+        }
+        for element in 0..len as usize {
+            each(position, element, Picked(Raw::Number(self, self.get(data, at)?, true)));
+            at += self.bytes;
+        }
+        Some(at)
     }
 
     /// Its bits, the sign extended.
@@ -172,18 +308,6 @@ impl Number {
         };
         let high = word << unused;
         Some(if self.signed { ((high as i64) >> unused) as u64 } else { high >> unused })
-    }
-
-    #[inline(always)]
-    fn scalar(&self, bits: u64) -> Scalar<'_> {
-        match &self.labels {
-            None if self.signed => Scalar::Signed(bits as i64),
-            None => Scalar::Unsigned(bits),
-            Some(labels) => {
-                let value = if self.signed { i128::from(bits as i64) } else { i128::from(bits) };
-                Scalar::Enum { value, label: labels.get(value) }
-            }
-        }
     }
 }
 

@@ -36,12 +36,19 @@ pub struct Glimpse<'e> {
     data: &'e [u8],
     /// Where its payload starts.
     payload: usize,
+    /// Where it ends.
+    end: usize,
 }
 
 impl<'e> Glimpse<'e> {
     /// The bytes of the packet from the payload on, for a [`Picker`](super::Picker) of its class.
     pub fn payload(&self) -> &'e [u8] {
         self.data.get(self.payload..).unwrap_or_default()
+    }
+
+    /// The bytes of its payload and no others, for who keeps them.
+    pub fn own_payload(&self) -> &'e [u8] {
+        self.data.get(self.payload..self.end).unwrap_or_default()
     }
 }
 
@@ -134,8 +141,42 @@ struct Row<'t> {
     leaps: (u32, u32),
     /// Bytes behind the last leap.
     tail: u32,
+    /// The only leap, if it is one over a list: most payloads of variable size have no other.
+    list: List,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
+}
+
+/// A payload with one list whose length stands right before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct List {
+    /// Where the length is behind the header.
+    at: u32,
+    /// Its bits.
+    mask: u32,
+    /// Bytes of an element; 0 if there is no such list.
+    element: u32,
+    /// Bytes behind the header, but for the elements.
+    others: u32,
+}
+
+impl List {
+    fn of(payload: u32, leaps: &[Leap], tail: u32) -> Option<Self> {
+        let [leap] = leaps else { return None };
+        let (before, mask, width, element) = leap.list()?;
+        let at = payload.checked_add(before)?;
+        Some(Self { at, mask, element, others: at.checked_add(width)?.checked_add(tail)? })
+    }
+
+    /// Where the payload ends whose event has its header before `body`; none where that is not surely
+    /// inside of `data`.
+    #[inline(always)]
+    fn end(self, data: &[u8], body: usize) -> Option<usize> {
+        let length = u32::from_le_bytes(*data.get(body + self.at as usize..)?.first_chunk()?) & self.mask;
+        // Neither has more than 32 bits.
+        let elements = usize::try_from(u64::from(length) * u64::from(self.element)).ok()?;
+        elements.checked_add(body + self.others as usize)
+    }
 }
 
 /// The size of what has lengths or texts, and of what has to be read whole.
@@ -150,6 +191,7 @@ impl Row<'_> {
         payload: 0,
         leaps: (0, 0),
         tail: 0,
+        list: List { at: 0, mask: 0, element: 0, others: 0 },
         body: None,
     };
 }
@@ -271,16 +313,17 @@ impl Trace {
             let size = event.fields.fixed.filter(|_| !event.fields.active).and_then(whole_bytes);
             let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
             let payload = u32::try_from(body.fields).ok()?;
-            let (mut known, mut tail) = ((0, 0), 0);
+            let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
                 && let Some((own, rest)) = body.leaps()
             {
+                list = List::of(payload, &own, rest).unwrap_or_default();
                 let first = u32::try_from(leaps.len()).ok()?;
                 leaps.extend(own);
                 (known, tail) = ((first, u32::try_from(leaps.len()).ok()?), rest);
             }
             let size = size.unwrap_or(VARIABLE);
-            Some(Row { size, mark, field, bits, payload, leaps: known, tail, body: Some(body) })
+            Some(Row { size, mark, field, bits, payload, leaps: known, tail, list, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
@@ -406,7 +449,8 @@ impl StreamReader<'_> {
             // Mostly it is 0, which is told without moving anything.
             let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
             let payload = body + row.payload as usize;
-            let told = sight.see(Glimpse { timestamp: clock, mark: row.mark, field, data, payload });
+            let told =
+                sight.see(Glimpse { timestamp: clock, mark: row.mark, field, data, payload, end: next });
             if told == Next::Leave {
                 break Pause::Whole;
             }
@@ -431,6 +475,9 @@ impl StreamReader<'_> {
         data: &[u8],
         body: usize,
     ) -> Option<usize> {
+        if row.list.element > 0 {
+            return row.list.end(data, body);
+        }
         let (first, last) = row.leaps;
         match scanner.leaps.get(first as usize..last as usize) {
             Some(leaps) if !leaps.is_empty() => {

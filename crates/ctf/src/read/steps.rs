@@ -52,6 +52,15 @@ pub(super) struct Leap {
     size: u32,
 }
 
+impl Leap {
+    /// Of a list with a length of its own: bytes before the length, its bits, its bytes and those of
+    /// an element.
+    pub fn list(&self) -> Option<(u32, u32, u32, u32)> {
+        let mask = u32::try_from(self.length).ok().filter(|mask| *mask > 0)?;
+        (self.size > 0).then_some((self.before, mask, self.width, self.size))
+    }
+}
+
 /// Where the last of these leaps ends that start at byte `at`; none where that is not surely
 /// inside of `data`.
 #[inline(always)]

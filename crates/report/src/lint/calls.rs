@@ -1,10 +1,9 @@
 //! Calls that failed without anybody caring, did not end, or should not be used.
 
-use std::collections::HashMap;
-
 use super::facts::{Facts, KindId, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::passed::Passed;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Unfinished, Why};
 use hetrace_trace::trace::FunctionId;
 
@@ -17,7 +16,7 @@ struct Thread {
     /// What could not be made: types of objects, none for memory.
     missing: Vec<(Option<KindId>, Ref)>,
     /// Launches that failed, by queue.
-    launches: HashMap<u64, Ref>,
+    launches: QuickMap<u64, Ref>,
     /// Equal failures in a row.
     row: Option<(FunctionId, i64, u64, Ref)>,
 }
@@ -25,7 +24,7 @@ struct Thread {
 /// What failed.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    threads: HashMap<(i64, i64), Thread>,
+    threads: QuickMap<(i64, i64), Thread>,
 }
 
 impl Calls {

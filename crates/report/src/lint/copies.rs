@@ -1,11 +1,12 @@
 //! Copies: what they have in common, how small they are, what they repeat.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::memory::Memory;
 use super::passed::{Passed, Span};
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, MemoryKind};
 
 /// Calls that are remembered for their commands.
@@ -57,12 +58,12 @@ type Same = (Option<Span>, Span);
 /// All copies.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    moves: HashMap<(i64, i64, u64), Move>,
+    moves: QuickMap<(i64, i64, u64), Move>,
     order: VecDeque<(i64, i64, u64)>,
-    active: HashMap<i64, Vec<Active>>,
-    rows: HashMap<(i64, i64), Row>,
+    active: QuickMap<i64, Vec<Active>>,
+    rows: QuickMap<(i64, i64), Row>,
     /// By process: what nothing could have read yet.
-    written: HashMap<i64, HashMap<Same, Ref>>,
+    written: QuickMap<i64, QuickMap<Same, Ref>>,
     /// How wrong times of devices may be.
     pub error_ns: u64,
 }

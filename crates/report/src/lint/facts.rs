@@ -86,6 +86,8 @@ pub(crate) struct Facts<'t> {
     pub reads_bytes: bool,
     /// Asks for the error of calls before.
     pub asks_error: bool,
+    /// Some rule looks at what its calls return, beside whether they failed.
+    pub returns: bool,
 }
 
 impl Facts<'_> {
@@ -260,7 +262,7 @@ fn facts_of<'t>(
         None => Waits::Never,
     };
     let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
-    Facts {
+    let mut facts = Facts {
         function: f,
         handles,
         makes,
@@ -294,5 +296,11 @@ fn facts_of<'t>(
             p.direction == Direction::In && (matches!(p.follow, Follow::Data { .. }) || waived)
         }),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
-    }
+        returns: false,
+    };
+    facts.returns = facts.allocation.is_some()
+        || facts.builds
+        || [&facts.makes, &facts.tells].iter().any(|handed| !handed.is_empty())
+        || [&facts.answers, &facts.addresses].iter().any(|places| !places.is_empty());
+    facts
 }

@@ -1,12 +1,11 @@
 //! How the program drives its devices: waiting, polling, launching, and doing again what is done.
 
-use std::collections::HashMap;
-
 use super::facts::{Facts, KindId, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
@@ -88,14 +87,14 @@ struct Queues {
 /// All that is counted.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    threads: HashMap<(i64, i64), Thread>,
-    launches: HashMap<i64, u64>,
-    queues: HashMap<(i64, usize), Queues>,
-    small: HashMap<(i64, u32), (Sum, u64, u64)>,
+    threads: QuickMap<(i64, i64), Thread>,
+    launches: QuickMap<i64, u64>,
+    queues: QuickMap<(i64, usize), Queues>,
+    small: QuickMap<(i64, u32), (Sum, u64, u64)>,
     /// By process and kernel's handle, then by argument: the value and since when.
-    arguments: HashMap<(i64, u64), HashMap<u64, (u64, u64)>>,
-    redundant: HashMap<(i64, FunctionId), Sum>,
-    builds: HashMap<(i64, FunctionId, u64, u64), Build>,
+    arguments: QuickMap<(i64, u64), QuickMap<u64, (u64, u64)>>,
+    redundant: QuickMap<(i64, FunctionId), Sum>,
+    builds: QuickMap<(i64, FunctionId, u64, u64), Build>,
 }
 
 impl Flow {
@@ -110,7 +109,7 @@ impl Flow {
         passed: &Passed,
         facts: &Facts<'_>,
         end: u64,
-        out: &Values<'_, '_>,
+        out: &Values<'_>,
         (lifetimes, knowledge): (&Lifetimes, &Knowledge<'_>),
         findings: &mut Findings,
     ) {
@@ -172,7 +171,7 @@ impl Flow {
         passed: &Passed,
         facts: &Facts<'_>,
         duration: u64,
-        out: &Values<'_, '_>,
+        out: &Values<'_>,
         lifetimes: &Lifetimes,
         knowledge: &Knowledge<'_>,
     ) {
@@ -339,7 +338,7 @@ impl Flow {
 }
 
 /// Rows of a table in an order that does not change from run to run.
-fn sorted<K: Ord, V>(table: &HashMap<K, V>) -> Vec<(&K, &V)> {
+fn sorted<K: Ord, V>(table: &QuickMap<K, V>) -> Vec<(&K, &V)> {
     let mut rows: Vec<_> = table.iter().collect();
     rows.sort_by(|a, b| a.0.cmp(b.0));
     rows

@@ -5,12 +5,13 @@
 //! and what they end or make at a handle takes it out of the table. Whatever the API hands out
 //! is alive.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::{Facts, Kind, KindId, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::passed::{Passed, word};
 use super::rules::Severity;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
 
@@ -41,10 +42,10 @@ struct Object {
 /// All objects.
 #[derive(Debug, Default)]
 pub(super) struct Lifetimes {
-    objects: HashMap<Key, Object>,
+    objects: QuickMap<Key, Object>,
     dead: VecDeque<Key>,
     /// By the function that made them.
-    unused: HashMap<FunctionId, (u64, Ref)>,
+    unused: QuickMap<FunctionId, (u64, Ref)>,
     pub overflow: bool,
 }
 
@@ -54,7 +55,8 @@ pub(super) type Leaks = BTreeMap<(i64, FunctionId, String), (u64, u64, Ref)>;
 impl Lifetimes {
     /// A call begins.
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
-        for (at, kind, handle) in passed.handles.clone() {
+        let handles = std::mem::take(&mut passed.handles);
+        for &(at, kind, handle) in &handles {
             let key = (passed.call.pid, kind, handle);
             let Some(object) = self.objects.get_mut(&key).filter(|_| handle != 0) else {
                 // Made by an API above or below, where its type has another name.
@@ -96,6 +98,7 @@ impl Lifetimes {
                 object.used |= !(facts.marks && by_value);
             }
         }
+        passed.handles = handles;
     }
 
     fn died(&mut self, key: Key) {
@@ -121,7 +124,7 @@ impl Lifetimes {
         passed: &Passed,
         facts: &Facts<'_>,
         failed: bool,
-        out: &Values<'_, '_>,
+        out: &Values<'_>,
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
@@ -143,7 +146,7 @@ impl Lifetimes {
             self.objects.retain(|key, _| key.0 != pid);
             return;
         }
-        let context = self.context_of(passed, knowledge);
+        let context = if facts.makes.is_empty() { 0 } else { self.context_of(passed, knowledge) };
         for (place, kind) in &facts.makes {
             for &handle in out.all(*place).iter().filter(|handle| **handle != 0) {
                 self.lives(pid, handle, knowledge);
@@ -210,22 +213,22 @@ impl Lifetimes {
     }
 
     /// Contexts of what is passed: handle, object and where that was made.
-    fn contexts_of(&self, passed: &Passed, knowledge: &Knowledge<'_>) -> Vec<(u64, u64, Option<Ref>)> {
-        let mut contexts = Vec::new();
-        for (_, kind, handle) in &passed.handles {
+    fn contexts_of(
+        &self,
+        passed: &Passed,
+        knowledge: &Knowledge<'_>,
+    ) -> impl Iterator<Item = (u64, u64, Option<Ref>)> {
+        passed.handles.iter().filter_map(|(_, kind, handle)| {
             let object = self.objects.get(&(passed.call.pid, *kind, *handle)).filter(|o| o.dead.is_none());
             let own = knowledge.kind(*kind).is_some_and(|kind| kind.context).then_some(*handle);
             let context = own.or(object.map(|o| o.context)).unwrap_or(0);
-            if context != 0 {
-                contexts.push((context, *handle, object.map(|o| o.made)));
-            }
-        }
-        contexts
+            (context != 0).then(|| (context, *handle, object.map(|o| o.made)))
+        })
     }
 
     /// The context that a call is about; 0 if it is not known.
     pub fn context_of(&self, passed: &Passed, knowledge: &Knowledge<'_>) -> u64 {
-        self.contexts_of(passed, knowledge).first().map_or(0, |(context, ..)| *context)
+        self.contexts_of(passed, knowledge).next().map_or(0, |(context, ..)| context)
     }
 
     fn contexts(
@@ -236,9 +239,9 @@ impl Lifetimes {
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        let contexts = self.contexts_of(passed, knowledge);
-        let Some((first, handle, made)) = contexts.first() else { return };
-        let Some((other, second, other_made)) = contexts.iter().find(|(context, ..)| context != first) else {
+        let mut contexts = self.contexts_of(passed, knowledge);
+        let Some((first, handle, made)) = contexts.next() else { return };
+        let Some((other, second, other_made)) = contexts.find(|(context, ..)| *context != first) else {
             return;
         };
         let name = &facts.function.name;

@@ -1,12 +1,13 @@
 //! Memory that is known by its address, and what is done beyond its bounds and its end;
 //! allocations that are made again and again.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::{Leaks, Lifetimes};
 use super::passed::{Passed, Span};
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
 
@@ -41,7 +42,7 @@ pub(super) struct Memory {
     /// By process and address.
     blocks: BTreeMap<(i64, u64), Block>,
     dead: VecDeque<(i64, u64)>,
-    rounds: HashMap<(i64, FunctionId, u64), Rounds>,
+    rounds: QuickMap<(i64, FunctionId, u64), Rounds>,
     pub overflow: bool,
 }
 
@@ -49,7 +50,7 @@ impl Memory {
     /// A call begins.
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, lifetimes: &Lifetimes) {
         let pid = passed.call.pid;
-        for address in passed.freed.clone() {
+        for address in std::mem::take(&mut passed.freed) {
             let Some(block) = self.blocks.get_mut(&(pid, address)) else { continue };
             let made = (block.made.function, block.bytes.unwrap_or(0));
             match block.dead {
@@ -82,7 +83,7 @@ impl Memory {
             passed.faults.extend(self.fault(passed, facts, &span, lifetimes));
         }
         // An object that goes takes its memory along.
-        for (kind, handle) in passed.ended.clone() {
+        for &(kind, handle) in &passed.ended {
             let Some(kind) = kind.filter(|kind| !lifetimes.is_alive(pid, (*kind, handle))) else { continue };
             if let Some(made) = lifetimes.origin(pid, (kind, handle)) {
                 self.gone(pid, made);
@@ -142,7 +143,7 @@ impl Memory {
         passed: &Passed,
         facts: &Facts<'_>,
         failed: bool,
-        out: &Values<'_, '_>,
+        out: &Values<'_>,
         duration: u64,
         launches: u64,
     ) {

@@ -75,7 +75,8 @@ pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) 
     };
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
-    let calls = show::calls(trace, &linter.findings, Pace::new(watch))?;
+    let whole = summary.is_complete();
+    let calls = show::calls(trace, &linter.findings, whole, Pace::new(watch))?;
     Ok(report::report(trace, &linter, &calls, &summary, doubt))
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    pub fn read(facts: &Facts<'_>, values: &Values<'_, '_>, call: Ref, root: bool) -> Self {
+    pub fn read(facts: &Facts<'_>, values: &Values<'_>, call: Ref, root: bool) -> Self {
         let number = |at: u16| values.first(Place::Param(at));
         let mut handles = Vec::new();
         for &(at, kind) in &facts.handles {
@@ -113,7 +113,7 @@ impl Passed {
     }
 }
 
-fn argument(facts: &Facts<'_>, values: &Values<'_, '_>) -> Option<(u64, u64, Option<u64>)> {
+fn argument(facts: &Facts<'_>, values: &Values<'_>) -> Option<(u64, u64, Option<u64>)> {
     let (of, _) = *facts.handles.first()?;
     let index = facts.function.params.iter().zip(0u16..).find(|(p, at)| p.pointers == 0 && *at != of);
     let (_, index) = index?;

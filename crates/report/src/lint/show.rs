@@ -2,37 +2,51 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::hash::BuildHasherDefault;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use super::findings::Findings;
+use super::findings::{Findings, Ref};
 use hetrace_trace::args::{Args, Plans, Role};
-use hetrace_trace::spans::{At, Call, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::hash::Mix;
+use hetrace_trace::spans::{At, Call, Fold, Open, Unfinished, Visitor, walk_part};
 use hetrace_trace::text::duration;
-use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::trace::{FunctionId, Only, Trace};
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// Longest text of one argument, in characters.
 const LONGEST: usize = 80;
 
 type Key = (i64, i64, u64);
+type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
 
 /// The text of every call that a finding names.
+///
+/// Where nothing is missing (`whole`) and all named calls are known by their functions, the walk passes over
+/// the calls of others: these tell nothing then about where a call ends.
 pub(super) fn calls<'t>(
     trace: &'t Trace,
     findings: &Findings,
+    whole: bool,
     pace: Pace<'t>,
 ) -> Result<HashMap<Key, String>, Stopped> {
     let occurrences = findings.all.iter().flat_map(|folded| &folded.occurrences);
-    let refs = occurrences.flatten().map(|(_, call)| (call.pid, call.tid, call.start));
-    let wanted: HashSet<Key> = refs.collect();
+    let refs: Vec<Ref> = occurrences.flatten().map(|(_, call)| *call).collect();
+    let wanted: Keys = refs.iter().map(|call| (call.pid, call.tid, call.start)).collect();
     if wanted.is_empty() {
         return Ok(HashMap::new());
     }
     let plans = Plans::new(trace);
     let mut shower = Shower { pace, trace, plans, wanted, open: HashMap::new(), texts: HashMap::new() };
-    match hetrace_trace::spans::walk(trace, &mut shower) {
+    let functions: HashSet<FunctionId> = refs.iter().map(|call| call.function).collect();
+    let walked = if whole && !functions.contains(&FunctionId(u32::MAX)) {
+        let only = Only::new(trace, |function| functions.contains(&function));
+        walk_part(trace.cursor_of_only(&only), &mut shower)
+    } else {
+        hetrace_trace::spans::walk(trace, &mut shower)
+    };
+    match walked {
         ControlFlow::Break(stopped) => Err(stopped),
         ControlFlow::Continue(_) => Ok(shower.texts),
     }
@@ -42,7 +56,7 @@ struct Shower<'t> {
     pace: Pace<'t>,
     trace: &'t Trace,
     plans: Plans<'t>,
-    wanted: HashSet<Key>,
+    wanted: Keys,
     open: HashMap<Key, Args<'t>>,
     texts: HashMap<Key, String>,
 }

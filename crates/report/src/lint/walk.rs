@@ -16,7 +16,7 @@ use super::rules::Severity;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use hetrace_trace::trace::{Exit, FunctionId, Trace};
-use hetrace_trace::values::Values;
+use hetrace_trace::values::{Plans, Room, Values};
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// All that is followed.
@@ -24,6 +24,9 @@ pub(super) struct Linter<'t> {
     pace: Pace<'t>,
     trace: &'t Trace,
     knowledge: Knowledge<'t>,
+    plans: Plans<'t>,
+    /// Memory for the values of an event.
+    room: Room,
     pub findings: Findings,
     /// What open calls were passed, by thread and depth.
     open: Vec<Vec<Option<Passed>>>,
@@ -41,10 +44,14 @@ impl<'t> Linter<'t> {
     pub fn new(trace: &'t Trace, findings: Findings, pace: Pace<'t>) -> Self {
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
+        let knowledge = Knowledge::new(trace);
+        let plans = Plans::new(trace, |function| knowledge.of(function).is_some());
         Self {
             pace,
             trace,
-            knowledge: Knowledge::new(trace),
+            knowledge,
+            plans,
+            room: Room::default(),
             findings,
             open: Vec::new(),
             lifetimes: Lifetimes::default(),
@@ -152,7 +159,8 @@ impl Visitor for Linter<'_> {
         let Some(facts) = self.knowledge.of(call.function) else { return ControlFlow::Continue(()) };
         let who = at.who();
         let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
-        let values = Values::read(facts.function, &facts.handles, event);
+        let (known, room) = ((call.function, &self.plans), std::mem::take(&mut self.room));
+        let values = Values::of_entry(facts.function, &facts.handles, known, event, room);
         let mut passed = Passed::read(facts, &values, this, call.depth == 0);
         if let Some(outer) = self.outermost(call) {
             (passed.root_waits, passed.outer) = (outer.root_waits, outer.call);
@@ -160,15 +168,18 @@ impl Visitor for Linter<'_> {
         self.lifetimes.entry(&mut passed, facts, &self.knowledge);
         self.memory.entry(&mut passed, facts, &self.lifetimes);
         self.copies.entry(&mut passed, facts, &self.memory);
+        self.room = values.into_room();
         self.put(call.thread.index(), call.depth, Some(passed));
         ControlFlow::Continue(())
     }
 
     fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
-        let passed = self.take(call.thread.index(), call.depth);
-        let Some((mut passed, facts)) = passed.zip(self.knowledge.of(call.function)) else {
+        // It stays in its place while rules look at it: it is large.
+        let open = self.open.get_mut(call.thread.index()).and_then(|open| open.get_mut(call.depth as usize));
+        let Some((slot, facts)) = open.zip(self.knowledge.of(call.function)) else {
             return ControlFlow::Continue(());
         };
+        let Some(passed) = slot.as_mut() else { return ControlFlow::Continue(()) };
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
         for mut hit in passed.faults.drain(..) {
@@ -177,21 +188,27 @@ impl Visitor for Linter<'_> {
             }
             findings.add(hit);
         }
-        let out = Values::read(facts.function, &[], event);
+        let (known, room) = ((call.function, &self.plans), std::mem::take(&mut self.room));
+        let out = match facts.returns {
+            true => Values::of_exit(facts.function, known, event, room),
+            false => Values::none(facts.function, room),
+        };
         let launches = self.flow.launches(passed.call.pid);
-        self.memory.exit(&passed, facts, failed, &out, call.duration(), launches);
+        self.memory.exit(passed, facts, failed, &out, call.duration(), launches);
         if passed.root {
-            self.calls.exit(&passed, facts, call.error, knowledge, findings);
+            self.calls.exit(passed, facts, call.error, knowledge, findings);
             if !failed {
-                self.copies.exit(&passed, facts, call.duration(), &self.memory, knowledge, findings);
+                self.copies.exit(passed, facts, call.duration(), &self.memory, knowledge, findings);
                 let known = (&self.lifetimes, knowledge);
-                self.flow.exit(&passed, facts, call.end, &out, known, findings);
+                self.flow.exit(passed, facts, call.end, &out, known, findings);
             }
         }
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
             self.copies.forget(passed.call.pid);
         }
-        self.lifetimes.exit(&passed, facts, failed, &out, knowledge, findings);
+        self.lifetimes.exit(passed, facts, failed, &out, knowledge, findings);
+        self.room = out.into_room();
+        *slot = None;
         ControlFlow::Continue(())
     }
 

@@ -21,7 +21,7 @@ use super::monitor;
 use super::query::{Choice, Query, Reading};
 use super::rows::{ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use hetrace_trace::collectives::Collectives;
-use hetrace_trace::memory::{self, Ledger, Table};
+use hetrace_trace::memory::{Memory, Table};
 use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::spans::brief::{self, Ended};
 use hetrace_trace::spans::{
@@ -61,7 +61,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let labels = Labels::new(trace, &query.by, options.extended);
     let choice = Choice::new(trace, query);
     let table = Table::new(trace);
-    let new = || Collector::new(trace, &meters, &labels, &choice, query);
+    let new = || Collector::new(trace, &meters, &labels, &choice, query, &table);
     let (marked, ordered) = {
         let collector = new();
         let marked = collector.in_ranges || collector.in_collectives;
@@ -70,8 +70,8 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let sum = || {
         let walked = match query.reading {
             _ if ordered => Err(Ended::Unfit),
-            Reading::Slices(number) => brief::brief(trace, Some(number), &new),
-            Reading::Fastest | Reading::InOrder => brief::brief(trace, None, &new),
+            Reading::Slices(number) => brief::brief(trace, Some(number), table.plans(), &new),
+            Reading::Fastest | Reading::InOrder => brief::brief(trace, None, table.plans(), &new),
         };
         // What it is, and whether ranges and collectives are in it.
         match walked {
@@ -82,13 +82,12 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
             }
         }
     };
-    let aside = || {
-        let marks = if marked && !ordered { Some(marks::marks(trace, new())?) } else { None };
-        Ok((marks, ledger(trace, &table, query)?))
+    let (walked, marks) = match marked && !ordered {
+        true => beside(sum, || marks::marks(trace, new()).map(Some)),
+        false => (sum(), Ok(None)),
     };
-    let (walked, beside) = beside(sum, aside);
-    let (marks, memory) = beside?;
     let (mut collector, mut summary, whole) = walked?;
+    let marks = marks?;
     if !whole && !marks.is_some_and(|marks| collector.take_marks(marks, &summary)) {
         (collector, summary) = walk_all(trace, new())?;
     }
@@ -104,23 +103,12 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         }
     }
     let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
-    if let Some(memory) = memory {
+    if table.active {
+        let memory = collector.memory.finish();
         sums.rest.memory = memory.rows(summary.first.unwrap_or(0), &labels.host);
         sums.rest.memory_releases = memory.releases();
     }
     Ok(sums)
-}
-
-/// What is held in memory, if any function of the trace's models makes memory.
-fn ledger<'t>(
-    trace: &'t Trace,
-    table: &'t Table<'t>,
-    query: &Query<'_>,
-) -> Result<Option<Ledger<'t>>, Stopped> {
-    if !table.active {
-        return Ok(None);
-    }
-    memory::ledger(trace, table, query.watch).map(Some)
 }
 
 /// Both results, made at the same time where there are processors for both.
@@ -154,6 +142,11 @@ struct Collector<'t> {
     marked: Marked<'t>,
     collectives: Collectives,
     makers: Makers<'t>,
+    memory: Memory<'t>,
+    /// Of the thread of a brief walk.
+    who: Thread,
+    /// A later slice that is being joined, and which threads had calls open that concern memory.
+    joining: Option<(Memory<'t>, Vec<bool>)>,
     in_ranges: bool,
     in_collectives: bool,
     by_thread: bool,
@@ -181,6 +174,7 @@ impl<'t> Collector<'t> {
         labels: &Labels<'_>,
         choice: &'t Choice,
         query: &'t Query<'t>,
+        table: &'t Table<'t>,
     ) -> Self {
         let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
         let mut host = Host::new(trace, labels.by_thread, query.gross);
@@ -197,6 +191,9 @@ impl<'t> Collector<'t> {
             in_collectives: collectives.is_active(),
             collectives,
             makers: Makers::new(trace),
+            memory: Memory::new(trace, table),
+            who: Thread::default(),
+            joining: None,
             by_thread: labels.by_thread,
             by_range: labels.by_range && labels.calls.contains(&By::Range),
             choice,
@@ -254,6 +251,7 @@ impl Visitor for Collector<'_> {
 
     #[inline]
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        self.memory.entry(call, event);
         self.mark_entry(at, call, event);
         ControlFlow::Continue(())
     }
@@ -264,6 +262,7 @@ impl Visitor for Collector<'_> {
             let slice = self.slice(call.thread);
             self.host.call(slice, call);
         }
+        self.memory.exit(at, call, event);
         self.mark_exit(at, call, event);
         ControlFlow::Continue(())
     }
@@ -273,6 +272,7 @@ impl Visitor for Collector<'_> {
             let slice = self.slice(call.thread);
             self.host.unfinished(slice, call);
         }
+        self.memory.unfinished(call.thread, call.depth);
         self.mark_unfinished(at, call);
         ControlFlow::Continue(())
     }

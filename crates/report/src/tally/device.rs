@@ -1,6 +1,7 @@
 //! Sums of commands on devices.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use super::by::{By, Group};
 use super::cells::{DeviceCell, TrafficCell, merge};
@@ -19,7 +20,7 @@ use hetrace_vendor::occupancy::{self, Needs};
 const SHAPES: usize = 32;
 
 /// What has sums of its own. Kinds are numbers in [`Devices::words`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     kind: u16,
     from: u16,
@@ -33,6 +34,18 @@ struct Key {
     range: Option<u32>,
     /// 0 where errors are not told apart.
     status: i64,
+}
+
+impl Hash for Key {
+    /// In few words, as each command is looked up.
+    #[inline]
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        to.write_u64(u64::from(self.kind) << 32 | u64::from(self.from) << 16 | u64::from(self.to));
+        to.write_u64(u64::from(self.function) << 32 | u64::from(self.queue));
+        to.write_u64(self.pid as u64);
+        let range = self.range.map_or(0, |range| u64::from(range) + 1);
+        to.write_u64((self.tid as u64).rotate_left(32) ^ self.status as u64 ^ range);
+    }
 }
 
 /// How kernels were launched.
@@ -96,8 +109,8 @@ impl Sum {
 /// Sums of all commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
-    /// Kinds of commands and of memory.
-    words: Vec<String>,
+    /// Kinds of commands and of memory, with what is compared first of each.
+    words: Vec<(u32, String)>,
     by_key: QuickMap<Key, Sum>,
     by_thread: bool,
     by_error: bool,
@@ -109,16 +122,19 @@ impl Devices {
         Self { by_thread, by_error, ..Self::default() }
     }
 
+    #[inline]
     fn word(&mut self, word: &str) -> u16 {
-        let at = self.words.iter().position(|known| known == word).unwrap_or_else(|| {
-            self.words.push(word.to_owned());
+        let short = short(word);
+        let same = |(key, known): &(u32, String)| *key == short && known == word;
+        let at = self.words.iter().position(same).unwrap_or_else(|| {
+            self.words.push((short, word.to_owned()));
             self.words.len() - 1
         });
         u16::try_from(at).unwrap_or(u16::MAX)
     }
 
     fn text(&self, word: u16) -> &str {
-        self.words.get(usize::from(word)).map_or("", String::as_str)
+        self.words.get(usize::from(word)).map_or("", |(_, text)| text)
     }
 
     /// Counts a command; `range` is the one in which it was enqueued.
@@ -311,6 +327,14 @@ impl Devices {
         }
         off
     }
+}
+
+/// What is compared first of a text: its length, its first byte and its last.
+#[inline]
+fn short(text: &str) -> u32 {
+    let byte = |byte: Option<&u8>| byte.copied().map_or(0, u32::from);
+    let bytes = text.as_bytes();
+    (bytes.len() as u32) << 16 | byte(bytes.first()) << 8 | byte(bytes.last())
 }
 
 /// A way of launching, and what that takes.

@@ -224,6 +224,9 @@ pub(super) struct KernelEnergy {
 impl KernelEnergy {
     pub fn command(&mut self, meters: &Meters, command: &Command<'_>) {
         self.sampled |= command.weight > 1;
+        if meters.by_device.is_empty() {
+            return;
+        }
         let meter = command.on_device.and_then(|d| meters.by_device.get(&d.id));
         let (Some(&at), Some(times)) = (meter, command.times) else { return };
         let Some(meter) = meters.meters.get(at).filter(|_| !self.sampled) else { return };

@@ -1,18 +1,19 @@
 //! From calls to what they did to memory.
 
-use std::collections::HashMap;
-
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 
 use super::ledger::{Change, Holder, Ledger, Step, What};
 use super::table::{Row, Table};
+use crate::spans::brief::Border;
 use crate::spans::{At, Call, Open};
-use crate::trace::{ThreadId, Trace};
-use crate::values::{Place as Where, Values};
+use crate::trace::{Thread, ThreadId, Trace};
+use crate::values::{Place as Where, Room, Values};
 
 /// Steps that are kept until they are put into order.
 const KEPT: usize = 1 << 19;
+/// Steps of a later slice: of more, one slice is all.
+const MOST_JOINED: usize = KEPT * 2;
 
 /// What an open call was passed.
 #[derive(Debug)]
@@ -33,14 +34,38 @@ struct Passed {
     inner: bool,
 }
 
+/// What a thread made current last, so that saying it again costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Last {
+    /// Nothing, of what was seen.
+    #[default]
+    Nothing,
+    /// It came back from something that is not remembered.
+    Unknown,
+    Set(Option<Holder>),
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+struct Followed {
+    /// Open calls that concern memory, the outermost first.
+    open: Vec<Passed>,
+    last: Last,
+    /// In a later slice: whether such a call began, and whether one of an earlier slice ended after that.
+    entered: bool,
+    ended_late: bool,
+}
+
 /// What the calls of a trace did to memory.
 #[derive(Debug)]
 pub struct Memory<'t> {
     table: &'t Table<'t>,
     trace: &'t Trace,
-    open: HashMap<ThreadId, Vec<Passed>>,
-    /// What the thread made current last, so that saying it again costs nothing.
-    last: HashMap<ThreadId, Option<Holder>>,
+    threads: Vec<Followed>,
+    /// Whether calls of earlier slices may be open.
+    later: bool,
+    /// Memory for values.
+    values: Room,
     steps: Vec<Step>,
     /// The part of the steps that is done with.
     ledger: Option<Box<Ledger<'t>>>,
@@ -54,8 +79,9 @@ impl<'t> Memory<'t> {
         Self {
             table,
             trace,
-            open: HashMap::new(),
-            last: HashMap::new(),
+            threads: Vec::new(),
+            later: false,
+            values: Room::default(),
             steps: Vec::new(),
             ledger: None,
             room: KEPT,
@@ -70,8 +96,8 @@ impl<'t> Memory<'t> {
 
     /// A call will have no end: nobody knows what it did.
     pub fn unfinished(&mut self, thread: ThreadId, depth: u32) {
-        if let Some(open) = self.open.get_mut(&thread) {
-            open.retain(|passed| passed.depth < depth);
+        if let Some(thread) = self.threads.get_mut(thread.index()) {
+            thread.open.retain(|passed| passed.depth != depth);
         }
     }
 
@@ -81,7 +107,7 @@ impl<'t> Memory<'t> {
         if self.steps.is_empty() {
             return;
         }
-        let open = self.open.values().filter_map(|open| open.first()).map(|passed| passed.start);
+        let open = self.threads.iter().filter_map(|thread| thread.open.first()).map(|passed| passed.start);
         let until = open.min().unwrap_or(u64::MAX).min(until);
         if self.steps.iter().all(|step| step.time >= until) {
             return;
@@ -111,39 +137,49 @@ impl<'t> Memory<'t> {
     /// A call begins.
     #[inline]
     pub fn entry(&mut self, call: &Open, event: &Event<'_, '_>) {
-        if self.table.needs(call.function) {
-            self.entered(call, event);
-        }
+        let Some((function, _)) = self.table.of(call.function) else { return };
+        let (known, room) = ((call.function, self.table.plans()), std::mem::take(&mut self.values));
+        let values = Values::of_entry(function, &[], known, event, room);
+        self.entered(call, &values);
+        self.values = values.into_room();
     }
 
     /// A call ends.
     #[inline]
     pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) {
-        if self.table.needs(call.function) {
-            self.left(at, call, event);
-        }
+        let Some((function, _)) = self.table.of(call.function) else { return };
+        let (known, room) = ((call.function, self.table.plans()), std::mem::take(&mut self.values));
+        let values = Values::of_exit(function, known, event, room);
+        self.left(at.who(), call, &values);
+        self.values = values.into_room();
     }
 
-    #[cold]
-    fn entered(&mut self, call: &Open, event: &Event<'_, '_>) {
-        let Some((function, row)) = self.table.of(call.function) else { return };
-        let values = Values::read(function, &[], event);
-        let passed = Passed::read(row, &values, call);
-        let open = self.open.entry(call.thread).or_default();
+    fn thread(&mut self, thread: ThreadId) -> &mut Followed {
+        if self.threads.len() <= thread.index() {
+            self.threads.resize_with(thread.index() + 1, Followed::default);
+        }
+        &mut self.threads[thread.index()]
+    }
+
+    /// A call begins that was passed these values.
+    pub fn entered(&mut self, call: &Open, values: &Values<'_>) {
+        let Some((_, row)) = self.table.of(call.function) else { return };
+        let passed = Passed::read(row, values, call);
+        let thread = self.thread(call.thread);
+        thread.entered = true;
+        let open = &mut thread.open;
         // What is left there of calls without an end.
         open.retain(|p| p.depth < call.depth);
         let inner = open.iter().any(|p| p.changes == passed.changes);
         open.push(Passed { inner, ..passed });
     }
 
-    #[cold]
-    fn left(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) {
-        let Some((function, row)) = self.table.of(call.function) else { return };
-        let Some(open) = self.open.get_mut(&call.thread) else { return };
-        open.retain(|p| p.depth <= call.depth);
-        let Some(passed) = open.pop_if(|p| p.depth == call.depth) else { return };
-        let who = at.who();
-        let out = Values::read(function, &[], event);
+    /// A call ends that returned these values.
+    pub fn left(&mut self, who: &Thread, call: &Call, out: &Values<'_>) {
+        let Some((_, row)) = self.table.of(call.function) else { return };
+        let Some(thread) = self.threads.get_mut(call.thread.index()) else { return };
+        thread.open.retain(|p| p.depth <= call.depth);
+        let Some(passed) = thread.open.pop_if(|p| p.depth == call.depth) else { return };
         let step = |time, what| Step { time, pid: who.pid, tid: who.tid, what };
         let failed = call.error.is_some();
         let context = row.makes_context.filter(|_| !failed).and_then(|place| out.first(place));
@@ -164,12 +200,9 @@ impl<'t> Memory<'t> {
                 (Some(_), true) => What::Pushed(now),
                 (Some(_), false) => What::Set(now),
             };
-            let again = matches!(what, What::Set(_)) && self.last.get(&call.thread) == Some(&now);
-            if !again {
-                match matches!(what, What::Set(_)) {
-                    true => drop(self.last.insert(call.thread, now)),
-                    false => drop(self.last.remove(&call.thread)),
-                }
+            let last = if matches!(what, What::Set(_)) { Last::Set(now) } else { Last::Unknown };
+            let before = std::mem::replace(&mut self.thread(call.thread).last, last);
+            if last == Last::Unknown || before != last {
                 self.add(step(call.end, what));
             }
         }
@@ -179,7 +212,7 @@ impl<'t> Memory<'t> {
             (None, None) => None,
         };
         if let Some(makes) = &row.makes {
-            let late = || makes.bytes.and_then(|expr| eval(expr, &passed.named, &out));
+            let late = || makes.bytes.and_then(|expr| eval(expr, &passed.named, out));
             let bytes = passed.bytes.or_else(late);
             let address = out.first(makes.at).filter(|a| *a != 0 && !failed);
             let what = match (makes.place, address) {
@@ -209,7 +242,8 @@ impl<'t> Memory<'t> {
 
     pub(super) fn add(&mut self, step: Step) {
         self.steps.push(step);
-        if self.steps.len() < self.room {
+        // In a later slice nobody knows yet what is held.
+        if self.steps.len() < self.room || self.later {
             return;
         }
         // Those of calls that are still open may come before some of the later half.
@@ -217,6 +251,51 @@ impl<'t> Memory<'t> {
         let early = self.steps.drain(..self.room / 2);
         let ledger = self.ledger.get_or_insert_with(|| Box::new(Ledger::new(self.trace)));
         early.for_each(|step| ledger.step(&step));
+    }
+
+    /// What follows is a slice of time that is not the first.
+    pub fn begin_later(&mut self) {
+        self.later = true;
+    }
+
+    /// A call of an earlier slice has ended, if it was one.
+    pub fn ended_late(&mut self, thread: ThreadId) {
+        let thread = self.thread(thread);
+        thread.ended_late |= thread.entered;
+    }
+
+    /// The threads that have such a call open.
+    pub fn open(&self) -> Vec<bool> {
+        self.threads.iter().map(|thread| !thread.open.is_empty()).collect()
+    }
+
+    /// Adds a later slice, whose threads go on at these borders and whose calls of earlier slices have
+    /// ended here. `open` is of before they did. False if calls of the slice may be in them: it does not
+    /// know that, and what is here does not count.
+    #[must_use]
+    pub fn join(&mut self, later: Self, borders: &[Border], open: &[bool]) -> bool {
+        if later.steps.len() > MOST_JOINED {
+            return false;
+        }
+        for (thread, border) in later.threads.into_iter().zip(borders) {
+            let here = self.thread(border.here);
+            let was_open = open.get(border.here.index()) == Some(&true);
+            if was_open && (thread.ended_late || thread.entered && !here.open.is_empty()) {
+                return false;
+            }
+            if thread.last != Last::Nothing {
+                here.last = thread.last;
+            }
+            let deeper =
+                |passed: Passed| Passed { depth: passed.depth.saturating_add(border.depth), ..passed };
+            here.open.extend(thread.open.into_iter().map(deeper));
+        }
+        // Only the first part may have one, and then there is none here.
+        if let Some(ledger) = later.ledger {
+            self.ledger = Some(ledger);
+        }
+        later.steps.into_iter().for_each(|step| self.add(step));
+        true
     }
 
     /// All that is known when all calls have been seen.
@@ -233,7 +312,7 @@ impl<'t> Memory<'t> {
 }
 
 impl Passed {
-    fn read(row: &Row<'_>, values: &Values<'_, '_>, call: &Open) -> Self {
+    fn read(row: &Row<'_>, values: &Values<'_>, call: &Open) -> Self {
         let number = |at: u16| values.first(Where::Param(at));
         let all = |at: Option<u16>| at.map_or_else(Vec::new, |at| values.all(Where::Param(at)).to_vec());
         let expr = row.makes.as_ref().and_then(|m| m.bytes);
@@ -255,7 +334,7 @@ impl Passed {
 }
 
 /// An expression over what a call was passed, and over what it wrote.
-fn eval(expr: &Expr, named: &[(String, u64)], out: &Values<'_, '_>) -> Option<u64> {
+fn eval(expr: &Expr, named: &[(String, u64)], out: &Values<'_>) -> Option<u64> {
     match expr {
         Expr::Number(n) => Some(*n),
         Expr::Name(name) => named.iter().find(|(known, _)| known == name).map(|(_, value)| *value),

@@ -1,11 +1,12 @@
 //! What is held where, step by step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use hetrace_model::Place;
 
 use super::rows::{MemoryProcessRow, MemoryReleases, MemoryRow};
 use super::sites::Sites;
+use crate::hash::QuickMap;
 use crate::trace::Trace;
 
 /// Allocations that are followed at a time.
@@ -130,9 +131,9 @@ struct Account {
 pub struct Ledger<'t> {
     sites: Sites<'t>,
     accounts: Vec<Account>,
-    blocks: HashMap<(i64, u64), Block>,
+    blocks: QuickMap<(i64, u64), Block>,
     /// What is current, by thread; what was pushed last stands last.
-    current: HashMap<(i64, i64), Vec<Option<Holder>>>,
+    current: QuickMap<(i64, i64), Vec<Option<Holder>>>,
     /// The process that was met first, while it is the only one.
     only: Option<i64>,
     /// When processes were heard of last, the earliest last.
@@ -185,8 +186,8 @@ impl<'t> Ledger<'t> {
         Self {
             sites: Sites::new(trace),
             accounts: Vec::new(),
-            blocks: HashMap::new(),
-            current: HashMap::new(),
+            blocks: QuickMap::default(),
+            current: QuickMap::default(),
             only: None,
             ends: None,
             told: MemoryReleases::default(),

@@ -6,6 +6,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 
 use super::ledger::Holder;
+use crate::hash::QuickMap;
 use crate::titles::device_label;
 use crate::trace::{Device, Trace};
 
@@ -21,14 +22,14 @@ pub(super) struct Sites<'t> {
     /// Name and identity.
     all: Vec<(String, String)>,
     /// By process and what a call named.
-    known: HashMap<(i64, Option<Holder>), usize>,
+    known: QuickMap<(i64, Option<Holder>), usize>,
     /// Devices of contexts, by process and handle.
     contexts: HashMap<(i64, u64), Box<[u64]>>,
 }
 
 impl<'t> Sites<'t> {
     pub fn new(trace: &'t Trace) -> Self {
-        Self { trace, all: Vec::new(), known: HashMap::new(), contexts: HashMap::new() }
+        Self { trace, all: Vec::new(), known: QuickMap::default(), contexts: HashMap::new() }
     }
 
     /// A context is made.

@@ -3,7 +3,7 @@
 use hetrace_model::{Direction, Expr, Follow, Function, Model, Param, Place};
 
 use crate::trace::{FunctionId, Trace};
-use crate::values::Place as Where;
+use crate::values::{Place as Where, Plans};
 
 /// Memory that a function makes.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ impl Row<'_> {
 /// All functions that have to do with memory.
 #[derive(Debug, Default)]
 pub struct Table<'t> {
-    /// By function; small, as it is asked for each call.
-    needed: Vec<bool>,
+    /// How what their calls were passed is read.
+    plans: Plans<'t>,
     /// By function.
     rows: Vec<Option<(&'t Function, Row<'t>)>>,
     /// Whether there is any.
@@ -77,13 +77,21 @@ impl<'t> Table<'t> {
             rows.push(row);
         }
         let active = rows.iter().flatten().any(|(_, row)| row.makes.is_some());
-        Self { needed: rows.iter().map(Option::is_some).collect(), rows, active }
+        let has_row = |function: FunctionId| matches!(rows.get(function.index()), Some(Some(_)));
+        let plans = Plans::new(trace, |function| active && has_row(function));
+        Self { plans, rows, active }
     }
 
     /// Whether anything of a function's calls is wanted.
     #[inline]
     pub fn needs(&self, function: FunctionId) -> bool {
-        self.needed.get(function.index()) == Some(&true)
+        self.plans.are_for(function)
+    }
+
+    /// How what the calls of these functions were passed is read; of none, if no function of
+    /// the trace's models makes memory.
+    pub fn plans(&self) -> &Plans<'t> {
+        &self.plans
     }
 
     pub(super) fn of(&self, function: FunctionId) -> Option<(&'t Function, &Row<'t>)> {

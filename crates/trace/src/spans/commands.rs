@@ -122,7 +122,7 @@ impl<'e> Command<'e> {
         let (picker, mut decoder) = (fields.picker.as_ref()?, Decoder::new(fields.kind));
         let whole = picker.pick(payload, |position, element, value| {
             if let Some(Some(field)) = fields.parts.get(position) {
-                decoder.set(*field, element, value);
+                decoder.set(*field, element, value.scalar());
             }
         });
         whole.then(|| Self::new(decoder, fields, names, start, pid))

@@ -1,4 +1,10 @@
-//! The calls that are open on one thread.
+//! The calls that are open on one thread: what an entry, an exit, a run of calls or the end of a
+//! stream makes of them.
+//!
+//! This is the one place that decides which entry and which exit are of one call. A walk over whole
+//! events ([`super::walk`]) and one over digests ([`super::brief`]) both feed it.
+
+use std::ops::ControlFlow;
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::deep::Deep;
@@ -34,6 +40,14 @@ pub(super) struct Stack {
     outside: Inside,
 }
 
+/// When something happens on a thread, and in which stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub thread: ThreadId,
+    pub time: u64,
+    pub stream: u32,
+}
+
 /// What an exit turns out to be.
 pub(super) enum Ended {
     Call(Call),
@@ -45,15 +59,28 @@ impl Stack {
         self.frames.last().map_or(0, |f| f.depth.saturating_add(1))
     }
 
-    pub fn enter(
+    /// A call begins. Those that must have ended before it are given up, and shown to `gone`.
+    #[inline]
+    pub fn enter<B>(
         &mut self,
-        thread: ThreadId,
+        at: Moment,
         function: FunctionId,
-        start: u64,
-        stream: u32,
         doubtful: bool,
         cost: CallCost,
-    ) -> Open {
+        mut gone: impl FnMut(Unfinished) -> ControlFlow<B>,
+    ) -> ControlFlow<B, Open> {
+        while self.top_is_doubtful(at.stream) {
+            match self.give_up(at.thread, at.time, Why::ExitLost) {
+                Some(call) => gone(call)?,
+                None => break,
+            }
+        }
+        ControlFlow::Continue(self.push(at, function, doubtful, cost))
+    }
+
+    #[inline]
+    fn push(&mut self, at: Moment, function: FunctionId, doubtful: bool, cost: CallCost) -> Open {
+        let Moment { thread, time: start, stream } = at;
         let (depth, inside) = (self.depth(), Inside::default());
         self.frames.push(Frame { function, start, depth, stream, cost, inside, doubtful, counted: false });
         self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
@@ -61,7 +88,7 @@ impl Stack {
     }
 
     /// Whether the innermost call is one of this stream that has likely ended.
-    pub fn top_is_doubtful(&self, stream: u32) -> bool {
+    fn top_is_doubtful(&self, stream: u32) -> bool {
         let top = self.frames.last();
         top.is_some_and(|f| f.doubtful && f.stream == stream)
     }
@@ -78,10 +105,23 @@ impl Stack {
         Some(self.remove(at).unfinished(thread, until, why))
     }
 
+    /// Gives up all calls of a stream, and shows them to `gone`, the innermost first.
+    pub fn give_up_stream<B>(
+        &mut self,
+        at: Moment,
+        why: Why,
+        mut gone: impl FnMut(Unfinished) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        while let Some(call) = self.give_up_of(at, why) {
+            gone(call)?;
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Gives up the innermost call of a stream.
-    pub fn give_up_of(&mut self, stream: u32, thread: ThreadId, until: u64, why: Why) -> Option<Unfinished> {
-        let at = self.frames.iter().rposition(|f| f.stream == stream)?;
-        Some(self.remove(at).unfinished(thread, until, why))
+    fn give_up_of(&mut self, at: Moment, why: Why) -> Option<Unfinished> {
+        let frame = self.frames.iter().rposition(|f| f.stream == at.stream)?;
+        Some(self.remove(frame).unfinished(at.thread, at.time, why))
     }
 
     /// Takes out a call that is given up. Its time is not known to be inside the one around it, but
@@ -116,7 +156,7 @@ impl Stack {
 
     /// Whether calls of this stream stand above the one that an exit is of:
     /// their own exits are missing.
-    pub fn is_covered(&self, function: FunctionId, stream: u32) -> bool {
+    fn is_covered(&self, function: FunctionId, stream: u32) -> bool {
         if self.frames.last().is_some_and(|top| top.function == function && top.stream == stream) {
             return false;
         }
@@ -130,9 +170,27 @@ impl Stack {
         top.is_some_and(|f| f.function != function) && own.any(|f| f.function == function)
     }
 
-    /// Ends the innermost call of a function.
+    /// Ends the innermost call of a function. Those of its stream that are above it have lost their exits:
+    /// they are given up, and shown to `gone`.
     #[inline]
-    pub fn exit(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
+    pub fn exit<B>(
+        &mut self,
+        at: Moment,
+        function: FunctionId,
+        error: Option<i64>,
+        mut gone: impl FnMut(Unfinished) -> ControlFlow<B>,
+    ) -> ControlFlow<B, Ended> {
+        while self.is_covered(function, at.stream) {
+            match self.give_up_of(at, Why::ExitLost) {
+                Some(call) => gone(call)?,
+                None => break,
+            }
+        }
+        ControlFlow::Continue(self.pop(at.thread, function, at.time, error))
+    }
+
+    #[inline]
+    fn pop(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
         self.last = Some((function, error));
         // Nearly always it is the innermost of all.
         if let Some(top) = self.frames.last()

@@ -8,7 +8,7 @@ use hetrace_ctf::read::{Event, StreamError};
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
-use super::stack::{Ended, Stack};
+use super::stack::{Ended, Moment, Stack};
 use super::summary::Summary;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
@@ -200,10 +200,16 @@ impl Walker {
     }
 
     fn stack(&mut self, thread: ThreadId) -> &mut Stack {
+        self.parts(thread).0
+    }
+
+    /// The stack of a thread, and the summary.
+    #[inline]
+    fn parts(&mut self, thread: ThreadId) -> (&mut Stack, &mut Summary) {
         if self.stacks.len() <= thread.index() {
             self.stacks.resize_with(thread.index() + 1, Stack::default);
         }
-        &mut self.stacks[thread.index()]
+        (&mut self.stacks[thread.index()], &mut self.summary)
     }
 
     #[cold]
@@ -261,11 +267,11 @@ impl Walker {
     ) -> ControlFlow<V::Break> {
         let (time, threads) = (occurrence.time, occurrence.threads);
         let at = At { time, thread, threads };
-        while let Some(call) = self.stack(thread).give_up_of(stream, thread, time, why) {
-            self.summary.unfinished += 1;
-            visitor.unfinished(at, &call)?;
-        }
-        ControlFlow::Continue(())
+        let (stack, summary) = self.parts(thread);
+        stack.give_up_stream(Moment { thread, time, stream }, why, |call| {
+            summary.unfinished += 1;
+            visitor.unfinished(at, &call)
+        })
     }
 
     #[inline]
@@ -276,15 +282,11 @@ impl Walker {
         visitor: &mut V,
     ) -> ControlFlow<V::Break, Open> {
         let &Occurrence { time, thread, stream, threads, lossy, costs, .. } = occurrence;
-        while self.stack(thread).top_is_doubtful(stream) {
-            let at = At { time, thread, threads };
-            if let Some(call) = self.stack(thread).give_up(thread, time, Why::ExitLost) {
-                self.summary.unfinished += 1;
-                visitor.unfinished(at, &call)?;
-            }
-        }
-        let stack = self.stack(thread);
-        ControlFlow::Continue(stack.enter(thread, function, time, stream, lossy, costs.of(function)))
+        let (stack, summary) = self.parts(thread);
+        stack.enter(Moment { thread, time, stream }, function, lossy, costs.of(function), |call| {
+            summary.unfinished += 1;
+            visitor.unfinished(At { time, thread, threads }, &call)
+        })
     }
 
     #[inline]
@@ -297,14 +299,12 @@ impl Walker {
     ) -> ControlFlow<V::Break> {
         let &Occurrence { time, thread, stream, threads, .. } = occurrence;
         let at = At { time, thread, threads };
-        while self.stack(thread).is_covered(function, stream) {
-            let stack = self.stack(thread);
-            if let Some(call) = stack.give_up_of(stream, thread, time, Why::ExitLost) {
-                self.summary.unfinished += 1;
-                visitor.unfinished(at, &call)?;
-            }
-        }
-        match self.stack(thread).exit(thread, function, time, error) {
+        let (stack, summary) = self.parts(thread);
+        let ended = stack.exit(Moment { thread, time, stream }, function, error, |call| {
+            summary.unfinished += 1;
+            visitor.unfinished(at, &call)
+        })?;
+        match ended {
             Ended::Call(call) => {
                 self.summary.calls = self.summary.calls.saturating_add(1);
                 visitor.exit(at, &call, &occurrence.event)

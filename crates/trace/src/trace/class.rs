@@ -49,21 +49,34 @@ impl Verdict {
     /// The error code of a call that failed.
     #[inline]
     pub fn error(&self, exit: &Event<'_, '_>) -> Option<i64> {
+        number(exit, Some(self.field()?)).and_then(|code| self.error_of(code))
+    }
+
+    /// The position of the field that it looks at.
+    #[inline]
+    pub fn field(&self) -> Option<usize> {
         match self {
             Verdict::Always => None,
-            Verdict::Zero(field) => number(exit, Some(*field)).filter(|&code| code != 0),
-            Verdict::ZeroOr(field, states) => {
-                number(exit, Some(*field)).filter(|code| *code != 0 && !states.contains(code))
-            }
-            Verdict::NonZero(field) => number(exit, Some(*field)).filter(|&code| code == 0),
+            Verdict::Zero(field) | Verdict::ZeroOr(field, _) | Verdict::NonZero(field) => Some(*field),
         }
+    }
+
+    /// The error code, if the field has this value.
+    #[inline]
+    pub fn error_of(&self, value: i64) -> Option<i64> {
+        let failed = match self {
+            Verdict::Always => false,
+            Verdict::Zero(_) => value != 0,
+            Verdict::ZeroOr(_, states) => value != 0 && !states.contains(&value),
+            Verdict::NonZero(_) => value == 0,
+        };
+        failed.then_some(value)
     }
 }
 
 /// A field of the payload as a number; unsigned ones keep their bits.
 pub fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
-    let value = event.get_at(Scope::EventFields, field?)?;
-    value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
+    event.integer_at(Scope::EventFields, field?)
 }
 
 /// The events of a kind of command.

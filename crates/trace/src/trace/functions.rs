@@ -8,6 +8,7 @@ pub struct FunctionId(pub u32);
 
 impl FunctionId {
     /// As a position in a table.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

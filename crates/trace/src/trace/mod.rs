@@ -6,6 +6,7 @@ mod cursor;
 mod functions;
 mod job;
 mod names;
+mod numbered;
 mod only;
 mod open;
 mod present;

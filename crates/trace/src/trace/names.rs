@@ -10,6 +10,7 @@ use hetrace_format::define;
 use hetrace_model::Model;
 
 use super::class::{Class, Classes, Definition};
+use super::numbered::Numbered;
 use crate::hash::QuickMap;
 
 /// A device. What the API did not tell is 0 or empty.
@@ -140,9 +141,9 @@ impl Kernel {
 /// All definitions of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    devices: QuickMap<u32, Device>,
-    queues: QuickMap<u32, Queue>,
-    kernels: QuickMap<u32, Kernel>,
+    devices: Numbered<Device>,
+    queues: Numbered<Queue>,
+    kernels: Numbered<Kernel>,
     launches: QuickMap<u32, (u64, u64)>,
 }
 
@@ -162,7 +163,7 @@ impl Names {
                 names.define(*what, &event);
             }
         }
-        for queue in names.queues.values_mut() {
+        for queue in names.queues.all_mut() {
             let model = models.iter().find(|m| m.api == queue.api);
             queue.default = queue.handle == 0 || model.is_some_and(|m| m.is_default_queue(queue.handle));
         }
@@ -176,18 +177,19 @@ impl Names {
         match what {
             Definition::Queue => {
                 let queue = Queue::new(define::Queue::decode(get), pid);
-                self.queues.insert(queue.id, queue);
+                let place = self.queues.entry(queue.id);
+                *place = queue;
             }
             Definition::Device => {
                 let mut fresh = Device::new(define::Device::decode(get), pid);
                 // Defined again with more, it keeps its properties.
-                let device = self.devices.entry(fresh.id).or_default();
+                let device = self.devices.entry(fresh.id);
                 fresh.properties = std::mem::take(&mut device.properties);
                 *device = fresh;
             }
             Definition::Property => {
                 let define::Property { device, name, value } = define::Property::decode(get);
-                let device = self.devices.entry(device).or_default();
+                let device = self.devices.entry(device);
                 match device.properties.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, known)) => *known = value,
                     None => device.properties.push((name, value)),
@@ -200,19 +202,22 @@ impl Names {
             }
             Definition::Function => {
                 let kernel = Kernel::new(define::Function::decode(get), pid);
-                self.kernels.insert(kernel.id, kernel);
+                let place = self.kernels.entry(kernel.id);
+                *place = kernel;
             }
         }
     }
 
     /// The device of a number.
+    #[inline]
     pub fn device(&self, id: u32) -> Option<&Device> {
-        self.devices.get(&id)
+        self.devices.get(id)
     }
 
     /// The queue of a number.
+    #[inline]
     pub fn queue(&self, id: u32) -> Option<&Queue> {
-        self.queues.get(&id)
+        self.queues.get(id)
     }
 
     /// Where only some launches of a function were timed: how often it was
@@ -222,28 +227,23 @@ impl Names {
     }
 
     /// The function of a number.
+    #[inline]
     pub fn kernel(&self, id: u32) -> Option<&Kernel> {
-        self.kernels.get(&id)
+        self.kernels.get(id)
     }
 
     /// All devices, by number.
     pub fn devices(&self) -> Vec<&Device> {
-        sorted(self.devices.values(), |d| d.id)
+        self.devices.all()
     }
 
     /// All queues, by number.
     pub fn queues(&self) -> Vec<&Queue> {
-        sorted(self.queues.values(), |q| q.id)
+        self.queues.all()
     }
 
     /// All functions, by number.
     pub fn kernels(&self) -> Vec<&Kernel> {
-        sorted(self.kernels.values(), |k| k.id)
+        self.kernels.all()
     }
-}
-
-fn sorted<'n, T>(all: impl Iterator<Item = &'n T>, id: impl Fn(&T) -> u32) -> Vec<&'n T> {
-    let mut all: Vec<&T> = all.collect();
-    all.sort_by_key(|one| id(one));
-    all
 }

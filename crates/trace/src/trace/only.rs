@@ -29,7 +29,7 @@ impl<'t> Only<'t> {
 
     fn of(trace: &'t Trace, commands: bool, wanted: impl Fn(FunctionId) -> bool) -> Self {
         let keep = |class: &Class| match class {
-            Class::Entry(function) | Class::Exit(function, _) => wanted(*function),
+            Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, _) => wanted(*function),
             Class::Command(_) => commands,
             _ => false,
         };

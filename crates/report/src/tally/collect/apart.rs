@@ -5,14 +5,16 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 
 use super::Collector;
-use hetrace_trace::spans::brief::Brief;
-use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Unfinished, Why};
+use hetrace_trace::spans::brief::{Border, Brief, Ended};
+use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
+use hetrace_trace::values::Values;
 
 impl Brief for Collector<'_> {
     fn thread(&mut self, id: ThreadId, thread: &Thread) {
         let wanted = self.choice.has_thread(thread.pid, thread.tid);
         self.current = (Collector::slice(self, id), wanted);
+        (self.who.pid, self.who.tid) = (thread.pid, thread.tid);
     }
 
     #[inline(always)]
@@ -37,9 +39,26 @@ impl Brief for Collector<'_> {
 
     fn unfinished(&mut self, call: &Unfinished) {
         self.given_up += u64::from(call.why != Why::TraceEnds);
+        self.memory.unfinished(call.thread, call.depth);
         if self.wants(call.function, call.start) {
             self.host.unfinished(self.current.0, call);
         }
+    }
+
+    fn noted_entry(&mut self, call: &Open, values: &Values<'_>) {
+        self.memory.entered(call, values);
+    }
+
+    fn noted_exit(&mut self, call: &Call, values: &Values<'_>) {
+        self.memory.left(&self.who, call, values);
+    }
+
+    fn noted_undecided(&mut self, thread: ThreadId) {
+        self.memory.ended_late(thread);
+    }
+
+    fn begin_later(&mut self) {
+        self.memory.begin_later();
     }
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>) {
@@ -67,6 +86,12 @@ impl Brief for Collector<'_> {
         for (function, calls) in other.unknown {
             *self.unknown.entry(function).or_default() += calls;
         }
+        self.joining = Some((other.memory, self.memory.open()));
+    }
+
+    fn joined(&mut self, borders: &[Border]) -> Result<(), Ended> {
+        let Some((later, open)) = self.joining.take() else { return Ok(()) };
+        if self.memory.join(later, borders, &open) { Ok(()) } else { Err(Ended::Unfit) }
     }
 
     fn watch(&mut self, events: u64) -> ControlFlow<()> {

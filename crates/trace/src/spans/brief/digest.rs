@@ -1,7 +1,10 @@
 //! What is kept of an event until its turn comes.
 
+use std::collections::VecDeque;
+
 use super::super::calls::{Fold, Why};
 use crate::trace::{FunctionId, ThreadId};
+use crate::values::{Room, Values};
 
 /// An entry, an exit, or both of a call with nothing between them.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +33,9 @@ pub(super) enum Kind {
     NonZero,
     /// The exit of a call that went well if its result is 0, or may have: only while it is scanned.
     State,
-    /// A command, whose number of the event class is in the place of the function: only while it is
-    /// scanned.
-    Command,
+    /// A command, or a call of which more is looked at; the number of the event class is in the place of
+    /// the function: only while it is scanned.
+    Rare,
 }
 
 /// By number.
@@ -44,7 +47,7 @@ const KINDS: [Kind; 8] = [
     Kind::Special,
     Kind::NonZero,
     Kind::State,
-    Kind::Command,
+    Kind::Rare,
 ];
 const KIND_BITS: u32 = 3;
 
@@ -117,20 +120,70 @@ impl Digest {
 }
 
 /// What does not fit a digest.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Special {
+#[derive(Clone, Debug)]
+pub(super) enum Special<'t> {
     /// A run of equal calls; its depth and its error are not known yet.
     Fold(Fold),
     /// An entry in a packet that lost events.
     Doubtful(FunctionId),
     /// An exit with a code of more than 32 bits.
     Failed(FunctionId, i64),
+    /// An entry of which the values are shown, and whether its packet lost events.
+    NotedEntry(FunctionId, bool, Values<'t>),
+    /// An exit of which the values are shown, and the code if it failed.
+    NotedExit(FunctionId, Option<i64>, Values<'t>),
     /// The stream's open calls will have no end.
     GiveUp(Why),
     /// Exits of the stream's open calls may be lost.
     Doubt,
     /// The stream is the thread's from here on.
     Begins,
+}
+
+/// All of them that were not needed yet, numbered in their order.
+#[derive(Debug, Default)]
+pub(super) struct Specials<'t> {
+    all: VecDeque<Special<'t>>,
+    /// The number of the first.
+    first: u32,
+    /// Memory of those that are done with.
+    rooms: Vec<Room>,
+}
+
+impl<'t> Specials<'t> {
+    /// Keeps one; gives its number.
+    pub fn push(&mut self, special: Special<'t>) -> u32 {
+        let number = self.first.wrapping_add(self.all.len() as u32);
+        self.all.push_back(special);
+        number
+    }
+
+    pub fn get(&self, number: u32) -> Option<&Special<'t>> {
+        self.all.get(number.wrapping_sub(self.first) as usize)
+    }
+
+    /// Forgets those before the least of these numbers; all, if there is none.
+    pub fn keep(&mut self, numbers: impl Iterator<Item = u32>) {
+        let (first, rooms) = (self.first, &mut self.rooms);
+        let done = numbers.map(|number| number.wrapping_sub(first) as usize).min();
+        let done = done.unwrap_or(self.all.len()).min(self.all.len());
+        for special in self.all.drain(..done) {
+            if let Special::NotedEntry(_, _, values) | Special::NotedExit(_, _, values) = special {
+                rooms.push(values.into_room());
+            }
+        }
+        self.first = first.wrapping_add(done as u32);
+    }
+
+    /// Memory for values.
+    pub fn room(&mut self) -> Room {
+        self.rooms.pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn take_room(&mut self, room: Room) {
+        self.rooms.push(room);
+    }
 }
 
 /// Digests of one thread, one after the other in a stream.

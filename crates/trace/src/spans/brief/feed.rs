@@ -11,11 +11,12 @@ use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_fields};
 use super::Brief;
-use super::digest::{Digest, Kind, Run, Special};
+use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::table::Table;
 use super::taker::{Commands, NO_ENTRY, Taker};
 use super::turn::{End, State};
 use crate::trace::{Class, Source, ThreadId, Threads, Trace};
+use crate::values::{Plans, Values};
 
 /// A stream, and its digests that were not needed yet.
 #[derive(Debug)]
@@ -26,9 +27,7 @@ pub(super) struct Feed<'t> {
     pub head: usize,
     /// Whose they are.
     pub runs: VecDeque<Run>,
-    /// In the order of their numbers, from `first_special` on.
-    specials: VecDeque<Special>,
-    first_special: u32,
+    specials: Specials<'t>,
     /// Time of the last event read.
     pub last: u64,
     pub ended: bool,
@@ -46,6 +45,8 @@ pub(super) struct Feed<'t> {
 pub(super) struct Shared<'t, 'b, B> {
     pub trace: &'t Trace,
     pub tables: &'b [Table<'t>],
+    /// The functions whose calls are shown with their values.
+    pub noted: &'b Plans<'t>,
     pub threads: Threads,
     pub summary: Summary,
     pub sink: &'b mut B,
@@ -65,8 +66,7 @@ impl<'t> Feed<'t> {
             digests: Vec::new(),
             head: 0,
             runs: VecDeque::new(),
-            specials: VecDeque::new(),
-            first_special: 0,
+            specials: Specials::default(),
             last: 0,
             ended: false,
             before: None,
@@ -129,10 +129,7 @@ impl<'t> Feed<'t> {
             self.runs.pop_front();
         }
         let numbers = self.digests.iter().filter(|d| d.kind() == Kind::Special).map(|d| d.word);
-        let next = self.first_special.wrapping_add(self.specials.len() as u32);
-        let first = if self.specials.is_empty() { next } else { numbers.min().unwrap_or(next) };
-        self.specials.drain(..(first.wrapping_sub(self.first_special)) as usize);
-        self.first_special = first;
+        self.specials.keep(numbers);
     }
 
     /// The position of the first digest that is not before `safe`.
@@ -141,8 +138,8 @@ impl<'t> Feed<'t> {
         self.head + safe.map_or(rest.len(), |safe| rest.partition_point(|digest| digest.time < safe))
     }
 
-    pub fn special(&self, number: u32) -> Option<&Special> {
-        self.specials.get(number.wrapping_sub(self.first_special) as usize)
+    pub fn special(&self, number: u32) -> Option<&Special<'t>> {
+        self.specials.get(number)
     }
 
     /// The thread of the last digest.
@@ -152,9 +149,8 @@ impl<'t> Feed<'t> {
         }
     }
 
-    fn push_special(&mut self, time: u64, special: Special) {
-        let number = self.first_special.wrapping_add(self.specials.len() as u32);
-        self.specials.push_back(special);
+    fn push_special(&mut self, time: u64, special: Special<'t>) {
+        let number = self.specials.push(special);
         self.digests.push(Digest::new(Kind::Special, 0, time, number));
     }
 
@@ -179,7 +175,9 @@ impl<'t> Feed<'t> {
             summary: &mut to.summary,
             sink: &mut *to.sink,
         };
-        let mut taker = Taker { digests: &mut self.digests, room, entry: NO_ENTRY, commands };
+        let (specials, noted) = (&mut self.specials, to.noted);
+        let digests = &mut self.digests;
+        let mut taker = Taker { digests, room, entry: NO_ENTRY, specials, noted, commands };
         taker.take_back(start);
         let scanned = source.reader.scan(scanner, ids, to.until, &mut taker);
         taker.put_entry();
@@ -311,42 +309,59 @@ impl<'t> Feed<'t> {
         let class = source.classes.get(event.class_index()).unwrap_or(&Class::Other);
         let thread = source.thread;
         let lossy = source.lossy;
-        let entry = |special: Special| (Kind::Special, 0, 0, Some(special));
-        let (kind, function, word, special) = match class {
-            Class::Entry(function) if lossy => entry(Special::Doubtful(*function)),
-            Class::Entry(function) => (Kind::Entry, function.0, 0, None),
-            Class::Exit(function, verdict) => match verdict.error(&event) {
-                None => (Kind::Exit, function.0, 0, None),
-                Some(code) => match i32::try_from(code) {
-                    Ok(code) => (Kind::Failed, function.0, code as u32, None),
-                    Err(_) => entry(Special::Failed(*function, code)),
+        let entry = |special: Special<'t>| (Kind::Special, 0, 0, Some(special));
+        let values = match class {
+            Class::Entry(function) | Class::Exit(function, _) if to.noted.are_for(*function) => {
+                let described = to.trace.described(*function);
+                let (known, room) = ((*function, to.noted), self.specials.room());
+                described.map(|described| match class {
+                    Class::Entry(_) => Values::of_entry(described, &[], known, &event, room),
+                    _ => Values::of_exit(described, known, &event, room),
+                })
+            }
+            _ => None,
+        };
+        let (kind, function, word, special) = match (class, values) {
+            (Class::Entry(function), Some(values)) => entry(Special::NotedEntry(*function, lossy, values)),
+            (Class::Exit(function, verdict), Some(values)) => {
+                entry(Special::NotedExit(*function, verdict.error(&event), values))
+            }
+            (class, _) => match class {
+                Class::Entry(function) if lossy => entry(Special::Doubtful(*function)),
+                Class::Entry(function) => (Kind::Entry, function.0, 0, None),
+                Class::Exit(function, verdict) => match verdict.error(&event) {
+                    None => (Kind::Exit, function.0, 0, None),
+                    Some(code) => match i32::try_from(code) {
+                        Ok(code) => (Kind::Failed, function.0, code as u32, None),
+                        Err(_) => entry(Special::Failed(*function, code)),
+                    },
                 },
+                Class::Fold(function, fields) => {
+                    let [count, first, last, total] = fold_fields(&event, fields);
+                    let function = *function;
+                    let fold =
+                        Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
+                    to.summary.calls = to.summary.calls.saturating_add(count);
+                    entry(Special::Fold(fold))
+                }
+                Class::Command(fields) => {
+                    let at = At { time, thread, threads: &to.threads };
+                    let command = Command::read(fields, to.trace.names(), &event, time, at.who().pid);
+                    to.summary.command(&command, time);
+                    to.sink.command(at, &command);
+                    return;
+                }
+                Class::Unknown(api, name) => {
+                    let api = to.trace.functions().apis().get(*api).map_or("", String::as_str);
+                    let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
+                    to.sink.unknown(api, name.unwrap_or(""));
+                    return;
+                }
+                Class::Definition(_) | Class::Other => {
+                    to.sink.other(&event);
+                    return;
+                }
             },
-            Class::Fold(function, fields) => {
-                let [count, first, last, total] = fold_fields(&event, fields);
-                let function = *function;
-                let fold =
-                    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
-                to.summary.calls = to.summary.calls.saturating_add(count);
-                entry(Special::Fold(fold))
-            }
-            Class::Command(fields) => {
-                let at = At { time, thread, threads: &to.threads };
-                let command = Command::read(fields, to.trace.names(), &event, time, at.who().pid);
-                to.summary.command(&command, time);
-                to.sink.command(at, &command);
-                return;
-            }
-            Class::Unknown(api, name) => {
-                let api = to.trace.functions().apis().get(*api).map_or("", String::as_str);
-                let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
-                to.sink.unknown(api, name.unwrap_or(""));
-                return;
-            }
-            Class::Definition(_) | Class::Other => {
-                to.sink.other(&event);
-                return;
-            }
         };
         match special {
             Some(special) => self.push_special(time, special),

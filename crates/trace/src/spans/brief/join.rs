@@ -10,32 +10,34 @@ use super::rounds::{self, Found};
 use super::slices::Slice;
 use super::table::Table;
 use super::turn::{End, State, Track, Turn, Undecided};
-use super::{Brief, Ended};
+use super::{Border, Brief, Ended};
 use crate::trace::{Costs, Thread, ThreadId, Threads, Trace};
+use crate::values::Plans;
 
 /// Goes over all slices at the same time, and joins what was found.
-pub(super) fn joined<B: Brief + Send>(
-    trace: &Trace,
+pub(super) fn joined<'t, B: Brief + Send>(
+    trace: &'t Trace,
     slices: &[Slice],
+    noted: &Plans<'t>,
     new: &(impl Fn() -> B + Sync),
 ) -> Result<(B, Summary), Ended> {
     if trace.functions().all().len() >= MOST_FUNCTIONS {
         return Err(Ended::Unfit);
     }
-    let tables = Table::all(trace);
+    let tables = Table::all(trace, noted);
     let mut whole = Whole::new(new(), trace.costs());
-    for found in all(trace, &tables, slices, new)? {
+    for found in all(trace, (&tables, noted), slices, new)? {
         whole.add(found)?;
     }
     Ok(whole.finish())
 }
 
-fn all<B: Brief + Send>(
-    trace: &Trace,
-    tables: &[Table<'_>],
+fn all<'t, B: Brief + Send>(
+    trace: &'t Trace,
+    tables: (&[Table<'t>], &Plans<'t>),
     slices: &[Slice],
     new: &(impl Fn() -> B + Sync),
-) -> Result<Vec<Found<B>>, Ended> {
+) -> Result<Vec<Found<'t, B>>, Ended> {
     let found: Vec<_> = slices.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     // Each takes the next slice that nobody has; what fails ends all.
@@ -82,7 +84,7 @@ struct Whole<'t, B> {
     costs: &'t Costs,
     summary: Summary,
     threads: Threads,
-    tracks: Vec<Track>,
+    tracks: Vec<Track<'t>>,
     /// By stream: the thread of its last packet.
     owners: Vec<Option<ThreadId>>,
     states: Vec<State>,
@@ -101,16 +103,18 @@ impl<'t, B: Brief> Whole<'t, B> {
         }
     }
 
-    fn add(&mut self, found: Found<B>) -> Result<(), Ended> {
+    fn add(&mut self, found: Found<'t, B>) -> Result<(), Ended> {
         let Found { sums, summary, threads, tracks, owners, states } = found;
         let here = self.threads.take(&threads);
         self.change_owners(&owners, &here)?;
         self.set_states(states, &here);
-        for (track, thread) in tracks.into_iter().zip(&here) {
-            self.append(track, *thread)?;
-        }
         let numbers = &mut self.threads;
         self.sums.merge(sums, threads.all(), &mut |thread: &Thread| numbers.number(thread.pid, thread.tid));
+        let mut borders: Vec<Border> = here.iter().map(|here| Border { here: *here, depth: 0 }).collect();
+        for (track, border) in tracks.into_iter().zip(&mut borders) {
+            border.depth = self.append(track, border.here)?;
+        }
+        self.sums.joined(&borders)?;
         self.summary.merge(summary);
         Ok(())
     }
@@ -143,8 +147,8 @@ impl<'t, B: Brief> Whole<'t, B> {
         Ok(())
     }
 
-    /// A thread goes on.
-    fn append(&mut self, later: Track, thread: ThreadId) -> Result<(), Ended> {
+    /// A thread goes on. Returns how many calls are open that the slice does not know.
+    fn append(&mut self, later: Track<'t>, thread: ThreadId) -> Result<u32, Ended> {
         let track = Track::of(&mut self.tracks, thread);
         self.sums.thread(thread, self.threads.get(thread));
         let (costs, summary, states, sink) =
@@ -154,13 +158,17 @@ impl<'t, B: Brief> Whole<'t, B> {
             turn.track.stack.enclose(&at.outside);
             match what {
                 Undecided::Exit(function, error) => turn.exit(function, at.time, at.stream, error),
+                Undecided::NotedExit(function, error, values) => {
+                    turn.noted_exit(function, at.time, at.stream, error, &values);
+                }
                 Undecided::Fold(fold) => turn.fold(fold, at.time, at.stream),
                 Undecided::GiveUp(why) => turn.give_up(why, at.time, at.stream),
                 Undecided::Begins => turn.begin(at.time, at.stream),
             }
         }
+        let depth = track.stack.depth();
         track.stack.append(later.stack);
-        if track.unfit { Err(Ended::Unfit) } else { Ok(()) }
+        if track.unfit { Err(Ended::Unfit) } else { Ok(depth) }
     }
 
     /// Gives up what is still open.

@@ -32,11 +32,12 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use super::calls::{Call, Fold, Unfinished};
+use super::calls::{Call, Fold, Open, Unfinished};
 use super::commands::Command;
 use super::summary::Summary;
 use super::walk::At;
 use crate::trace::{FunctionId, Thread, ThreadId, Trace};
+use crate::values::{Plans, Values};
 
 /// Why a brief walk did not come to its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,19 +49,30 @@ pub enum Ended {
 }
 
 /// Tells all calls and commands of a trace, to several sums at the same time where there
-/// are several processors, and adds these up; to so many, if a number is given.
-pub fn brief<B: Brief + Send>(
-    trace: &Trace,
+/// are several processors, and adds these up; to so many, if a number is given. Calls of the functions
+/// that `noted` is for are shown with their values.
+pub fn brief<'t, B: Brief + Send>(
+    trace: &'t Trace,
     number: Option<usize>,
+    noted: &Plans<'t>,
     new: &(impl Fn() -> B + Sync),
 ) -> Result<(B, Summary), Ended> {
     if let Some(slices) = slices::cut(trace, number) {
-        match join::joined(trace, &slices, new) {
+        match join::joined(trace, &slices, noted, new) {
             Err(Ended::Unfit) => {}
             done => return done,
         }
     }
-    join::joined(trace, &[slices::WHOLE], new)
+    join::joined(trace, &[slices::WHOLE], noted, new)
+}
+
+/// Where a thread goes on in a later slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Border {
+    /// Its number in the parts before.
+    pub here: ThreadId,
+    /// Calls that are open around all that the slice has.
+    pub depth: u32,
 }
 
 /// Is told calls in the order of each thread, and commands in the order of each stream.
@@ -80,6 +92,19 @@ pub trait Brief {
     /// A call without an end.
     fn unfinished(&mut self, call: &Unfinished);
 
+    /// A call that is shown with its values begins.
+    fn noted_entry(&mut self, call: &Open, values: &Values<'_>);
+
+    /// It ends; as a call that ended it was seen right before.
+    fn noted_exit(&mut self, call: &Call, values: &Values<'_>);
+
+    /// An exit of a thread's call that began before the slice, or of none: it is seen when
+    /// the slices are joined.
+    fn noted_undecided(&mut self, thread: ThreadId);
+
+    /// What follows is a slice of time that is not the first.
+    fn begin_later(&mut self);
+
     /// A command, of whatever thread.
     fn command(&mut self, at: At<'_>, command: &Command<'_>);
 
@@ -95,4 +120,11 @@ pub trait Brief {
     /// Adds the sums of another part of the trace, whose threads are `there`; `here` numbers
     /// a thread in this part.
     fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId);
+
+    /// The other part's calls of earlier slices have ended. `borders` are those of the threads there, by
+    /// number.
+    ///
+    /// # Errors
+    /// If only a walk without slices can tell what the sums are.
+    fn joined(&mut self, borders: &[Border]) -> Result<(), Ended>;
 }

@@ -9,6 +9,7 @@ use super::table::Table;
 use super::turn::{State, Stretch, Track, Turn};
 use super::{Brief, Ended};
 use crate::trace::{ThreadId, Threads, Trace};
+use crate::values::Plans;
 
 /// Digests of all streams together; with what is done to them they fit a cache.
 const ROOM: usize = 1 << 15;
@@ -22,11 +23,11 @@ impl From<Unfit> for Ended {
 }
 
 /// What was found in a slice.
-pub(super) struct Found<B> {
+pub(super) struct Found<'t, B> {
     pub sums: B,
     pub summary: Summary,
     pub threads: Threads,
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<Track<'t>>,
     /// By stream whose packets are of one thread each: that of the first packet and of the last.
     pub owners: Vec<Option<(ThreadId, ThreadId)>>,
     /// By stream.
@@ -36,10 +37,13 @@ pub(super) struct Found<B> {
 /// Goes over a slice. `joins` is whether calls may be open when it begins.
 pub(super) fn slice<'t, B: Brief>(
     trace: &'t Trace,
-    tables: &[Table<'t>],
+    (tables, noted): (&[Table<'t>], &Plans<'t>),
     slice: &Slice,
     mut sums: B,
-) -> Result<Found<B>, Ended> {
+) -> Result<Found<'t, B>, Ended> {
+    if slice.from.is_some() {
+        sums.begin_later();
+    }
     let streams = slice.streams(trace).ok_or(Ended::Unfit)?;
     let mut feeds: Vec<_> = streams.into_iter().map(|reader| Feed::new(reader, slice.from)).collect();
     if slice.strict {
@@ -49,6 +53,7 @@ pub(super) fn slice<'t, B: Brief>(
     let mut shared = Shared {
         trace,
         tables,
+        noted,
         threads: Threads::default(),
         summary: Summary::default(),
         sink: &mut sums,
@@ -73,7 +78,7 @@ pub(super) fn slice<'t, B: Brief>(
 fn rounds<'t, B: Brief>(
     feeds: &mut [Feed<'t>],
     shared: &mut Shared<'t, '_, B>,
-    tracks: &mut Vec<Track>,
+    tracks: &mut Vec<Track<'t>>,
     slice: &Slice,
 ) -> Result<(), Ended> {
     let (from, in_slice) = (slice.from, !slice.is_whole());

@@ -4,6 +4,7 @@ use hetrace_ctf::read::{Scanner, Want};
 
 use super::digest::{Kind, MOST_FUNCTIONS, what};
 use crate::trace::{Class, Identity, Trace, Verdict};
+use crate::values::Plans;
 
 /// A stream class.
 #[derive(Debug)]
@@ -12,25 +13,29 @@ pub(super) struct Table<'t> {
 }
 
 /// What a scan tells of events of a class: their function and kind, and their result.
-fn want(index: usize, class: &Class) -> Option<Want> {
+fn want(index: usize, class: &Class, noted: &Plans<'_>) -> Option<Want> {
+    let rare = |field| {
+        let number = u32::try_from(index).ok().filter(|number| (*number as usize) < MOST_FUNCTIONS)?;
+        Some(Want { field, mark: what(Kind::Rare, number) })
+    };
     let (function, kind, field) = match class {
+        Class::Entry(function) if noted.are_for(*function) => return rare(None),
+        Class::Exit(function, verdict) if noted.are_for(*function) => return rare(verdict.field()),
         Class::Entry(function) => (function, Kind::Entry, None),
         Class::Exit(function, Verdict::Always) => (function, Kind::Exit, None),
         Class::Exit(function, Verdict::Zero(at)) => (function, Kind::Exit, Some(*at)),
         Class::Exit(function, Verdict::ZeroOr(at, _)) => (function, Kind::State, Some(*at)),
         Class::Exit(function, Verdict::NonZero(at)) => (function, Kind::NonZero, Some(*at)),
-        Class::Command(fields) if fields.picker.is_some() => {
-            let number = u32::try_from(index).ok().filter(|number| (*number as usize) < MOST_FUNCTIONS)?;
-            return Some(Want { field: None, mark: what(Kind::Command, number) });
-        }
+        Class::Command(fields) if fields.picker.is_some() => return rare(None),
         _ => return None,
     };
     Some(Want { field, mark: what(kind, function.0) })
 }
 
 impl<'t> Table<'t> {
-    /// The tables of all stream classes.
-    pub fn all(trace: &'t Trace) -> Vec<Self> {
+    /// The tables of all stream classes; calls of the functions that `noted` is for are shown with
+    /// their values.
+    pub fn all(trace: &'t Trace, noted: &Plans<'_>) -> Vec<Self> {
         let streams = trace.ctf().class().streams.iter().enumerate();
         let table = |(position, class)| {
             let classes = trace.classes().of_stream(position);
@@ -39,7 +44,7 @@ impl<'t> Table<'t> {
                 // The name is looked at when the thread changes.
                 Identity::Event { pid, tid, .. } => Some([pid, Some(tid)]),
             };
-            let want = |index: usize| want(index, classes.get(index)?);
+            let want = |index: usize| want(index, classes.get(index)?, noted);
             Self { scanner: context.and_then(|context| trace.ctf().scanner(position, context, want)) }
         };
         streams.map(table).collect()

@@ -6,8 +6,9 @@ use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::At;
 use super::Brief;
-use super::digest::{Digest, Kind, is, number, turned};
-use crate::trace::{Class, ThreadId, Threads, Trace};
+use super::digest::{Digest, Kind, Special, Specials, is, number, turned};
+use crate::trace::{Class, CommandFields, FunctionId, ThreadId, Threads, Trace};
+use crate::values::{Plans, Values};
 
 /// What stands for no entry: that of no function, as none has this number.
 pub(super) const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
@@ -19,6 +20,9 @@ pub(super) struct Taker<'d, 't, B> {
     pub room: usize,
     /// An entry whose exit may come next; it is not among the digests then.
     pub entry: (u32, u64),
+    pub specials: &'d mut Specials<'t>,
+    /// The functions whose calls are shown with their values.
+    pub noted: &'d Plans<'t>,
     pub commands: Commands<'d, 't, B>,
 }
 
@@ -48,8 +52,8 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
             }
             return Next::Go;
         }
-        if is(what, Kind::Command) {
-            return self.commands.take(number(what), &glimpse);
+        if is(what, Kind::Rare) {
+            return self.rare(number(what), &glimpse);
         }
         if (glimpse.field != 0) != is(what, Kind::NonZero) {
             // Which codes are none of failures is looked at with the event.
@@ -66,6 +70,53 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
             self.digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
         }
         self.entry = NO_ENTRY;
+        if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
+    }
+}
+
+impl<'t, B: Brief> Taker<'_, 't, B> {
+    /// An event whose class has this number in its stream class.
+    #[inline(never)]
+    fn rare(&mut self, number: u32, glimpse: &Glimpse<'_>) -> Next {
+        let (trace, stream) = (self.commands.trace, self.commands.stream);
+        match trace.classes().of_stream(stream).get(number as usize) {
+            Some(Class::Command(fields)) => self.commands.take(fields, glimpse),
+            Some(Class::Entry(function)) => {
+                self.noted(*function, number, glimpse, |values| Special::NotedEntry(*function, false, values))
+            }
+            Some(Class::Exit(function, verdict)) => self.noted(*function, number, glimpse, |values| {
+                Special::NotedExit(*function, verdict.error_of(glimpse.field), values)
+            }),
+            _ => Next::Leave,
+        }
+    }
+
+    /// An event of a call that is shown with its values.
+    fn noted(
+        &mut self,
+        function: FunctionId,
+        number: u32,
+        glimpse: &Glimpse<'_>,
+        special: impl FnOnce(Values<'t>) -> Special<'t>,
+    ) -> Next {
+        let trace = self.commands.trace;
+        let class = trace.ctf().class().streams.get(self.commands.stream);
+        let class = class.and_then(|stream| stream.events.get(number as usize));
+        let Some((class, described)) = class.zip(trace.described(function)) else { return Next::Leave };
+        let (room, payload) = (self.specials.room(), glimpse.own_payload());
+        let known = (function, self.noted);
+        match Values::of_payload(described, known, class, payload, room) {
+            Err(room) => {
+                self.specials.take_room(room);
+                return Next::Leave;
+            }
+            Ok(values) => {
+                self.put_entry();
+                self.entry = NO_ENTRY;
+                let number = self.specials.push(special(values));
+                self.digests.push(Digest::new(Kind::Special, 0, glimpse.timestamp, number));
+            }
+        }
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
     }
 }
@@ -91,11 +142,7 @@ impl<B> Taker<'_, '_, B> {
 }
 
 impl<B: Brief> Commands<'_, '_, B> {
-    /// One whose event class has this number in its stream class.
-    #[inline(never)]
-    fn take(&mut self, class: u32, glimpse: &Glimpse<'_>) -> Next {
-        let class = self.trace.classes().of_stream(self.stream).get(class as usize);
-        let Some(Class::Command(fields)) = class else { return Next::Leave };
+    fn take(&mut self, fields: &CommandFields, glimpse: &Glimpse<'_>) -> Next {
         let at = At { time: glimpse.timestamp, thread: self.thread, threads: self.threads };
         let names = self.trace.names();
         let Some(command) = Command::picked(fields, names, glimpse.payload(), at.time, at.who().pid) else {

@@ -2,15 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
-use super::super::calls::{Fold, Unfinished, Why};
+use super::super::calls::{Fold, Open, Unfinished, Why};
 use super::super::inside::Inside;
-use super::super::stack::{Ended, Stack};
+use super::super::stack::{Ended, Moment, Stack};
 use super::super::summary::Summary;
 use super::Brief;
 use super::digest::{Digest, Kind, Special};
 use super::feed::Feed;
 use crate::trace::{Costs, FunctionId, ThreadId};
+use crate::values::Values;
 
 /// What may be left undecided of a thread in one slice. More than that is no trace for slices.
 const MOST_UNDECIDED: usize = 1 << 16;
@@ -26,10 +29,10 @@ pub(super) struct Stretch {
 
 /// A thread in a slice.
 #[derive(Debug, Default)]
-pub(super) struct Track {
+pub(super) struct Track<'t> {
     pub stack: Stack,
     /// What concerns calls that were open when the slice began, in order.
-    pub undecided: Vec<(Undecided, At)>,
+    pub undecided: Vec<(Undecided<'t>, At)>,
     /// Whether only a walk without slices can tell.
     pub unfit: bool,
 }
@@ -53,10 +56,12 @@ pub(super) enum End {
 }
 
 /// Something that concerns calls of earlier slices.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Undecided {
+#[derive(Clone, Debug)]
+pub(super) enum Undecided<'t> {
     /// The exit of one, or an orphan.
     Exit(FunctionId, Option<i64>),
+    /// The same of one whose values are shown.
+    NotedExit(FunctionId, Option<i64>, Box<Values<'t>>),
     /// A run of calls like the last one.
     Fold(Fold),
     /// Those of the stream will have no end.
@@ -74,9 +79,9 @@ pub(super) struct At {
     pub outside: Inside,
 }
 
-impl Track {
+impl<'t> Track<'t> {
     /// That of a thread.
-    pub fn of(tracks: &mut Vec<Track>, thread: ThreadId) -> &mut Track {
+    pub fn of(tracks: &mut Vec<Self>, thread: ThreadId) -> &mut Self {
         if tracks.len() <= thread.index() {
             tracks.resize_with(thread.index() + 1, Track::default);
         }
@@ -85,7 +90,7 @@ impl Track {
 
     /// Leaves something to be decided later.
     #[cold]
-    fn leave(&mut self, what: Undecided, time: u64, stream: u32) {
+    fn leave(&mut self, what: Undecided<'t>, time: u64, stream: u32) {
         let outside = self.stack.take_outside();
         self.undecided.push((what, At { time, stream, outside }));
         self.unfit |= self.undecided.len() > MOST_UNDECIDED;
@@ -119,9 +124,9 @@ impl<'s> Lane<'s> {
 }
 
 /// A thread whose digests go through its stack.
-pub(super) struct Turn<'r, B> {
+pub(super) struct Turn<'r, 't, B> {
     pub thread: ThreadId,
-    pub track: &'r mut Track,
+    pub track: &'r mut Track<'t>,
     /// Where the slice begins, if others are before.
     pub from: Option<u64>,
     /// By stream.
@@ -131,9 +136,9 @@ pub(super) struct Turn<'r, B> {
     pub sink: &'r mut B,
 }
 
-impl<B: Brief> Turn<'_, B> {
+impl<'t, B: Brief> Turn<'_, 't, B> {
     /// A stretch of a thread that is in no other stream now.
-    pub fn alone(&mut self, feeds: &mut [Feed<'_>], stretch: Stretch, safe: Option<u64>) {
+    pub fn alone(&mut self, feeds: &mut [Feed<'t>], stretch: Stretch, safe: Option<u64>) {
         let Some(feed) = feeds.get_mut(stretch.feed as usize) else { return };
         // Of a call that ends later, other streams may have calls inside.
         let last = stretch.end - 1;
@@ -156,7 +161,7 @@ impl<B: Brief> Turn<'_, B> {
     }
 
     /// Stretches of several streams, in the order of time.
-    pub fn merged(&mut self, feeds: &mut [Feed<'_>], stretches: &[Stretch], safe: Option<u64>) {
+    pub fn merged(&mut self, feeds: &mut [Feed<'t>], stretches: &[Stretch], safe: Option<u64>) {
         let mut lanes: Vec<Lane<'_>> = stretches.chunk_by(|a, b| a.feed == b.feed).map(Lane::new).collect();
         // The earliest first; of one time, in the order of the streams.
         let mut heads = BinaryHeap::with_capacity(lanes.len());
@@ -184,7 +189,7 @@ impl<B: Brief> Turn<'_, B> {
     }
 
     /// Goes on in a stretch of a stream as long as it is surely its turn.
-    fn stretch(&mut self, feeds: &mut [Feed<'_>], lane: &mut Lane<'_>, limit: u64) {
+    fn stretch(&mut self, feeds: &mut [Feed<'t>], lane: &mut Lane<'_>, limit: u64) {
         let Some(stretch) = lane.rest.first().copied() else { return };
         loop {
             let feed = &mut feeds[stretch.feed as usize];
@@ -234,65 +239,103 @@ impl<B: Brief> Turn<'_, B> {
         }
     }
 
-    fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'_>) {
+    fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'t>) {
         let function = digest.function();
         match digest.kind() {
             Kind::Leaf => self.leaf(digest, stream),
-            Kind::Entry => self.enter(function, digest.time, stream, false),
+            Kind::Entry => {
+                self.enter(function, digest.time, stream, false);
+            }
             Kind::Exit => self.exit(function, digest.time, stream, None),
             Kind::Failed => {
                 self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
             }
-            Kind::Special | Kind::NonZero | Kind::State | Kind::Command => {
+            Kind::Special | Kind::NonZero | Kind::State | Kind::Rare => {
                 if let Some(special) = feed.special(digest.word) {
-                    self.special(*special, digest.time, stream);
+                    self.special(special, digest.time, stream);
                 }
             }
         }
     }
 
     #[inline]
-    fn enter(&mut self, function: FunctionId, time: u64, stream: u32, doubtful: bool) {
-        while self.track.stack.top_is_doubtful(stream) {
-            let Some(call) = self.track.stack.give_up(self.thread, time, Why::ExitLost) else { break };
-            self.unfinished(&call);
-        }
-        let cost = self.costs.of(function);
-        self.track.stack.enter(self.thread, function, time, stream, doubtful, cost);
+    fn enter(&mut self, function: FunctionId, time: u64, stream: u32, doubtful: bool) -> Open {
+        let (at, cost) = (Moment { thread: self.thread, time, stream }, self.costs.of(function));
+        let (summary, sink) = (&mut *self.summary, &mut *self.sink);
+        let ControlFlow::Continue(call) =
+            self.track.stack.enter(at, function, doubtful, cost, |call| unfinished(summary, sink, &call));
+        call
     }
 
     /// An exit.
     #[inline]
     pub fn exit(&mut self, function: FunctionId, time: u64, stream: u32, error: Option<i64>) {
-        while self.track.stack.is_covered(function, stream) {
-            let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, Why::ExitLost) else {
-                break;
-            };
-            self.unfinished(&call);
+        if !self.try_exit(function, time, stream, error, None) {
+            self.track.leave(Undecided::Exit(function, error), time, stream);
         }
-        match self.track.stack.exit(self.thread, function, time, error) {
+    }
+
+    /// The same of one whose values are shown.
+    pub fn noted_exit(
+        &mut self,
+        function: FunctionId,
+        time: u64,
+        stream: u32,
+        error: Option<i64>,
+        values: &Values<'t>,
+    ) {
+        if !self.try_exit(function, time, stream, error, Some(values)) {
+            self.sink.noted_undecided(self.thread);
+            let values = Box::new(values.clone());
+            self.track.leave(Undecided::NotedExit(function, error, values), time, stream);
+        }
+    }
+
+    /// False if it may be of a call of an earlier slice.
+    #[inline(always)]
+    fn try_exit(
+        &mut self,
+        function: FunctionId,
+        time: u64,
+        stream: u32,
+        error: Option<i64>,
+        values: Option<&Values<'t>>,
+    ) -> bool {
+        let at = Moment { thread: self.thread, time, stream };
+        let (summary, sink) = (&mut *self.summary, &mut *self.sink);
+        let ControlFlow::Continue(ended) =
+            self.track.stack.exit(at, function, error, |call| unfinished(summary, sink, &call));
+        match ended {
             Ended::Call(call) => {
                 self.summary.calls += 1;
                 self.sink.call(&call);
+                if let Some(values) = values {
+                    self.sink.noted_exit(&call, values);
+                }
             }
             Ended::Orphan(_) if self.from.is_none() => self.summary.orphans += 1,
             // With calls around it that are known to be open, it could be of one below them.
             Ended::Orphan(_) if !self.track.stack.is_empty() => self.track.unfit = true,
-            Ended::Orphan(_) => self.track.leave(Undecided::Exit(function, error), time, stream),
+            Ended::Orphan(_) => return false,
         }
-    }
-
-    fn unfinished(&mut self, call: &Unfinished) {
-        self.summary.unfinished += 1;
-        self.sink.unfinished(call);
+        true
     }
 
     #[cold]
-    fn special(&mut self, special: Special, time: u64, stream: u32) {
+    fn special(&mut self, special: &Special<'t>, time: u64, stream: u32) {
         match special {
-            Special::Fold(fold) => self.fold(fold, time, stream),
-            Special::Doubtful(function) => self.enter(function, time, stream, true),
-            Special::Failed(function, code) => self.exit(function, time, stream, Some(code)),
+            Special::Fold(fold) => self.fold(*fold, time, stream),
+            Special::Doubtful(function) => {
+                self.enter(*function, time, stream, true);
+            }
+            Special::NotedEntry(function, doubtful, values) => {
+                let call = self.enter(*function, time, stream, *doubtful);
+                self.sink.noted_entry(&call, values);
+            }
+            Special::NotedExit(function, error, values) => {
+                self.noted_exit(*function, time, stream, *error, values);
+            }
+            Special::Failed(function, code) => self.exit(*function, time, stream, Some(*code)),
             Special::Doubt => self.track.stack.doubt(stream),
             Special::Begins => {
                 self.begin(time, stream);
@@ -301,9 +344,9 @@ impl<B: Brief> Turn<'_, B> {
                 }
             }
             Special::GiveUp(why) => {
-                self.give_up(why, time, stream);
+                self.give_up(*why, time, stream);
                 if self.from.is_some() {
-                    self.track.leave(Undecided::GiveUp(why), time, stream);
+                    self.track.leave(Undecided::GiveUp(*why), time, stream);
                 }
             }
         }
@@ -352,8 +395,16 @@ impl<B: Brief> Turn<'_, B> {
 
     /// The calls of a stream will have no end.
     pub fn give_up(&mut self, why: Why, time: u64, stream: u32) {
-        while let Some(call) = self.track.stack.give_up_of(stream, self.thread, time, why) {
-            self.unfinished(&call);
-        }
+        let at = Moment { thread: self.thread, time, stream };
+        let (summary, sink) = (&mut *self.summary, &mut *self.sink);
+        let ControlFlow::Continue(()) =
+            self.track.stack.give_up_stream(at, why, |call| unfinished(summary, sink, &call));
     }
+}
+
+/// A call will have no end. Nothing ends a brief walk there.
+fn unfinished<B: Brief>(summary: &mut Summary, sink: &mut B, call: &Unfinished) -> ControlFlow<Infallible> {
+    summary.unfinished += 1;
+    sink.unfinished(call);
+    ControlFlow::Continue(())
 }
