@@ -249,7 +249,7 @@ fn arguments_have_names_where_the_platform_tells_them() {
         ]
     );
     assert!(of_scale.iter().all(|a| a.get("kernel") == kernels[0].get("kernel")));
-    // PoCL does not tell those of a build with options but without
+    // PoCL does not report those of a build with options but without
     // -cl-kernel-arg-info, and we add no options.
     let traced = trace_with(Platform::Pocl, &["--kernel-args"], &["kernels"]);
     let all = of_kind(&self::objects(&traced), "kernel_arg");

@@ -58,8 +58,8 @@ fn lint_finds_each_planted_fault_and_nothing_else() {
         let shown = format!("{} {}", text(finding, "message"), text(call, "call"));
         assert!(shown.contains(function), "{mode}: {shown}");
         // The same for people and for other tools.
-        let told = hetrace_on(&traced, &["lint", "--fail-on", "never"]).out;
-        assert!(told.contains(&format!("{severity}[{rule}]: ")), "{mode}: {told}");
+        let text = hetrace_on(&traced, &["lint", "--fail-on", "never"]).out;
+        assert!(text.contains(&format!("{severity}[{rule}]: ")), "{mode}: {text}");
         let log = json(&hetrace_on(&traced, &["lint", "--sarif", "--fail-on", "never"]));
         let results = sarif(&log);
         let level = if severity == "hint" { "note" } else { severity };
@@ -176,7 +176,7 @@ fn why_names_the_thread_that_slept_between_launches() {
 }
 
 #[test]
-fn what_why_tells_adds_up_to_the_window() {
+fn what_why_shows_adds_up_to_the_window() {
     for mode in ["clean", "blocking"] {
         let traced = faults(mode);
         let report = json(&hetrace_on(&traced, &["why", "--json"]));

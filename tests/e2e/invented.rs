@@ -1,5 +1,5 @@
 //! An API is one folder: `tests/invented/gizmo` is all that is added to the tree. Recorded with
-//! OpenCL in one process, and with CUDA's driver, everything is told apart, though handles are
+//! OpenCL in one process, and with CUDA's driver, everything is distinguished, though handles are
 //! equal and one function has a name of CUDA's.
 
 use std::collections::BTreeMap;
@@ -188,7 +188,7 @@ fn check(arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn recorded_with_opencl_everything_is_told_apart() {
+fn recorded_with_opencl_everything_is_distinguished() {
     let run = check(&[]);
     let tally = run.report(&["tally"]);
     let rows = ["gizmoRun ", "clFinish ", "spin ", "turn ", "twice ", "gizmoQueueFinish "];

@@ -270,7 +270,7 @@ fn a_rank_that_does_not_come_to_a_collective() {
     let called = |rank: &Rank| run.called.of("nccl", rank.pid).last().map(|c| c.name.clone());
     assert_eq!(called(&found[0]).as_deref(), Some("ncclAllReduce"));
     assert_eq!(called(&found[1]).as_deref(), Some("ncclCommInitRank"));
-    // Killed: the launch was told, its end was not, and the wait has no end.
+    // Killed: the launch was recorded, its end was not, and the wait has no end.
     let driver = run.called.of("cuda", found[0].pid);
     let last = driver.last().expect("calls");
     assert_eq!((last.name.as_str(), last.end), ("cuStreamSynchronize", None));

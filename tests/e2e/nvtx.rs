@@ -109,11 +109,26 @@ const ANSWERS: &str = "domains differ 1\npush 0\npush 1\nother push 0\nother dom
 /// What the whole of `nvtx_ranges` must leave, by whatever header it was built.
 fn check_everything(done: &Done, calls: &[Call]) {
     assert_eq!(done.out, ANSWERS);
-    let of = |name: &str, fields: &[&str]| -> Vec<String> {
-        calls.iter().filter(|c| c.name == name).map(|c| c.all(fields)).collect()
-    };
+    check_payloads(calls);
+    let io = check_domains(calls);
+    assert_eq!(values(calls, "nvtxMark", "message"), ["", "plain", "über"]);
+    check_nested(calls);
+    check_started(calls, &io);
+    // Objects.
+    let resource =
+        of(calls, "nvtxDomainResourceCreate", &["domain", "identifier_type", "identifier", "message"]);
+    assert_eq!(resource, [format!("{io} {} {} a lock", 0x10001, 0x1234)]);
+    assert_eq!(of(calls, "nvtxDomainSyncUserCreate", &["domain", "message"]), [format!("{io} Schloß")]);
+    assert_eq!(of(calls, "nvtxNameOsThread", &["thread_id", "name"]), [format!("{} main", calls[0].thread)]);
+}
 
-    // Payloads: the bits of the member that is meant, and nothing beside them.
+/// Fields of all calls of one function.
+fn of(calls: &[Call], name: &str, fields: &[&str]) -> Vec<String> {
+    calls.iter().filter(|c| c.name == name).map(|c| c.all(fields)).collect()
+}
+
+/// Payloads: the bits of the member that is meant, and nothing beside them.
+fn check_payloads(calls: &[Call]) {
     let bits = [
         (1, 0xfedc_ba98_7654_3210, "u64"),
         (2, -5i64 as u64, "i64"),
@@ -123,21 +138,24 @@ fn check_everything(done: &Done, calls: &[Call]) {
         (6, u64::from(1.5f32.to_bits()), "f32"),
     ];
     let expected: Vec<String> = bits.iter().map(|(t, b, m)| format!("{t} {b} {m} 0")).collect();
-    assert_eq!(of("nvtxMarkEx", &["payload_type", "payload", "message", "registered"]), expected);
+    assert_eq!(of(calls, "nvtxMarkEx", &["payload_type", "payload", "message", "registered"]), expected);
+}
 
-    // Domains, categories and registered texts: handles that lead to names.
-    let domains = of("nvtxDomainCreate", &["name", "result"]);
+/// Domains, categories and registered texts: handles that lead to names. Returns the handle of the
+/// domain `app.io`.
+fn check_domains(calls: &[Call]) -> String {
+    let domains = of(calls, "nvtxDomainCreate", &["name", "result"]);
     let [(io, "app.io"), (wide, "Größe")] = named(&domains)[..] else { panic!("{domains:?}") };
     assert!(io != "0" && wide != "0" && io != wide);
-    assert_eq!(of("nvtxNameCategory", &["category", "name"]), ["1 setup"]);
-    let categories = of("nvtxDomainNameCategory", &["domain", "category", "name"]);
+    assert_eq!(of(calls, "nvtxNameCategory", &["category", "name"]), ["1 setup"]);
+    let categories = of(calls, "nvtxDomainNameCategory", &["domain", "category", "name"]);
     assert_eq!(categories, [format!("{io} 2 files"), format!("{wide} 2 Güter")]);
-    let texts = of("nvtxDomainRegisterString", &["string", "result"]);
+    let texts = of(calls, "nvtxDomainRegisterString", &["string", "result"]);
     let [(first, "registered"), (second, "é")] = named(&texts)[..] else { panic!("{texts:?}") };
     assert!(first != "0" && second != "0" && first != second);
     let green = 0xff00_aa00u32;
     assert_eq!(
-        of("nvtxDomainMarkEx", &["domain", "category", "color", "registered", "message"]),
+        of(calls, "nvtxDomainMarkEx", &["domain", "category", "color", "registered", "message"]),
         [
             format!("{io} 2 {green} 0 colour and category"),
             // Of a struct that ends before its message.
@@ -147,9 +165,11 @@ fn check_everything(done: &Done, calls: &[Call]) {
             format!("{io} 0 0 {second} "),
         ]
     );
-    assert_eq!(values(calls, "nvtxMark", "message"), ["", "plain", "über"]);
+    io.to_owned()
+}
 
-    // Nested ranges of two threads.
+/// Nested ranges of two threads.
+fn check_nested(calls: &[Call]) {
     let main = calls[0].thread;
     let ranges = |own: bool| -> Vec<String> {
         let of_thread = calls.iter().filter(|c| (c.thread == main) == own);
@@ -181,9 +201,12 @@ fn check_everything(done: &Done, calls: &[Call]) {
             "nvtxDomainRangePop - 0",
         ]
     );
+}
 
-    // Ranges that another thread ends, that overlap, and that nobody ends.
-    let started = of("nvtxRangeStart", &["message", "result"]);
+/// Ranges that another thread ends, that overlap, and that are never ended.
+fn check_started(calls: &[Call], io: &str) {
+    let main = calls[0].thread;
+    let started = of(calls, "nvtxRangeStart", &["message", "result"]);
     let [(across, "across threads"), (overlaps, "überlappt"), (open, "never ended")] = named(&started)[..]
     else {
         panic!("{started:?}")
@@ -191,17 +214,11 @@ fn check_everything(done: &Done, calls: &[Call]) {
     let ends: Vec<(&str, bool)> =
         calls.iter().filter(|c| c.name == "nvtxRangeEnd").map(|c| (c.get("id"), c.thread == main)).collect();
     assert_eq!(ends, [(across, false), (overlaps, true)]);
-    let in_domain = of("nvtxDomainRangeStartEx", &["domain", "message", "result"]);
-    let ended = of("nvtxDomainRangeEnd", &["domain", "id"]);
+    let in_domain = of(calls, "nvtxDomainRangeStartEx", &["domain", "message", "result"]);
+    let ended = of(calls, "nvtxDomainRangeEnd", &["domain", "id"]);
     let [(id, _)] = named(&in_domain)[..] else { panic!("{in_domain:?}") };
     assert_eq!(ended, [format!("{io} {id}")]);
     assert!(![across, overlaps, id].contains(&open) && open != "0");
-
-    // Objects.
-    let resource = of("nvtxDomainResourceCreate", &["domain", "identifier_type", "identifier", "message"]);
-    assert_eq!(resource, [format!("{io} {} {} a lock", 0x10001, 0x1234)]);
-    assert_eq!(of("nvtxDomainSyncUserCreate", &["domain", "message"]), [format!("{io} Schloß")]);
-    assert_eq!(of("nvtxNameOsThread", &["thread_id", "name"]), [format!("{main} main")]);
 }
 
 /// `NAME … RESULT` as result and name.

@@ -119,7 +119,7 @@ fn the_newest_trace_is_taken() {
 }
 
 #[test]
-fn a_filter_that_lets_nothing_through_is_told_of() {
+fn a_filter_that_lets_nothing_through_is_reported() {
     let folder = tempfile::tempdir().expect("scratch");
     let drawn = folder.path().join("none.pftrace").display().to_string();
     let lines: [&[&str]; 3] = [
@@ -211,9 +211,9 @@ fn every_report_says_what_was_lost() {
     fs::write(&path, manifest.to_string()).expect("written");
     for reader in READERS {
         let done = run(line(reader, folder.path()).arg("."));
-        // Lines and tables that programs read have no room for it: it is told beside them.
+        // Lines and tables that programs read have no room for it: it is reported beside them.
         let said = done.out + &done.err;
-        assert!(said.contains("4711"), "{reader:?} does not tell of lost events: {said}");
+        assert!(said.contains("4711"), "{reader:?} does not report lost events: {said}");
     }
     for (command, object) in [("tally", ""), ("why", "missing"), ("lint", "missing")] {
         let done = run(line(&[command, "--json"], folder.path()).arg("."));

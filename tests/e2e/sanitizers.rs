@@ -178,8 +178,8 @@ fn cuda_is_recorded_under_sanitizers() {
             let seen = run.seen();
             assert!(seen.total().contains_key("cuLaunchKernel"), "{sanitizer} {source} {mode}");
             match source {
-                "auto" => cuda::check_all_told(&run.ops(), &seen, 1000),
-                "events" => cuda::check_all_told(&run.ops(), &seen, run.doubt()),
+                "auto" => cuda::check_all_reported(&run.ops(), &seen, 1000),
+                "events" => cuda::check_all_reported(&run.ops(), &seen, run.doubt()),
                 _ => {}
             }
         }

@@ -124,25 +124,26 @@ fn traffic_is_in_bytes_per_second() {
     let links = of(&events, "telemetry:nvlink", 0);
     assert!(!links.is_empty());
     for event in links {
-        // 1 MiB between two queries, rounded down to whole bytes per second.
-        let bytes = |field: &str| u128::from(event.number(field)) * u128::from(event.number("interval"));
-        let near = |bytes: u128, mib: u128| (bytes.div_ceil(1_000_000_000)).abs_diff(mib << 20) <= 1;
-        assert!(near(bytes("tx"), 1) && near(bytes("rx"), 2), "{event:?}");
+        // 1 MiB between two queries, however far apart they are, rounded down to whole bytes per second.
+        let rate = |mib: u64| (mib << 20) * 1_000_000_000 / event.number("interval");
+        assert_eq!((event.number("tx"), event.number("rx")), (rate(1), rate(2)), "{event:?}");
     }
     let (slow, quick) = (of(&events, "telemetry:pcie", 0), of(&events, "telemetry:pcie", 1));
     for event in slow.iter().chain(&quick) {
         assert_eq!((event.number("tx"), event.number("rx")), (2_000_000, 3_000_000));
     }
-    // 20 ms for each direction, at most a quarter of the time.
-    assert!(!slow.is_empty() && slow.iter().all(|e| e.number("took") >= 40_000_000));
-    // The first comes before the program starts, the next at once.
-    assert!(slow.windows(2).skip(1).all(|w| w[1].time - w[0].time >= 120_000_000), "{slow:?}");
-    // That the other device does not wait for it is in the unit tests of sampling, whose time is not real.
+    // The fake driver sleeps 20 ms for each direction; how much more a query takes is the machine's doing.
+    assert!(!slow.is_empty() && slow.iter().all(|e| e.number("took") >= 40_000_000), "{slow:?}");
+    // A query is at the middle of the time that it took, and the next begins after its end.
+    let half = |event: &Event| event.number("took") / 2;
+    assert!(slow.windows(2).all(|w| w[1].time - w[0].time >= half(w[0]) + half(w[1])), "{slow:?}");
+    // How long slow queries rest, and that the other device does not wait for them, is in the unit tests of
+    // sampling, whose time is not real.
     assert!(!quick.is_empty());
 }
 
 #[test]
-fn states_are_told_when_they_change_and_reasons_have_names() {
+fn states_are_recorded_when_they_change_and_reasons_have_names() {
     let scratch = tempfile::tempdir().expect("scratch");
     let folder = scratch.path().join("t");
     // Each sweep has some 400 bytes; the reasons change with the third and the sixth query.
@@ -233,7 +234,7 @@ fn babeltrace_is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn a_driver_that_is_not_loaded_is_told_from_a_missing_one() {
+fn a_driver_that_is_not_loaded_is_distinguished_from_a_missing_one() {
     let scratch = tempfile::tempdir().expect("scratch");
     for (status, part) in
         [("9", "not loaded"), ("18", "different versions"), ("4", "/dev/nvidia"), ("999", "nvidia-smi")]

@@ -1,4 +1,4 @@
-//! The program must not be able to tell that it is traced.
+//! Tracing is transparent to the program.
 
 use hetrace_tests::{Platform, bare, trace};
 

@@ -40,7 +40,7 @@ pub fn manifest(trace: &Path) -> serde_json::Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Whether every call that a program's output tells of was recorded once, by
+/// Whether every call that a program's output lists was recorded once, by
 /// the process that made it.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 
 mod exclusive;
+mod links;
 mod modules;
 mod names;
 mod paths;
@@ -122,6 +123,7 @@ fn file(name: &Path, names: &mut names::Names, faults: &mut Vec<String>) -> Resu
     let path: PathBuf = repo::root().join(name);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
     exclusive::check(name, &text, faults);
+    links::check(repo::root(), name, &text, faults);
     let shown = name.display();
     names.check(name, &text, faults);
     let generated = text.starts_with("// @generated") || name.ends_with("model.json");

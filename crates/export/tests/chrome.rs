@@ -44,17 +44,17 @@ fn all_is_there() {
     for (name, trace) in golden() {
         let (_, events) = written(&trace);
         let of = |kind: &str| events.iter().filter(|e| e["ph"] == kind).collect::<Vec<_>>();
-        let told = tally::tally(&trace, &tally::Options::default());
+        let tables = tally::tally(&trace, &tally::Options::default());
         let is_range = |name: &str| {
             let mut all = trace.models().iter().flat_map(|m| &m.functions);
             let f = all.find(|f| f.name == name);
             f.is_some_and(|f| f.roles.iter().any(|r| r.starts_with("range-") || r == "mark"))
         };
         let mut calls: BTreeMap<String, u64> = BTreeMap::new();
-        for row in told.host.iter().filter(|row| !is_range(&row.name)) {
+        for row in tables.host.iter().filter(|row| !is_range(&row.name)) {
             *calls.entry(row.name.clone()).or_default() += row.calls - row.folded;
         }
-        for row in told.unfinished.iter().filter(|row| !is_range(&row.name)) {
+        for row in tables.unfinished.iter().filter(|row| !is_range(&row.name)) {
             *calls.entry(row.name.clone()).or_default() += row.calls;
         }
         calls.retain(|_, calls| *calls > 0);
@@ -65,7 +65,7 @@ fn all_is_there() {
             *found.entry(event["name"].as_str().unwrap_or("").to_owned()).or_default() += 1;
         }
         assert_eq!(found, calls, "{name}");
-        let timed: u64 = told.device.iter().map(|r| r.samples.unwrap_or(r.calls) - r.untimed).sum();
+        let timed: u64 = tables.device.iter().map(|r| r.samples.unwrap_or(r.calls) - r.untimed).sum();
         assert_eq!(of("X").iter().filter(|e| !on_thread(e)).count() as u64, timed, "{name}");
         let ids = |kind| of(kind).iter().map(|e| e["id"].clone()).collect::<Vec<_>>();
         assert_eq!(ids("s"), ids("f"), "{name}");

@@ -143,9 +143,7 @@ fn collectives_have_all_ranks() {
 
 /// Two ranks: each sends to the other in a group with a kernel; a second message has no receiver,
 /// and a third is of another size than what is received.
-#[test]
-fn sends_and_receives_that_belong_together_are_messages() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn messages() -> String {
     let mut script = String::from("0 1.1 * function function=1 name=\"mesh\"\n");
     for rank in 0..2u64 {
         let (who, comm, peer) = (format!("{0}.{0}", rank + 1), rank + 10, 1 - rank);
@@ -192,8 +190,14 @@ fn sends_and_receives_that_belong_together_are_messages() {
                510 1.1 < meshSend result=0\n\
                520 1.1 > meshSend count=1 datatype=MESH_FLOAT peer=1 comm=10 stream=0x10\n\
                530 1.1 < meshSend result=MESH_BROKEN\n";
+    script
+}
+
+#[test]
+fn sends_and_receives_that_belong_together_are_messages() {
+    let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let (written, archive) = export(&common::build(&script), &out);
+    let (written, archive) = export(&common::build(&messages()), &out);
     // Those that fail are none.
     assert_eq!(written.left.unmatched, 3);
     let mut messages = archive.messages.clone();
@@ -385,13 +389,68 @@ fn there_may_be_many_locations() {
 }
 
 #[test]
-fn it_stops_when_told_and_leaves_nothing() {
+fn it_stops_when_asked_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
     let trace = common::long(common::models(), 1, 60_000);
     let result = otf2::write(&trace, &out, &|_| ControlFlow::Break(()));
     assert!(matches!(result, Err(Error::Stopped)));
     assert!(!out.exists());
+}
+
+/// A line, after its time, of a trace that may make little sense.
+fn any_line(time: u64, who: &str, what: usize, n: u64) -> String {
+    match what {
+        20 => format!(
+            "1.1 * kernel function={} queue={} cause_tid=1 duration={n} graph=[{}] node=[1]",
+            n % 2,
+            n % 4,
+            n % 2
+        ),
+        21 => format!("2.5 * graph queue=2 cause_tid=5 duration={n} graph=[1] node=[0]"),
+        22 => format!("1.1 * copy queue=1 cause_tid={} duration={n} bytes={n} from=pinned to=device", n % 3),
+        23 => format!("9.9 ^ power device={} milliwatts={n}", n % 3),
+        _ => any_call(time, who, what, n),
+    }
+}
+
+/// A line of a call.
+fn any_call(time: u64, who: &str, what: usize, n: u64) -> String {
+    let early = n.min(time);
+    match what {
+        0 => format!("{who} > toyFinish queue={n}"),
+        1 => format!("{who} < toyFinish result={}", n % 3),
+        2 => format!("{who} > toyLaunch queue={n}"),
+        3 => format!("{who} < toyLaunch result=0"),
+        4 => format!("{who} > baseSubmit"),
+        5 => format!("{who} < baseSubmit result=0"),
+        6 => format!("{who} ~ toyPoll count={n} first={early} last={} total=9", time + n % 5),
+        7 => format!("{who} ~ baseWait count={n} first={early} last={time} total=1"),
+        8 => format!("{who} > zonePush domain={} message=\"m{n}\"", n % 3),
+        9 => format!("{who} < zonePush result=0"),
+        10 => format!("{who} > zonePop domain={}", n % 3),
+        11 => format!("{who} < zonePop result=0"),
+        12 => format!("{who} > zoneStart message=\"s\""),
+        13 => format!("{who} < zoneStart result={}", n % 4),
+        14 => format!("{who} > zoneEnd id={}", n % 4),
+        15 => format!("{who} > zoneMark message=\"\""),
+        16 => format!("{who} > meshInit nranks={} id={{internal=\"x\"}} rank={}", n % 5, n % 7),
+        17 => format!("{who} < meshInit result=0 comm=[{}]", n % 3),
+        18 => {
+            format!("{who} > meshAllReduce count={n} datatype=MESH_FLOAT comm={} stream=0x10", n % 3)
+        }
+        19 => format!("{who} < meshAllReduce result={}", n % 2),
+        24 | 25 => {
+            let what = if what == 24 { "meshSend" } else { "meshRecv" };
+            let (peer, comm) = (n % 3, n % 4);
+            format!(
+                "{who} > {what} count=1 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
+                 {time} {who} < {what} result={}",
+                n % 41 / 40
+            )
+        }
+        _ => unreachable!("no call has the number {what}"),
+    }
 }
 
 /// A trace that may make little sense.
@@ -410,52 +469,7 @@ fn any_script() -> impl Strategy<Value = String> {
             let who = ["1.1", "1.2", "2.1", "2.5", "1.1@ring", "2.5@ring"][who];
             // A file is of one API.
             let who = if what < 4 { who } else { who.trim_end_matches("@ring") };
-            let early = n.min(time);
-            let line = match what {
-                0 => format!("{who} > toyFinish queue={n}"),
-                1 => format!("{who} < toyFinish result={}", n % 3),
-                2 => format!("{who} > toyLaunch queue={n}"),
-                3 => format!("{who} < toyLaunch result=0"),
-                4 => format!("{who} > baseSubmit"),
-                5 => format!("{who} < baseSubmit result=0"),
-                6 => format!("{who} ~ toyPoll count={n} first={early} last={} total=9", time + n % 5),
-                7 => format!("{who} ~ baseWait count={n} first={early} last={time} total=1"),
-                8 => format!("{who} > zonePush domain={} message=\"m{n}\"", n % 3),
-                9 => format!("{who} < zonePush result=0"),
-                10 => format!("{who} > zonePop domain={}", n % 3),
-                11 => format!("{who} < zonePop result=0"),
-                12 => format!("{who} > zoneStart message=\"s\""),
-                13 => format!("{who} < zoneStart result={}", n % 4),
-                14 => format!("{who} > zoneEnd id={}", n % 4),
-                15 => format!("{who} > zoneMark message=\"\""),
-                16 => format!("{who} > meshInit nranks={} id={{internal=\"x\"}} rank={}", n % 5, n % 7),
-                17 => format!("{who} < meshInit result=0 comm=[{}]", n % 3),
-                18 => {
-                    format!("{who} > meshAllReduce count={n} datatype=MESH_FLOAT comm={} stream=0x10", n % 3)
-                }
-                19 => format!("{who} < meshAllReduce result={}", n % 2),
-                24 | 25 => {
-                    let what = if what == 24 { "meshSend" } else { "meshRecv" };
-                    let (peer, comm) = (n % 3, n % 4);
-                    format!(
-                        "{who} > {what} count=1 datatype=MESH_FLOAT peer={peer} comm={comm} stream=0x10\n\
-                         {time} {who} < {what} result={}",
-                        n % 41 / 40
-                    )
-                }
-                20 => format!(
-                    "1.1 * kernel function={} queue={} cause_tid=1 duration={n} graph=[{}] node=[1]",
-                    n % 2,
-                    n % 4,
-                    n % 2
-                ),
-                21 => format!("2.5 * graph queue=2 cause_tid=5 duration={n} graph=[1] node=[0]"),
-                22 => format!(
-                    "1.1 * copy queue=1 cause_tid={} duration={n} bytes={n} from=pinned to=device",
-                    n % 3
-                ),
-                _ => format!("9.9 ^ power device={} milliwatts={n}", n % 3),
-            };
+            let line = any_line(time, who, what, n);
             script += &format!("{time} {line}\n");
             if n % 41 == 7 && who.contains('@') {
                 script += "lose 1 ring\npacket ring\n";

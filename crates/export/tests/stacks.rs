@@ -83,7 +83,7 @@ fn sums_are_those_of_tally() {
         }
         let text = std::fs::read_to_string(&path).expect("readable");
         let trace = common::build(text.split("\n== ").next().unwrap_or(""));
-        let told = tally::tally(&trace, &tally::Options::default());
+        let tables = tally::tally(&trace, &tally::Options::default());
         let sum = |weight| {
             let (text, found) = written(&trace, Options { weight, ..Options::default() });
             let lines: u128 = text
@@ -93,9 +93,9 @@ fn sums_are_those_of_tally() {
             assert_eq!(lines, found.total);
             lines
         };
-        let host = |f: fn(&tally::HostRow) -> u64| told.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
+        let host = |f: fn(&tally::HostRow) -> u64| tables.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
         assert_eq!(sum(Weight::Time), host(|r| r.self_ns), "{}: time", path.display());
-        let unfinished: u64 = told.unfinished.iter().map(|r| r.calls).sum();
+        let unfinished: u64 = tables.unfinished.iter().map(|r| r.calls).sum();
         assert_eq!(
             sum(Weight::Calls),
             host(|r| r.calls) + u128::from(unfinished),
@@ -103,8 +103,8 @@ fn sums_are_those_of_tally() {
             path.display()
         );
         // Of a sample, the other launches' times are an estimate.
-        if told.device.iter().all(|r| r.samples.is_none()) {
-            let device: u128 = told.device.iter().map(|r| u128::from(r.total_ns)).sum();
+        if tables.device.iter().all(|r| r.samples.is_none()) {
+            let device: u128 = tables.device.iter().map(|r| u128::from(r.total_ns)).sum();
             assert_eq!(sum(Weight::Device), device, "{}: device", path.display());
         }
         seen += 1;

@@ -199,20 +199,20 @@ pub fn check_order(seen: &Seen, doubt: u64) {
 }
 
 /// Every operation of the devices has its command, at its time.
-pub fn check_all_told(ops: &[Op], seen: &Seen, doubt: u64) {
-    let mut told: BTreeMap<(u64, &str, &str), Vec<&Command>> = BTreeMap::new();
+pub fn check_all_reported(ops: &[Op], seen: &Seen, doubt: u64) {
+    let mut recorded: BTreeMap<(u64, &str, &str), Vec<&Command>> = BTreeMap::new();
     for c in &seen.commands {
-        told.entry((c.queue, c.kind.as_str(), c.name.as_str())).or_default().push(c);
+        recorded.entry((c.queue, c.kind.as_str(), c.name.as_str())).or_default().push(c);
     }
     let mut done: BTreeMap<(u64, &str, &str), Vec<&Op>> = BTreeMap::new();
     for op in ops {
         let name = if op.name == "-" { "" } else { &op.name };
         done.entry((op.context << 32 | op.stream, &op.kind, name)).or_default().push(op);
     }
-    assert_eq!(told.keys().collect::<Vec<_>>(), done.keys().collect::<Vec<_>>());
+    assert_eq!(recorded.keys().collect::<Vec<_>>(), done.keys().collect::<Vec<_>>());
     let mut late = Vec::new();
     for (key, ops) in done {
-        let commands = &told[&key];
+        let commands = &recorded[&key];
         assert_eq!(ops.len(), commands.len(), "{key:?}");
         for (op, c) in ops.iter().zip(commands) {
             assert_eq!((op.bytes, op.device + 1), (c.bytes, c.device), "{key:?}");

@@ -64,7 +64,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Calls {
     report.title("Table 2: calls that return at once, ns per call");
     report.line(&format!(
         "loops of {FITS} calls; each sample is the median of 10 loops in one process, {} processes per \
-         setting in turns",
+         setting, interleaved",
         scale.rounds
     ));
     report.line(&format!(

@@ -21,7 +21,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) {
 
     report.title("Table 3: calls that make a command, ns per command");
     report.line(&format!(
-        "loops of 500; each sample is the median of 5 loops in one process, {} processes per setting in turns",
+        "loops of 500; each sample is the median of 5 loops in one process, {} processes per setting, interleaved",
         scale.rounds
     ));
     let mut rows = Vec::new();

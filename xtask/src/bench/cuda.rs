@@ -95,7 +95,7 @@ const TARGETS: &[(&str, Setting, &str, f64)] = &[
     ("a call that is not recorded adds", NOTHING, "same_attribute", 1.5),
 ];
 
-/// Measures and prints everything. A missed target is told and is no failure.
+/// Measures and prints everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
     let ground = Ground::make_cuda(&product, LIBRARIES)?;
@@ -128,7 +128,7 @@ fn times(measured: &Measured, rounds: u32, report: &mut Report) {
     report.title("CUDA on a driver that does nothing, ns per call");
     report.line(&format!(
         "loops of {LOOP} calls; each sample is the median of {ROUNDS} loops in one process, {rounds} \
-         processes per setting in turns"
+         processes per setting, interleaved"
     ));
     let mut rows = Vec::new();
     for (key, _, what) in LOOPS {

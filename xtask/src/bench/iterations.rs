@@ -42,7 +42,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Small {
     report.title("Tables 4 and 5: a whole iteration, microseconds");
     report.line(&format!(
         "13 clSetKernelArg, a launch, a blocking read, clFinish; each sample is the median of 10 loops in one \
-         process, {} processes per setting in turns",
+         process, {} processes per setting, interleaved",
         scale.rounds
     ));
     let mut kept = Map::new();

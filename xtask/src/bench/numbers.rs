@@ -1,4 +1,4 @@
-//! Samples and what is told of them.
+//! Samples and what is reported of them.
 
 use serde_json::{Value, json};
 

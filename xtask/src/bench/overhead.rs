@@ -1,5 +1,5 @@
 //! `cargo xtask bench overhead`: what tracing OpenCL costs, in one run: bare,
-//! dormant, hetrace in its modes, and the LTTng-UST peer, in turns.
+//! dormant, hetrace in its modes, and the LTTng-UST peer, interleaved.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ pub struct Scale {
     pub quick: bool,
 }
 
-/// Measures everything. A missed target is told and is no failure.
+/// Measures everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
     let ground = Ground::make(&product)?;

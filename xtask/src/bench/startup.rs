@@ -14,7 +14,7 @@ use super::overhead::Scale;
 use super::report::{Report, difference, number};
 use super::setting::command;
 
-/// Measures and prints the table. Answers what `hetrace run -- true` takes
+/// Measures and prints the table. Returns what `hetrace run -- true` takes
 /// more than `true`, in milliseconds.
 pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Result<f64> {
     let runs = if scale.quick { 10 } else { 30 };
@@ -49,7 +49,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Result<f64> {
         }
     }
     report.title("Start and end: milliseconds for a program that does nothing");
-    report.line(&format!("{runs} runs each, in turns, not pinned"));
+    report.line(&format!("{runs} runs each, interleaved, not pinned"));
     let bare = samples[0].median();
     let rows: Vec<Vec<String>> = kinds
         .iter()

@@ -28,7 +28,7 @@ impl<'o> Events<'o> {
         Self { out, chunk, count: 0, first: None }
     }
 
-    /// Times are told since this one.
+    /// Sets the time that all times are relative to.
     pub fn begin(&mut self, first: u64) {
         self.first.get_or_insert(first);
     }

@@ -21,7 +21,7 @@ pub(super) struct Queue {
     rows: Vec<(u64, u64)>,
     /// Ends of commands in flight.
     ends: BinaryHeap<Reverse<u64>>,
-    /// Beginnings that are not told, in order.
+    /// Beginnings not yet written, in order.
     begins: BinaryHeap<Reverse<u64>>,
     level: u64,
 }

@@ -231,8 +231,8 @@ impl<'t, 'o> Writer<'t, 'o> {
                 })?;
             }
         }
-        let told = command.times.map_or(start, |t| t.queued).min(start);
-        let enqueued = if command.cause > 0 { command.cause.min(told) } else { told };
+        let queued = command.times.map_or(start, |t| t.queued).min(start);
+        let enqueued = if command.cause > 0 { command.cause.min(queued) } else { queued };
         self.in_flight(queue, enqueued)?;
         if command.times.is_some()
             && let Some(queue) = self.queues.all.get_mut(queue)
@@ -255,7 +255,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         Ok(())
     }
 
-    /// What devices told of themselves.
+    /// Telemetry of devices.
     fn telemetry(&mut self) -> io::Result<()> {
         let telemetry = Telemetry::read(self.trace);
         if !telemetry.devices().is_empty() {
@@ -280,7 +280,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         Ok(())
     }
 
-    /// Writes the rest; tells how many events there are.
+    /// Writes the rest; returns how many events there are.
     pub fn finish(&mut self, summary: &Summary) -> io::Result<u64> {
         for queue in 0..self.queues.all.len() {
             self.in_flight(queue, u64::MAX)?;

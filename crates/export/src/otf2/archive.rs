@@ -29,7 +29,7 @@ const LIBRARY: [u8; 3] = [3, 0, 2];
 const SUBSTRATE: u8 = 1;
 const COMPRESSION: u8 = 1;
 
-/// What is told of a location.
+/// What is written of a location.
 #[derive(Debug)]
 struct Location {
     name: String,
@@ -101,7 +101,7 @@ impl Archive {
         self.folder.join("traces")
     }
 
-    /// A new location; its name may be told later.
+    /// A new location; its name may be set later.
     pub fn location(&mut self, name: &str, kind: LocationKind, group: u32) -> u32 {
         let id = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let file = ChunkedFile::new(self.events().join(format!("{id}.evt")), EVENT_CHUNK);

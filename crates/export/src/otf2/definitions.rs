@@ -308,7 +308,7 @@ impl Definitions {
         })
     }
 
-    /// Numbers that are told together, at any time.
+    /// Defines numbers that are recorded together, at any time.
     pub fn metric_class(&mut self, members: &[u32]) -> u32 {
         self.define(Kind::MetricClass, |out, id| {
             out.u32(id);
@@ -320,7 +320,7 @@ impl Definitions {
         })
     }
 
-    /// A metric of a group of locations, told by a location. Instances share numbers with
+    /// Defines a metric of a group of locations, recorded by a location. Instances share numbers with
     /// classes: all of these must have been defined before.
     pub fn metric_instance(&mut self, class: u32, recorder: u32, group: u32) -> u32 {
         let classes = self.sections[Kind::MetricClass as usize].count;
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_told_once_and_are_not_too_long() {
+    fn texts_are_defined_once_and_are_not_too_long() {
         let mut d = Definitions::default();
         assert_eq!(d.string("a"), 0);
         assert_eq!(d.string(&"ä".repeat(MAX_TEXT)), 1);

@@ -168,7 +168,7 @@ impl Message {
         record(out, kind, |data| {
             data.u32(self.peer);
             data.u32(self.communicator);
-            // Without a tag: the order tells messages apart.
+            // Without a tag: messages are distinguished by their order.
             data.u32(0);
             data.u64(self.bytes);
             data.u64(self.request);

@@ -5,7 +5,7 @@
 //!          number of the first event, number of the last (8 bytes each; 1 and 0 of definitions)
 //!          05 time                   before an event that is later than the one before it,
 //!          record …                  and before the first of each chunk
-//!          00 …                      up to the chunk's size, which the anchor file tells
+//!          00 …                      up to the chunk's size, which is in the anchor file
 //! last     … 02 01                   and no filling
 //! ```
 //!
@@ -51,7 +51,7 @@ pub(super) struct ChunkedFile {
     /// Of the last event.
     time: u64,
     /// Whether the next event needs its time written.
-    untold: bool,
+    needs_time: bool,
     /// Numbers to be put where bytes have gone out already.
     patches: Vec<(u64, u64)>,
 }
@@ -67,7 +67,7 @@ impl ChunkedFile {
             chunk_start: 0,
             events: 0,
             time: 0,
-            untold: true,
+            needs_time: true,
             patches: Vec::new(),
         };
         file.header();
@@ -107,10 +107,10 @@ impl ChunkedFile {
     pub fn event(&mut self, time: u64, record: &[u8]) {
         let time = time.max(self.time);
         self.make_room(TIMESTAMP_SIZE + record.len() as u64);
-        if self.untold || time > self.time {
+        if self.needs_time || time > self.time {
             self.buffer.push(TIMESTAMP);
             self.buffer.full_u64(time);
-            self.untold = false;
+            self.needs_time = false;
             self.time = time;
         }
         self.events += 1;
@@ -137,7 +137,7 @@ impl ChunkedFile {
         let filling = end.saturating_sub(self.position());
         self.buffer.resize(self.buffer.len() + filling as usize, 0);
         self.chunk_start = self.position();
-        self.untold = true;
+        self.needs_time = true;
         self.header();
     }
 

@@ -97,7 +97,7 @@ impl Lanes {
         }
     }
 
-    /// Wholes that nobody has left, with their locations.
+    /// Wholes that have not been left, with their locations.
     pub fn open(&mut self) -> impl Iterator<Item = (u32, Whole)> {
         self.lanes.iter_mut().filter_map(|lane| Some((lane.location, lane.whole.take()?)))
     }

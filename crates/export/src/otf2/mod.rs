@@ -40,13 +40,13 @@ pub struct Written {
     pub samples: u64,
     /// In all files.
     pub bytes: u64,
-    /// What is not told as it was.
+    /// What was left out or changed.
     pub left: Left,
     /// What was read, and what was lost before.
     pub summary: Summary,
 }
 
-/// What an archive does not tell, or tells otherwise than the trace.
+/// What an archive leaves out, or has otherwise than the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Calls without an end: they end where that became clear, with an attribute.
@@ -68,12 +68,12 @@ pub struct Left {
     /// Events of other kinds: left out.
     pub unplaced: u64,
     /// Sends and receives that are no messages, since their counterparts are not in the trace, or
-    /// nobody can tell which they are.
+    /// cannot be identified.
     pub unmatched: u64,
 }
 
 impl Written {
-    /// What is missing or told otherwise: the name of the archive's property without
+    /// Returns what is missing or changed: the name of the archive's property without
     /// `HETRACE::`, what it means, how many. Only what there is.
     pub fn missing(&self) -> Vec<(&'static str, &'static str, u64)> {
         let (lost, left) = (&self.summary, &self.left);
@@ -86,7 +86,7 @@ impl Written {
             ("DIFFERENCES", "files that are missing, or not as they were written", lost.differences),
             ("UNFINISHED_CALLS", "calls without an end, ended where that became clear", left.unfinished),
             ("ORPHANED_ENDS", "ends without a call, left out", left.orphans),
-            ("UNENDED_RANGES", "ranges that nobody ended, ended with the trace", left.unended),
+            ("UNENDED_RANGES", "ranges that were never ended, ended with the trace", left.unended),
             ("SHORTENED_REGIONS", "regions ended with what was around them", left.shortened),
             ("MOVED_EVENTS", "events moved to the time of the event before", left.moved),
             ("CROWDED_OUT", "commands, runs and ranges left out, too many at a time", left.crowded),

@@ -146,7 +146,7 @@ impl Column {
         Self { form, values, levels: nullable.then(Vec::new) }
     }
 
-    /// Takes the value of one more row; answers how many bytes of text it adds.
+    /// Takes the value of one more row; returns how many bytes of text it adds.
     fn push(&mut self, cell: Cell<'_>) -> usize {
         let there;
         let mut bytes = 0;
@@ -261,7 +261,7 @@ impl Batch {
         Self { table, columns, rows: 0, texts: 0 }
     }
 
-    /// Takes a row: a cell for each column. Answers whether it is full.
+    /// Takes a row: a cell for each column. Returns whether it is full.
     pub fn push(&mut self, row: &[Cell<'_>]) -> bool {
         debug_assert_eq!(row.len(), self.columns.len(), "{}", self.table.name);
         let cells = row.iter().copied().chain(std::iter::repeat(Cell::Null));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_as_the_system_does() {
+    fn a_full_disk_is_reported_as_the_system_does() {
         let inner = std::io::Error::from_raw_os_error(28);
         let error = broken(Path::new("calls.parquet"), ParquetError::External(Box::new(inner)));
         assert!(error.to_string().starts_with("calls.parquet: No space left"), "{error}");

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Memory is bounded: a table has one row group that is being filled, and one
-//! each under way and being written.
+//! each being compressed and being written.
 
 mod batch;
 mod files;
@@ -36,7 +36,7 @@ use crate::{Error, Watch};
 pub struct Options {
     /// Arguments and results of calls.
     pub arguments: bool,
-    /// The rank that all of the trace is of; none: what the trace tells of each process, and the
+    /// The rank that all of the trace is of; none: the one of each process in the trace, and the
     /// lowest of these for the names of the files.
     pub rank: Option<u32>,
 }
@@ -75,7 +75,7 @@ pub fn export(trace: &Trace, options: &Options, watch: Watch<'_>, folder: &Path)
     })
 }
 
-/// The machine's name, as the trace tells it.
+/// Returns the machine's name, as in the trace.
 fn host(trace: &Trace) -> &str {
     match trace.ctf().class().env("hostname") {
         Some(EnvValue::Str(name)) if !name.is_empty() => name,

@@ -1,6 +1,6 @@
 //! A flame graph as SVG: each path is a box as wide as its share, what it is inside of lies below.
 //!
-//! There is no script in it. Whoever points at a box is told its name, sum and share; what is too
+//! There is no script in it. Pointing at a box shows its name, sum and share; what is too
 //! narrow to be seen is left out.
 
 use std::fmt::Write as _;

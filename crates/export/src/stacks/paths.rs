@@ -7,7 +7,7 @@ pub(super) type Node = u32;
 
 /// Paths that are remembered; what lies beyond is counted at the call around it.
 const KEPT: usize = 1 << 20;
-/// Calls inside one another that are told apart.
+/// The depth of nested calls up to which paths are distinguished.
 const DEEPEST: u32 = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_apart_by_all_their_frames() {
+    fn paths_are_distinguished_by_all_their_frames() {
         let mut paths = Paths::default();
         let [a, b] = ["a", "b;\n"].map(|name| paths.frame(name));
         let one = paths.below(0, a);

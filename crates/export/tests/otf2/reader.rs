@@ -1,7 +1,7 @@
 //! A small reader of archives that believes nothing: numbers in range, definitions in order,
 //! regions nested, times that do not run backwards.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -79,9 +79,9 @@ pub struct Archive {
     /// Values of the attribute `bytes`.
     pub bytes: Vec<u64>,
     pub events_by_location: Vec<u64>,
-    /// By kind of the record.
     /// Ends of messages: the location, whether it sends, the communicator, the other rank, the bytes.
     pub messages: Vec<(usize, bool, u32, u32, u64)>,
+    /// Events by the kind of their record.
     pub by_kind: HashMap<u8, u64>,
     /// Chunks of event files.
     pub chunks: u64,
@@ -97,6 +97,35 @@ pub struct Archive {
     location_groups: u32,
     counts: Vec<u64>,
     clock: (u64, u64),
+}
+
+/// What has begun in a location and not ended.
+#[derive(Debug, Default)]
+struct Open {
+    regions: Vec<u32>,
+    /// Window and number of each access.
+    accesses: Vec<(u32, u64)>,
+    collectives: i64,
+    requests: BTreeSet<u64>,
+}
+
+impl Open {
+    /// A request is made, or completed.
+    fn request(&mut self, made: bool, number: u64) {
+        let good = if made { self.requests.insert(number) } else { self.requests.remove(&number) };
+        assert!(good, "request {number} is {}", if made { "made twice" } else { "completed, not made" });
+    }
+
+    /// Nothing is open.
+    fn end(&self) {
+        assert!(self.regions.is_empty() && self.accesses.is_empty() && self.collectives == 0, "{self:?}");
+        assert!(self.requests.is_empty(), "a message is in flight at the end: {self:?}");
+    }
+}
+
+/// Definitions are numbered in order.
+fn next(number: u32, count: usize) {
+    assert_eq!(number as usize, count, "the number of a definition");
 }
 
 /// Reads an archive.
@@ -176,147 +205,188 @@ impl Archive {
     }
 
     fn definition(&mut self, kind: u8, mut data: Bytes<'_>) {
-        let next = |number: u32, count: usize| assert_eq!(number as usize, count, "kind {kind}");
         match kind {
-            5 => {
-                assert_eq!(data.u64(), 1_000_000_000);
-                self.clock = (data.u64(), data.u64());
-                data.u64();
-            }
-            6 => {
-                data.byte();
-                self.string(&mut data);
-                assert!(data.byte() <= 3);
-            }
-            10 => {
-                next(data.u32(), self.strings.len());
-                let text = data.text();
-                assert!(!self.strings.contains(&text), "{text:?} is told twice");
-                self.strings.push(text);
-            }
-            11 => {
-                next(data.u32(), self.attributes.len());
-                self.string(&mut data);
-                self.attributes.push(data.byte());
-                self.string(&mut data);
-            }
-            12 => {
-                next(data.u32(), self.nodes as usize);
-                self.string(&mut data);
-                self.string(&mut data);
-                let parent = data.u32();
-                assert!(parent < self.nodes || parent == u32::MAX && self.nodes == 0);
-                self.nodes += 1;
-            }
-            26 => {
-                assert!(data.u32() < self.nodes);
-                let name = self.string(&mut data).to_owned();
-                let value = self.string(&mut data).to_owned();
-                assert_eq!(data.byte(), 11);
-                assert_eq!(self.string(&mut data), value, "{name}");
-            }
+            5 => self.define_clock(&mut data),
+            6 => self.define_paradigm(&mut data),
+            10 => self.define_string(&mut data),
+            11 => self.define_attribute(&mut data),
+            12 => self.define_node(&mut data),
+            26 => self.define_node_property(&mut data),
             27 => assert!(data.u32() < self.nodes && data.byte() <= 8),
-            13 => {
-                next(data.u32(), self.location_groups as usize);
-                self.string(&mut data);
-                let kind = data.byte();
-                assert!(data.u32() < self.nodes);
-                let maker = data.u32();
-                assert!(maker < self.location_groups || maker == u32::MAX);
-                assert!(kind == 1 && maker == u32::MAX || kind == 2);
-                self.location_groups += 1;
-            }
-            14 => {
-                assert_eq!(data.u64(), self.locations.len() as u64);
-                let name = self.string(&mut data).to_owned();
-                self.locations.push((data.byte(), name));
-                self.counts.push(data.u64());
-                assert!(data.u32() < self.location_groups);
-            }
-            15 => {
-                next(data.u32(), self.regions.len());
-                let name = self.string(&mut data).to_owned();
-                self.string(&mut data);
-                assert_eq!((data.byte(), data.u32(), data.u32(), data.u32()), (0, u32::MAX, 0, 0));
-                self.string(&mut data);
-                assert!(data.byte() <= 38 && data.byte() <= 24);
-                assert_eq!(data.u32(), 0);
-                self.regions.push(name);
-            }
-            18 => {
-                next(data.u32(), self.groups.len());
-                self.string(&mut data);
-                data.byte();
-                let members: Vec<u64> = (0..data.u32()).map(|_| data.u64()).collect();
-                let (kind, paradigm) = (data.byte(), data.byte());
-                let same = |g: &&(u8, u8, Vec<u64>)| g.0 == 4 && g.1 == paradigm;
-                let list = self.groups.iter().find(same);
-                let (limit, others) = match kind {
-                    4 => (self.locations.len(), list.is_some()),
-                    _ => (list.map_or(0, |g| g.2.len()), false),
-                };
-                assert!(!others, "two lists of one paradigm");
-                assert!(members.iter().all(|m| *m < limit as u64));
-                let mut sorted = members.clone();
-                sorted.sort_unstable();
-                sorted.dedup();
-                assert_eq!(sorted.len(), members.len(), "a member is there twice");
-                assert_eq!(data.u32(), 0);
-                self.groups.push((kind, paradigm, members));
-            }
-            22 => {
-                next(data.u32(), self.communicators.len());
-                self.string(&mut data);
-                let group = self.groups.get(data.u32() as usize).expect("a group");
-                assert_eq!(group.0, 5);
-                self.communicators.push(group.2.len() as u64);
-                assert_eq!((data.u32(), data.u32()), (u32::MAX, 0));
-            }
-            24 => {
-                next(data.u32(), self.windows.len());
-                self.string(&mut data);
-                let communicator = data.u32();
-                assert!((communicator as usize) < self.communicators.len());
-                self.windows.push(communicator);
-                assert_eq!(data.u32(), 0);
-            }
-            19 => {
-                next(data.u32(), self.members as usize);
-                self.string(&mut data);
-                self.string(&mut data);
-                let kinds = (data.byte(), [0, 17, 33, 49].contains(&data.byte()), data.byte());
-                assert_eq!(kinds, (0, true, 8));
-                assert_eq!((data.byte(), data.byte()), (1, 0));
-                self.string(&mut data);
-                self.members += 1;
-            }
-            20 => {
-                next(data.u32(), self.metrics.len());
-                let count = data.byte();
-                (0..count).for_each(|_| assert!(data.u32() < self.members));
-                self.metrics.push(count.into());
-                assert_eq!((data.byte(), data.byte()), (2, 1));
-            }
-            21 => {
-                next(data.u32(), self.metrics.len());
-                let members = *self.metrics.get(data.u32() as usize).expect("a class");
-                let recorder = data.u64() as usize;
-                assert_eq!(self.locations.get(recorder).expect("a location").0, 3);
-                assert_eq!(data.byte(), 1);
-                assert!(data.u64() < self.location_groups.into());
-                self.metrics.push(members);
-            }
+            13 => self.define_location_group(&mut data),
+            14 => self.define_location(&mut data),
+            15 => self.define_region(&mut data),
+            18 => self.define_group(&mut data),
+            22 => self.define_communicator(&mut data),
+            24 => self.define_window(&mut data),
+            19 => self.define_member(&mut data),
+            20 => self.define_metric_class(&mut data),
+            21 => self.define_metric_instance(&mut data),
             other => panic!("no definition has the number {other}"),
         }
         data.end();
     }
 
+    /// CLOCK_PROPERTIES.
+    fn define_clock(&mut self, data: &mut Bytes<'_>) {
+        assert_eq!(data.u64(), 1_000_000_000);
+        self.clock = (data.u64(), data.u64());
+        data.u64();
+    }
+
+    /// A PARADIGM.
+    fn define_paradigm(&mut self, data: &mut Bytes<'_>) {
+        data.byte();
+        self.string(data);
+        assert!(data.byte() <= 3);
+    }
+
+    /// A STRING.
+    fn define_string(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.strings.len());
+        let text = data.text();
+        assert!(!self.strings.contains(&text), "{text:?} is defined twice");
+        self.strings.push(text);
+    }
+
+    /// An ATTRIBUTE.
+    fn define_attribute(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.attributes.len());
+        self.string(data);
+        self.attributes.push(data.byte());
+        self.string(data);
+    }
+
+    /// A SYSTEM_TREE_NODE.
+    fn define_node(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.nodes as usize);
+        self.string(data);
+        self.string(data);
+        let parent = data.u32();
+        assert!(parent < self.nodes || parent == u32::MAX && self.nodes == 0);
+        self.nodes += 1;
+    }
+
+    /// A SYSTEM_TREE_NODE_PROPERTY.
+    fn define_node_property(&mut self, data: &mut Bytes<'_>) {
+        assert!(data.u32() < self.nodes);
+        let name = self.string(data).to_owned();
+        let value = self.string(data).to_owned();
+        assert_eq!(data.byte(), 11);
+        assert_eq!(self.string(data), value, "{name}");
+    }
+
+    /// A LOCATION_GROUP.
+    fn define_location_group(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.location_groups as usize);
+        self.string(data);
+        let kind = data.byte();
+        assert!(data.u32() < self.nodes);
+        let maker = data.u32();
+        assert!(maker < self.location_groups || maker == u32::MAX);
+        assert!(kind == 1 && maker == u32::MAX || kind == 2);
+        self.location_groups += 1;
+    }
+
+    /// A LOCATION.
+    fn define_location(&mut self, data: &mut Bytes<'_>) {
+        assert_eq!(data.u64(), self.locations.len() as u64);
+        let name = self.string(data).to_owned();
+        self.locations.push((data.byte(), name));
+        self.counts.push(data.u64());
+        assert!(data.u32() < self.location_groups);
+    }
+
+    /// A REGION.
+    fn define_region(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.regions.len());
+        let name = self.string(data).to_owned();
+        self.string(data);
+        assert_eq!((data.byte(), data.u32(), data.u32(), data.u32()), (0, u32::MAX, 0, 0));
+        self.string(data);
+        assert!(data.byte() <= 38 && data.byte() <= 24);
+        assert_eq!(data.u32(), 0);
+        self.regions.push(name);
+    }
+
+    /// A GROUP.
+    fn define_group(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.groups.len());
+        self.string(data);
+        data.byte();
+        let members: Vec<u64> = (0..data.u32()).map(|_| data.u64()).collect();
+        let (kind, paradigm) = (data.byte(), data.byte());
+        let same = |g: &&(u8, u8, Vec<u64>)| g.0 == 4 && g.1 == paradigm;
+        let list = self.groups.iter().find(same);
+        let (limit, others) = match kind {
+            4 => (self.locations.len(), list.is_some()),
+            _ => (list.map_or(0, |g| g.2.len()), false),
+        };
+        assert!(!others, "two lists of one paradigm");
+        assert!(members.iter().all(|m| *m < limit as u64));
+        let mut sorted = members.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), members.len(), "a member is there twice");
+        assert_eq!(data.u32(), 0);
+        self.groups.push((kind, paradigm, members));
+    }
+
+    /// A COMM.
+    fn define_communicator(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.communicators.len());
+        self.string(data);
+        let group = self.groups.get(data.u32() as usize).expect("a group");
+        assert_eq!(group.0, 5);
+        self.communicators.push(group.2.len() as u64);
+        assert_eq!((data.u32(), data.u32()), (u32::MAX, 0));
+    }
+
+    /// An RMA_WIN.
+    fn define_window(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.windows.len());
+        self.string(data);
+        let communicator = data.u32();
+        assert!((communicator as usize) < self.communicators.len());
+        self.windows.push(communicator);
+        assert_eq!(data.u32(), 0);
+    }
+
+    /// A METRIC_MEMBER.
+    fn define_member(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.members as usize);
+        self.string(data);
+        self.string(data);
+        let kinds = (data.byte(), [0, 17, 33, 49].contains(&data.byte()), data.byte());
+        assert_eq!(kinds, (0, true, 8));
+        assert_eq!((data.byte(), data.byte()), (1, 0));
+        self.string(data);
+        self.members += 1;
+    }
+
+    /// A METRIC_CLASS.
+    fn define_metric_class(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.metrics.len());
+        let count = data.byte();
+        (0..count).for_each(|_| assert!(data.u32() < self.members));
+        self.metrics.push(count.into());
+        assert_eq!((data.byte(), data.byte()), (2, 1));
+    }
+
+    /// A METRIC_INSTANCE.
+    fn define_metric_instance(&mut self, data: &mut Bytes<'_>) {
+        next(data.u32(), self.metrics.len());
+        let members = *self.metrics.get(data.u32() as usize).expect("a class");
+        let recorder = data.u64() as usize;
+        assert_eq!(self.locations.get(recorder).expect("a location").0, 3);
+        assert_eq!(data.byte(), 1);
+        assert!(data.u64() < self.location_groups.into());
+        self.metrics.push(members);
+    }
+
     fn events_of(&mut self, location: usize, bytes: &[u8], chunk_size: u64) {
+        let mut open = Open::default();
         let (mut time, mut events) = (None, 0);
-        let mut open: Vec<u32> = Vec::new();
-        let mut accesses = Vec::new();
-        let mut collectives = 0;
-        let mut requests = std::collections::BTreeSet::new();
         let of_metrics = self.locations[location].0 == 3;
         chunks(bytes, chunk_size, |first, last, chunk| {
             self.chunks += 1;
@@ -346,95 +416,92 @@ impl Archive {
                         events += 1;
                         *self.by_kind.entry(kind).or_default() += 1;
                         assert_eq!(of_metrics, kind == 31, "kind {kind}");
-                        match kind {
-                            12 => {
-                                let region = chunk.u32();
-                                assert!((region as usize) < self.regions.len());
-                                open.push(region);
-                            }
-                            13 => {
-                                assert_eq!(open.pop(), Some(chunk.u32()), "regions do not nest");
-                            }
-                            15 | 19 => {
-                                let mut data = chunk.data();
-                                let peer = data.u32();
-                                let communicator = data.u32();
-                                assert!(u64::from(peer) < self.communicators[communicator as usize]);
-                                assert_eq!(data.u32(), 0);
-                                let message = (location, kind == 15, communicator, peer, data.u64());
-                                let request = data.u64();
-                                data.end();
-                                if kind == 15 {
-                                    assert!(requests.insert(request), "two have one number");
-                                } else {
-                                    assert!(requests.remove(&request), "nobody asked for it");
-                                }
-                                self.messages.push(message);
-                            }
-                            16 | 17 => {
-                                let mut data = chunk.data();
-                                let request = data.u64();
-                                data.end();
-                                let known = if kind == 17 {
-                                    requests.insert(request)
-                                } else {
-                                    requests.remove(&request)
-                                };
-                                assert!(known, "request {request}");
-                            }
-                            22 => {
-                                chunk.data().end();
-                                collectives += 1;
-                            }
-                            23 => {
-                                collectives -= 1;
-                                let mut data = chunk.data();
-                                assert!(data.byte() <= 22);
-                                let ranks = self.communicators[data.u32() as usize];
-                                let root = data.u32();
-                                assert!(root == u32::MAX || u64::from(root) < ranks);
-                                data.u64();
-                                data.u64();
-                                data.end();
-                            }
-                            31 => {
-                                let mut data = chunk.data();
-                                let values = self.metrics[data.u32() as usize];
-                                assert_eq!(u64::from(data.byte()), values);
-                                for _ in 0..values {
-                                    assert_eq!(data.byte(), 8);
-                                    data.u64();
-                                }
-                                data.end();
-                            }
-                            46 | 47 => {
-                                let mut data = chunk.data();
-                                let window = data.u32();
-                                let ranks = self.communicators[self.windows[window as usize] as usize];
-                                assert!(u64::from(data.u32()) < ranks);
-                                data.u64();
-                                accesses.push((window, data.u64()));
-                                data.end();
-                            }
-                            49 => {
-                                let mut data = chunk.data();
-                                let over = (data.u32(), data.u64());
-                                let at = accesses.iter().position(|a| *a == over).expect("an access");
-                                accesses.remove(at);
-                                data.end();
-                            }
-                            other => panic!("no event has the number {other}"),
-                        }
+                        self.event(kind, location, chunk, &mut open);
                     }
                 }
             }
             assert_eq!(last, events);
         });
-        assert!(open.is_empty() && accesses.is_empty() && collectives == 0, "something is open at the end");
-        assert!(requests.is_empty(), "a message is under way at the end");
+        open.end();
         assert_eq!(events, self.counts[location], "{:?}", self.locations[location]);
         self.events += events;
         self.events_by_location.push(events);
+    }
+
+    fn event(&mut self, kind: u8, location: usize, chunk: &mut Bytes<'_>, open: &mut Open) {
+        match kind {
+            12 => {
+                let region = chunk.u32();
+                assert!((region as usize) < self.regions.len());
+                open.regions.push(region);
+            }
+            13 => assert_eq!(open.regions.pop(), Some(chunk.u32()), "regions do not nest"),
+            15 | 19 => self.message(kind == 15, location, chunk.data(), open),
+            16 | 17 => {
+                let mut data = chunk.data();
+                open.request(kind == 17, data.u64());
+                data.end();
+            }
+            22 => {
+                chunk.data().end();
+                open.collectives += 1;
+            }
+            23 => {
+                open.collectives -= 1;
+                self.collective(chunk.data());
+            }
+            31 => self.metric(chunk.data()),
+            46 | 47 => {
+                let mut data = chunk.data();
+                let window = data.u32();
+                let ranks = self.communicators[self.windows[window as usize] as usize];
+                assert!(u64::from(data.u32()) < ranks);
+                data.u64();
+                open.accesses.push((window, data.u64()));
+                data.end();
+            }
+            49 => {
+                let mut data = chunk.data();
+                let over = (data.u32(), data.u64());
+                let at = open.accesses.iter().position(|a| *a == over).expect("an access");
+                open.accesses.remove(at);
+                data.end();
+            }
+            other => panic!("no event has the number {other}"),
+        }
+    }
+
+    /// An MPI_ISEND or MPI_IRECV.
+    fn message(&mut self, sends: bool, location: usize, mut data: Bytes<'_>, open: &mut Open) {
+        let peer = data.u32();
+        let communicator = data.u32();
+        assert!(u64::from(peer) < self.communicators[communicator as usize]);
+        assert_eq!(data.u32(), 0);
+        self.messages.push((location, sends, communicator, peer, data.u64()));
+        open.request(sends, data.u64());
+        data.end();
+    }
+
+    /// An MPI_COLLECTIVE_END.
+    fn collective(&self, mut data: Bytes<'_>) {
+        assert!(data.byte() <= 22);
+        let ranks = self.communicators[data.u32() as usize];
+        let root = data.u32();
+        assert!(root == u32::MAX || u64::from(root) < ranks);
+        data.u64();
+        data.u64();
+        data.end();
+    }
+
+    /// A METRIC.
+    fn metric(&self, mut data: Bytes<'_>) {
+        let values = self.metrics[data.u32() as usize];
+        assert_eq!(u64::from(data.byte()), values);
+        for _ in 0..values {
+            assert_eq!(data.byte(), 8);
+            data.u64();
+        }
+        data.end();
     }
 
     fn attributes_of(&mut self, mut data: Bytes<'_>) {

@@ -70,7 +70,7 @@ fn rows_are_what_a_walk_finds() {
         assert_eq!(seen::commands(&tables["commands"], &tables["calls"]), seen.commands, "{name}");
         rows += seen.calls.len() + seen.commands.len();
         sorted_and_unique(&name, &tables);
-        told(&name, &summary, &tables["trace"]);
+        check_trace(&name, &summary, &tables["trace"]);
     }
     assert!(rows > 200, "{rows} rows compared");
 }
@@ -87,9 +87,9 @@ fn sorted_and_unique(name: &str, tables: &BTreeMap<&str, Vec<Row>>) {
 }
 
 /// The row of the trace says what is missing.
-fn told(name: &str, summary: &Summary, rows: &[Row]) {
-    let [told] = rows else { panic!("{name}: one row") };
-    let number = |column: &str| read::long(&told[column]).expect("a number") as u64;
+fn check_trace(name: &str, summary: &Summary, rows: &[Row]) {
+    let [row] = rows else { panic!("{name}: one row") };
+    let number = |column: &str| read::long(&row[column]).expect("a number") as u64;
     assert_eq!(number("schema"), SCHEMA as u64);
     for (column, value) in [
         ("events", summary.events),

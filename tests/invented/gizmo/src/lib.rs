@@ -6,7 +6,7 @@
 //! * [`errors`]: what the API says of error codes;
 //! * [`hooks`]: functions that hand out other functions, or make objects;
 //! * [`device`]: how commands on devices are timed;
-//! * [`measure`]: sizes that only the API itself can tell.
+//! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod device;
@@ -20,7 +20,7 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
     entry::LIBRARY.started();
-    hetrace_interpose::tells_errors(errors::tell);
+    hetrace_interpose::tells_errors(errors::report);
 }
 
 #[used]

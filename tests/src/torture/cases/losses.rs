@@ -47,7 +47,7 @@ pub const CASES: &[Case] = &[
         name: "pid-namespace",
         subject: "life",
         promise: LIFE,
-        tried: "the program has an id in a PID namespace of its own that nobody has outside",
+        tried: "the program has an id in a PID namespace of its own that no process has outside",
         command: "workers threads=4 calls=1500 pause=10000",
         inside: Some(OTHER_ID),
         accounting: Accounting::Sum(1),

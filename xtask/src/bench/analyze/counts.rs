@@ -92,7 +92,7 @@ fn count(ground: &Ground, way: Way, trace: &Trace) -> Result<f64> {
     if !out.status.success() {
         bail!("{}: {}", out.status, said.trim());
     }
-    collected(&said).context("callgrind tells no count")
+    collected(&said).context("callgrind reports no count")
 }
 
 /// The number in callgrind's line `==PID== Collected : N`.

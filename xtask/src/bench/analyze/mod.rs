@@ -29,10 +29,10 @@ and, with --big, a long one of the same, for memory. Programs on one core are pi
 one. All run with `chrt -f 1` where that is allowed, ours and the peer alike: other programs wait
 meanwhile.
 
-Times are medians of rounds in turns. A machine that does other things, too, makes them longer;
+Times are medians of interleaved rounds. A machine that does other things, too, makes them longer;
 instructions per event (counted by callgrind on short traces) do not depend on that.")]
 pub struct Args {
-    /// Runs of each command, in turns; with 0 only memory and instructions are measured
+    /// Runs of each command, interleaved; with 0 only memory and instructions are measured
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Events in the traces
@@ -92,7 +92,7 @@ impl Scale {
     }
 }
 
-/// Measures everything. A missed target is told and is no failure.
+/// Measures everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
     let ground = Ground::make_analyze(&product)?;

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_told_from_their_parent() {
+    fn children_are_distinguished_from_their_parent() {
         let stat = "12 (a) name) S 1 2 3 4 5 6 7 8 9 10 111 222 333 44 20 0 1 0";
         assert_eq!(seconds_of_children(stat), Some(3.77));
         assert_eq!(seconds_of_children("12 (name) S 1"), None);

@@ -138,7 +138,7 @@ impl Found {
     }
 }
 
-/// Runs all commands on the two traces, in turns, and prints the table.
+/// Runs all commands on the two traces, interleaved, and prints the table.
 pub fn times(
     ground: &Ground,
     traces: &Traces,
@@ -168,7 +168,7 @@ pub fn times(
     progress("");
     report.title("Time to read a trace, output to /dev/null");
     report.line(&format!(
-        "medians of {rounds} runs in turns; ratios to babeltrace2 on one core on the same trace"
+        "medians of {rounds} runs interleaved; ratios to babeltrace2 on one core on the same trace"
     ));
     let mut kept = Vec::new();
     for trace in both {
@@ -201,7 +201,7 @@ pub fn times(
     report.keep("times", json!(kept));
 }
 
-/// Tells a person who waits what runs; nobody else.
+/// Shows what runs if stderr is a terminal.
 fn progress(what: &str) {
     let mut screen = std::io::stderr();
     if screen.is_terminal() {

@@ -230,7 +230,7 @@ fn count(folder: &Path) -> Result<u64> {
         .output()
         .context("starting babeltrace2")?;
     event_messages(&String::from_utf8_lossy(&out.stdout)).with_context(|| {
-        format!("babeltrace2 tells no number of events: {}", String::from_utf8_lossy(&out.stderr).trim())
+        format!("babeltrace2 reports no number of events: {}", String::from_utf8_lossy(&out.stderr).trim())
     })
 }
 
@@ -274,7 +274,7 @@ fn room(folder: &Path, bytes: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
     let out = Command::new("df").args(["-B1", "--output=avail"]).arg(folder).output().context("df")?;
     let text = String::from_utf8_lossy(&out.stdout);
-    let free: u64 = text.lines().last().and_then(|l| l.trim().parse().ok()).context("df tells nothing")?;
+    let free: u64 = text.lines().last().and_then(|l| l.trim().parse().ok()).context("df reports nothing")?;
     if free < 2 * bytes {
         bail!(
             "{} GB are free at {}; twice {} are needed",

@@ -148,7 +148,7 @@ impl<'a> Layouts<'a> {
         (wide == narrow || new.1.count == 1) && self.name(new.0, &new.1.ty) == self.name(old.0, &old.1.ty)
     }
 
-    /// The newest type of a group with what the older ones tell.
+    /// The newest type of a group with what the older ones add.
     fn merged(&self, group: &Group, name: &str) -> Named {
         let head = group.versions[0];
         let Some(newest) = self.named(head, name) else { return Named::default() };

@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub notes: Vec<String>,
 }
 
-/// A type and what a layout does not tell.
+/// A type and what is not in a layout.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Named {
     /// The type.

@@ -88,7 +88,7 @@ mod tests {
     use super::are_bits;
 
     #[test]
-    fn bits_are_told_from_numbers() {
+    fn bits_are_distinguished_from_numbers() {
         let bits = |numbers: &[i64]| {
             let values: Vec<_> = numbers.iter().map(|n| (format!("TOY_{n}"), *n)).collect();
             are_bits(&toy(), "toy", &values)

@@ -197,7 +197,7 @@ impl Scout<'_, '_> {
         let losses = &self.trace.manifest().losses;
         let lossy: HashSet<i64> =
             losses.threads.iter().filter(|t| t.records + t.calls > 0).map(|t| t.pid).collect();
-        // What no process is told of may be anybody's.
+        // Losses of which the process is unknown may be of any.
         let unknown =
             summary.lost_packets + summary.damaged + summary.differences + losses.calls_without_ring > 0
                 || summary.lost_events > 0 && lossy.is_empty();
@@ -237,7 +237,7 @@ impl Scout<'_, '_> {
         for ((communicator, ..), [received, sent]) in channels {
             let pairs = sent.iter().zip(&received);
             let pairs = pairs.filter_map(|(s, r)| Some(((*s, self.ones.get(*s)?), (*r, self.ones.get(*r)?))));
-            // From where the sizes differ, something is missing, and nobody knows what belongs together.
+            // From where the sizes differ, something is missing, and it is not known what belongs together.
             let pairs = pairs.take_while(|((_, sent), (_, received))| sent.bytes == received.bytes);
             let mut messages = 0;
             for ((s, sent), (r, received)) in pairs.filter(|_| communicator != u32::MAX) {

@@ -1,5 +1,5 @@
-//! What devices told of themselves, as metrics: a class for each quantity, an instance for
-//! each device that told it, and a location for each device that records them.
+//! Telemetry of devices, as metrics: a class for each quantity, an instance for
+//! each device that has it, and a location for each device that records them.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ pub(in crate::otf2) fn write(
     places: &mut Places<'_>,
     telemetry: &Telemetry,
 ) -> Result<u64, Error> {
-    let told = |quantity: Quantity| {
+    let sampled = |quantity: Quantity| {
         telemetry.devices().iter().any(|d| d.series.iter().any(|s| s.quantity == quantity))
     };
     let definitions = &mut out.archive.definitions;
     let classes: BTreeMap<Quantity, u32> = Quantity::ALL
         .into_iter()
-        .filter(|quantity| told(*quantity))
+        .filter(|quantity| sampled(*quantity))
         .map(|quantity| (quantity, class(definitions, quantity)))
         .collect();
     let mut samples = 0;

@@ -248,7 +248,7 @@ fn about(trace: &Trace, written: &Written, (first, last): (u64, u64)) -> About {
     }
 }
 
-/// What an expression of parameters comes to, as far as numbers that were passed tell.
+/// Returns the value of an expression of parameters, if the numbers in it were recorded.
 fn value(expr: &Expr, event: &Event<'_, '_>) -> Option<u64> {
     match expr {
         Expr::Number(n) => Some(*n),

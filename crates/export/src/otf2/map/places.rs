@@ -10,7 +10,7 @@ use hetrace_trace::trace::{Device, Job, Process, Trace};
 
 use super::super::definitions::{Definitions, Domain, GroupKind};
 
-/// The machine's name, as the trace tells it; empty if it does not.
+/// The machine's name, as in the trace; empty if it has none.
 pub(in crate::otf2) fn host(trace: &Trace) -> &str {
     match trace.ctf().class().env("hostname") {
         Some(EnvValue::Str(name)) => name,
@@ -92,7 +92,7 @@ impl<'t> Places<'t> {
         group
     }
 
-    /// The group of a device that told of itself.
+    /// The group of a device with telemetry.
     pub fn monitored(&mut self, definitions: &mut Definitions, device: &Monitored) -> u32 {
         let space = if device.name.is_empty() { "" } else { " " };
         let name = format!("GPU {}{space}{}", device.index, device.name);

@@ -37,7 +37,7 @@ pub(in crate::otf2) struct Queues {
     pub untimed: u64,
 }
 
-/// What commands are told with.
+/// What commands are written with.
 pub(in crate::otf2) struct Around<'a, 't> {
     pub trace: &'t Trace,
     pub ranges: &'a Ranges<'t>,

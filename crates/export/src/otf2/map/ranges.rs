@@ -38,7 +38,7 @@ pub(in crate::otf2) struct Started {
     pub crowded: u64,
 }
 
-/// What ranges are told with.
+/// What ranges are written with.
 pub(in crate::otf2) struct Around<'a, 't> {
     pub out: &'a mut Output,
     pub places: &'a mut Places<'t>,
@@ -89,7 +89,7 @@ impl Started {
             }
         };
         let Some(lanes) = self.rows.get_mut(rows) else { return Ok(()) };
-        // Until it ends, nobody knows when.
+        // Its end is not known yet.
         let Some(place) = lanes.take(&mut out.archive, range.begin, u64::MAX) else {
             self.crowded += 1;
             return Ok(());
@@ -99,7 +99,7 @@ impl Started {
         out.enter(location, range.begin, region, &self.with)
     }
 
-    /// A range ends; `why` nobody ended it, if so.
+    /// Ends a range; `why` it was never ended, if so.
     pub fn end(
         &mut self,
         around: Around<'_, '_>,
@@ -122,7 +122,7 @@ impl Started {
         out.leave(row.location, end, row.region, &self.with)
     }
 
-    /// Ends what nobody can end any more, since another range has been started under its id;
+    /// Ends what cannot be ended any more, since another range has been started under its id;
     /// says how many there are.
     pub fn finish(&mut self, out: &mut Output, end: u64) -> Result<u64, Error> {
         if self.open.is_empty() {

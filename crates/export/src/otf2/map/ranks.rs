@@ -110,7 +110,7 @@ struct Known {
     name: String,
     size: Option<u64>,
     paradigm: u8,
-    /// Locations by rank; by order of their calls where the program does not tell ranks.
+    /// Locations by rank; by order of their calls where ranks are not recorded.
     ranks: Vec<(u64, u32)>,
 }
 

@@ -22,7 +22,7 @@ pub(in crate::otf2) struct Traits<'t> {
     region: Option<u32>,
 }
 
-/// What regions are told apart by, beside functions.
+/// What distinguishes regions, besides functions.
 type Key = (String, String, u8);
 
 /// All regions so far.

@@ -43,15 +43,15 @@ struct Thread {
     frames: Vec<Frame>,
     /// Runs of equal calls that other calls cross.
     runs: Option<Lanes>,
-    /// Messages that are under way, those that end first last.
-    under_way: Vec<(u64, Message)>,
+    /// Messages in flight, those that end first last.
+    in_flight: Vec<(u64, Message)>,
 }
 
 impl Thread {
     /// Ends the messages that are done at a time.
     #[inline]
     fn settle(&mut self, out: &mut Output, time: u64) -> Result<(), Error> {
-        while let Some((until, message)) = self.under_way.pop_if(|(until, _)| *until <= time) {
+        while let Some((until, message)) = self.in_flight.pop_if(|(until, _)| *until <= time) {
             out.event(self.location, until, |bytes| message.end(bytes))?;
         }
         Ok(())
@@ -87,7 +87,7 @@ impl Threads {
             }
             let who = at.who();
             let group = places.process(&mut out.archive.definitions, who.pid, &who.name);
-            // Its name is told at the end, when it is known.
+            // Its name is set at the end, when it is known.
             let location = out.archive.location("", LocationKind::Thread, group);
             self.by_ids.insert((who.pid, who.tid), location);
             self.first.entry(who.pid).or_insert(location);
@@ -99,7 +99,7 @@ impl Threads {
                 group,
                 frames: Vec::new(),
                 runs: None,
-                under_way: Vec::new(),
+                in_flight: Vec::new(),
             });
         }
         self.all.get_mut(index)?.as_mut()
@@ -142,8 +142,8 @@ impl Threads {
     ) -> Result<(), Error> {
         let Some(Some(thread)) = self.all.get_mut(at.thread.index()) else { return Ok(()) };
         out.event(thread.location, time, |bytes| message.begin(bytes))?;
-        let place = thread.under_way.partition_point(|(other, _)| *other > until);
-        thread.under_way.insert(place, (until, message));
+        let place = thread.in_flight.partition_point(|(other, _)| *other > until);
+        thread.in_flight.insert(place, (until, message));
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Names all threads; `name` tells what one is called, by its number, process and id.
+    /// Names all threads; `name` returns the name of one by its number, process and id.
     pub fn name(self, out: &mut Output, name: impl Fn(ThreadId, i64, i64) -> String) {
         for (thread, number) in self.all.into_iter().zip(0..) {
             let Some(thread) = thread else { continue };

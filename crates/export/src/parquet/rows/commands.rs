@@ -61,8 +61,8 @@ impl Kernels {
     }
 }
 
-/// What was not told, by a word of the trace.
-fn told(text: &str) -> Cell<'_> {
+/// A word of the trace, or NULL if it was not reported.
+fn reported(text: &str) -> Cell<'_> {
     if text == "unknown" { Cell::Null } else { Cell::text(text) }
 }
 
@@ -128,7 +128,7 @@ impl Words {
 }
 
 impl Rows<'_, '_> {
-    /// `recorded`: when, if nobody knows when it ran.
+    /// `recorded`: when, if it is not known when it ran.
     pub(super) fn ran(&mut self, command: &Command<'_>, recorded: u64) -> Step {
         self.commands += 1;
         let known = command.cause != 0;
@@ -165,7 +165,7 @@ impl Rows<'_, '_> {
         old.iter().try_for_each(|ran| self.command_row(ran, None))
     }
 
-    /// Writes what a call waited for; tells the number of the command that it ended on.
+    /// Writes what a call waited for; returns the number of the command that it ended on.
     pub(super) fn waited(&mut self, wait: &Wait, call: i64) -> ControlFlow<Stop, Option<i64>> {
         let waited = self.waits.waited(wait);
         let waiter = Waiter { call, start: wait.start, end: wait.end };
@@ -175,7 +175,7 @@ impl Rows<'_, '_> {
         ControlFlow::Continue(waited.last.and_then(|at| waited.all.get(at)).map(|ran| ran.id))
     }
 
-    /// Writes what nobody waited for.
+    /// Writes the commands that no call waited for.
     pub(super) fn finish_commands(&mut self) -> Step {
         let rest = self.waits.rest();
         rest.iter().try_for_each(|ran| self.command_row(ran, None))
@@ -184,16 +184,12 @@ impl Rows<'_, '_> {
     fn command_row(&mut self, ran: &Ran, waiter: Option<Waiter>) -> Step {
         let (clock, names) = (self.clock, self.trace.names());
         let times = ran.times;
-        let start = times.map_or(ran.recorded, |t| t.start);
         let time = |of: fn(&Times) -> u64| -> Cell<'_> { times.map(|t| clock.of(of(&t))).into() };
         let queue = ran.queue.and_then(|id| names.queue(id));
-        let device = ran.device.and_then(|id| names.device(id));
-        let peer = ran.peer.and_then(|id| names.device(id));
+        let [device, peer] = [ran.device, ran.peer].map(|id| names.device(id?));
         let kernel = ran.kernel.and_then(|id| names.kernel(id));
         let job_rank = self.job_rank(ran.pid);
-        let kernel_name = kernel.map(|k| self.kernels.name(k.id, &k.name));
-        let known = ran.cause != 0;
-        let (in_graph, g) = (ran.graph != 0, &ran.geometry);
+        let (known, in_graph, g) = (ran.cause != 0, ran.graph != 0, &ran.geometry);
         let cells: [Cell<'_>; COMMANDS.columns.len()] = [
             ran.id.into(),
             ran.pid.into(),
@@ -206,8 +202,8 @@ impl Rows<'_, '_> {
             self.words.get(ran.kind).into(),
             kernel.map(|k| k.id).into(),
             kernel.map_or(Cell::Null, |k| Cell::text(&k.name)),
-            kernel_name.map_or(Cell::Null, Cell::text),
-            clock.of(start).into(),
+            kernel.map_or(Cell::Null, |k| Cell::text(self.kernels.name(k.id, &k.name))),
+            clock.of(times.map_or(ran.recorded, |t| t.start)).into(),
             time(|t| t.end),
             times.map_or(Cell::Null, |t| ns(t.duration())),
             time(|t| t.queued),
@@ -215,8 +211,8 @@ impl Rows<'_, '_> {
             if times.is_some() { Cell::Null } else { ran.times_error.into() },
             ran.weight.into(),
             ran.bytes.into(),
-            told(self.words.get(ran.from)),
-            told(self.words.get(ran.to)),
+            reported(self.words.get(ran.from)),
+            reported(self.words.get(ran.to)),
             peer.map(|d| d.id).into(),
             peer.map_or(Cell::Null, |d| Cell::text(&d.name)),
             ran.status.into(),

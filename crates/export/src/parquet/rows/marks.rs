@@ -61,13 +61,13 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// Those that nobody has ended.
+    /// Writes the ranges that were never ended.
     pub(super) fn open_ranges(&mut self, summary: &Summary) -> Step {
         let open: Vec<Range> = self.ranges.open().into_iter().cloned().collect();
         for range in open {
             let how = How { style: style(&range), end: None, by: None };
-            let nobody = Thread::default();
-            let thread = summary.threads.get(range.thread.index()).unwrap_or(&nobody);
+            let unknown = Thread::default();
+            let thread = summary.threads.get(range.thread.index()).unwrap_or(&unknown);
             self.range(&range, thread, &how)?;
         }
         ControlFlow::Continue(())

@@ -5,7 +5,7 @@ mod collectives;
 mod commands;
 mod marks;
 mod names;
-mod told;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ use self::calls::Calls;
 use self::collectives::Called;
 use self::commands::{Cause, Causes, Kernels, Ran, Words};
 use self::marks::Marks;
-use self::told::LeftOut;
+use self::trace::LeftOut;
 use super::Options;
 use super::batch::{Batch, Cell};
 use super::files::Job;
@@ -164,7 +164,7 @@ impl<'t, 'w> Rows<'t, 'w> {
         self.finish_operations()?;
         self.open_ranges(summary)?;
         self.names(summary)?;
-        self.told(summary)?;
+        self.trace_row(summary)?;
         self.sheets.finish()
     }
 

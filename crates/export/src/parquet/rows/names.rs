@@ -1,4 +1,4 @@
-//! Rows of what is there: devices and what they told, functions, threads, ….
+//! Rows of what is there: devices and their telemetry, functions, threads, ….
 
 use std::fmt::Write;
 use std::ops::ControlFlow;

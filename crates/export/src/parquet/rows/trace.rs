@@ -54,7 +54,7 @@ impl LeftOut {
 }
 
 impl Rows<'_, '_> {
-    pub(super) fn told(&mut self, summary: &Summary) -> Step {
+    pub(super) fn trace_row(&mut self, summary: &Summary) -> Step {
         let (trace, manifest) = (self.trace, self.trace.manifest());
         let of_hetrace = manifest.schema != 0;
         let uuid = uuid(trace);
