@@ -131,6 +131,20 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         }
         let _ = writeln!(body, "    call(on, {id}, move || {entry}, {call}, {exit}, {after})");
     }
+    let prototype = (params.as_str(), result.as_str());
+    export(f, index, by_loader, prototype, &body, out);
+    Ok(())
+}
+
+/// Writes a wrapper as a symbol of the library, or as a function that the loader does not export.
+fn export(
+    f: &Function,
+    index: usize,
+    by_loader: bool,
+    (params, result): (&str, &str),
+    body: &str,
+    out: &mut String,
+) {
     if by_loader {
         let name = &f.name;
         // A struct that is passed by value is copied for each call in between.
@@ -145,7 +159,6 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     } else {
         let _ = writeln!(out, "extension! {{ {index} {}({params}){result}, on, {{\n{body}}} }}", f.name);
     }
-    Ok(())
 }
 
 fn tuple(mut parts: Vec<String>) -> String {
@@ -225,7 +238,7 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
     })
 }
 
-/// Whether a parameter points at a struct that tells its own size.
+/// Whether a parameter points at a struct that contains its own size.
 fn tells_size(scope: &Scope<'_>, p: &Param) -> bool {
     let ty = scope.model.types.iter().find(|t| t.name == p.base);
     p.pointers == 1 && ty.is_some_and(layout::tells_size)

@@ -178,7 +178,7 @@ impl<'m> Api<'m> {
                     (FieldClass::Float(FloatClass::single()), 4)
                 }
                 Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
-                // Which member of a union is meant only the model can tell.
+                // Which member of a union is meant only the model knows.
                 Some(t) if t.kind == Kind::Union => {
                     (FieldClass::array(u64::from(t.size), IntegerClass::unsigned(8).hex()), t.size)
                 }

@@ -158,6 +158,7 @@ use Field::*;
 
 impl ObjectKind {
     /// Name, and fields behind `cause_tid` and `cause`.
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each event")]
     const fn table(self) -> (&'static str, &'static [(&'static str, Field)]) {
         match self {
             Self::Source => {

@@ -119,7 +119,7 @@ pub enum Source {
     Tracer,
 }
 
-/// Bytes that are recorded of a struct. One that grew without telling its own
+/// Bytes that are recorded of a struct. One that grew without containing its own
 /// size is recorded as far as all versions have it: a program built with an
 /// older one has no more.
 pub fn recorded_size(ty: &Type) -> u32 {

@@ -40,7 +40,7 @@ pub struct Model {
     /// Which member of a union is meant, by the union's type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unions: BTreeMap<String, Union>,
-    /// Results that tell a state and no failure.
+    /// Results that report a state and no failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
     /// Bytes of an element by the name of its type, for collectives.
@@ -85,12 +85,12 @@ impl Timing {
     }
 }
 
-/// How to tell which member of a union is meant.
+/// How to determine which member of a union is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Union {
     /// Names of the member beside the union, or of the parameter, whose value
-    /// tells; the first that is there counts.
+    /// selects it; the first that is present counts.
     pub tag: Vec<String>,
     /// The names of the values for which each member is meant.
     pub members: BTreeMap<String, Vec<String>>,
@@ -145,7 +145,7 @@ pub struct Function {
     /// The enumeration that names the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_values: Option<String>,
-    /// How success is told from failure.
+    /// How success is distinguished from failure.
     pub success: Success,
     /// Its parameters.
     pub params: Vec<Param>,
@@ -271,7 +271,7 @@ impl Function {
     }
 }
 
-/// How a call tells that it worked.
+/// How a call reports success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Success {

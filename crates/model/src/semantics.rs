@@ -38,7 +38,7 @@ pub struct Semantics {
     /// Which member of a union is meant, by the union's type.
     #[serde(default, rename = "union")]
     pub unions: BTreeMap<String, crate::Union>,
-    /// Results other than success that tell a state and no failure
+    /// Results other than success that report a state and no failure
     /// (`TOY_NOT_READY`).
     #[serde(default)]
     pub states: Vec<String>,

@@ -79,7 +79,7 @@ fn sum(block: &[u8; BLOCK]) -> u64 {
     block.iter().enumerate().map(|at| u64::from(byte(at))).sum()
 }
 
-/// The path and the size that records tell.
+/// The path and the size from extended header records.
 pub(super) fn pax(mut records: &[u8]) -> (Option<String>, Option<u64>) {
     let (mut path, mut size) = (None, None);
     // LENGTH KEY=VALUE NEWLINE, where the length counts all of it.

@@ -104,9 +104,7 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
             continue;
         }
         let Some(header) = Header::parse(block) else {
-            let resume = (at / BLOCK + 1..bytes.len() / BLOCK)
-                .map(|block| block * BLOCK)
-                .find(|&next| is_archive(&bytes[next..]));
+            let resume = next_header(bytes, at);
             damages.push(Damage::Header { offset: at, resume });
             let Some(resume) = resume else { break };
             (at, name, size) = (resume, None, None);
@@ -127,10 +125,7 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
                 let (path, length) = pax(content);
                 (name, size) = (path.or(name), length.or(size));
             }
-            Kind::LongName if have <= MAX_EXTENSION => {
-                let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
-                name = Some(String::from_utf8_lossy(&content[..end]).into_owned());
-            }
+            Kind::LongName if have <= MAX_EXTENSION => name = Some(long_name(content)),
             Kind::Pax | Kind::LongName | Kind::Other => {}
             Kind::File | Kind::Empty => {
                 let name = name.take().unwrap_or(header.name);
@@ -152,6 +147,18 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
         at = data + have.next_multiple_of(BLOCK);
     }
     (members, damages)
+}
+
+/// Returns where the first block after that at `at` starts which is a header.
+fn next_header(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut blocks = (at / BLOCK + 1..bytes.len() / BLOCK).map(|block| block * BLOCK);
+    blocks.find(|&next| is_archive(&bytes[next..]))
+}
+
+/// The name in the content of a long name record, up to its NUL.
+fn long_name(content: &[u8]) -> String {
+    let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
+    String::from_utf8_lossy(&content[..end]).into_owned()
 }
 
 fn is_zero(block: &[u8]) -> bool {

@@ -85,7 +85,7 @@ pub struct Identity {
     pub namespace: Option<String>,
     /// The name, where the class has no other place for it.
     pub name: Option<String>,
-    /// What tells it from others of the same name.
+    /// What distinguishes it from others of the same name.
     pub uid: Option<String>,
 }
 

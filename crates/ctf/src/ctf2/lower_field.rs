@@ -199,7 +199,7 @@ impl Aliases {
     fn variant(&mut self, json: &Json, depth: u32) -> Result<VariantClass> {
         let (mut options, mut ranges) = (Vec::new(), Vec::new());
         for json in items(need(json, "options")?, "options")? {
-            // Values tell which option they are of by its name, so that it has one.
+            // Values refer to their option by its name, so every option has one.
             let option = options.len();
             let name = text(json, "name")?.map_or_else(|| format!("option{option}"), str::to_owned);
             for (start, end) in self.ranges(need(json, RANGES)?, RANGES)? {

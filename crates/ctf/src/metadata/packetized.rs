@@ -5,7 +5,7 @@
 //!  4  uuid [u8; 16]             24  content_size u32,bits 32  compression u8          35  major u8
 //!                                   (header included)     33  encryption u8           36  minor u8
 //! ```
-//! The magic number tells the byte order; text without it is plain.
+//! The magic number determines the byte order; text without it is plain.
 
 use std::borrow::Cow;
 

@@ -65,7 +65,7 @@ pub(super) struct BadHead {
 /// The fields with a meaning of their own.
 #[derive(Default)]
 struct Facts {
-    /// Whether names tell the meaning, as in CTF 1.8, or roles.
+    /// Whether names determine the meaning, as in CTF 1.8, or roles.
     by_name: bool,
     numbers: Vec<(&'static str, u64, u32)>,
     uuid: Vec<u8>,
@@ -111,6 +111,20 @@ impl Facts {
 
     fn get(&self, name: &str) -> Option<u64> {
         self.sized(name).map(|(value, _)| value)
+    }
+
+    /// What the fields say of a packet that starts at `begin`, whose clock is at `now` then; place
+    /// and sizes are not filled in.
+    fn info(&self, begin: Option<u64>, now: u64) -> PacketInfo {
+        PacketInfo {
+            timestamp_begin: begin,
+            timestamp_end: self.sized("timestamp_end").map(|(end, bits)| clock::update(now, end, bits)),
+            events_discarded: self.get("events_discarded"),
+            seq_num: self.get("packet_seq_num"),
+            stream_instance_id: self.get("stream_instance_id"),
+            cpu_id: self.get("cpu_id"),
+            ..PacketInfo::default()
+        }
     }
 }
 
@@ -259,21 +273,9 @@ pub(super) fn head(
     if let Some(damage) = foreign {
         return Err(BadHead { damage, cut: false, size });
     }
-    let begin = facts.get("timestamp_begin");
     let now = state.clock.get();
-    let info = PacketInfo {
-        offset,
-        size: bytes,
-        content_bits: content,
-        timestamp_begin: begin.map(|begin| if plan.clock.is_some() { now } else { begin }),
-        timestamp_end: facts.sized("timestamp_end").map(|(end, bits)| clock::update(now, end, bits)),
-        events_discarded: facts.get("events_discarded"),
-        discarded_before: 0,
-        seq_num: facts.get("packet_seq_num"),
-        missing_before: 0,
-        stream_instance_id: facts.get("stream_instance_id"),
-        cpu_id: facts.get("cpu_id"),
-    };
+    let begin = facts.get("timestamp_begin").map(|begin| if plan.clock.is_some() { now } else { begin });
+    let info = PacketInfo { offset, size: bytes, content_bits: content, ..facts.info(begin, now) };
     let cut = bytes > data.len() as u64;
     Ok(Head { info, stream, context_at, events_at, end: content.min(available), cut })
 }

@@ -51,7 +51,7 @@ impl<'t> PacketReader<'t> {
     /// The next packet; none at the end. Events of the one before that were not asked for
     /// are passed over.
     pub fn next_packet(&mut self) -> Option<Result<Packet<'t>, StreamError>> {
-        // Damage may have told it to go on elsewhere.
+        // Damage may have moved it elsewhere.
         if self.reader.next == NOWHERE {
             self.reader.next = self.next;
         }
@@ -124,7 +124,7 @@ impl<'t> PacketReader<'t> {
         self.reader.name()
     }
 
-    /// What is lost so far, as far as heads tell.
+    /// What is lost so far, as far as packet headers show.
     pub fn losses(&self) -> Losses {
         self.reader.losses()
     }

@@ -59,7 +59,7 @@ impl Trace {
     /// Looks at the frames, and at the packets around the borders of parts.
     fn frame_starts(&self, file: &DataFile, first: Start, most: usize) -> Vec<Start> {
         let mut starts = vec![first];
-        // Only a magic number tells that a frame begins with a packet.
+        // Only a magic number shows that a frame begins with a packet.
         let magic = self.class().packet_header.as_ref().is_some_and(|h| h.index("magic").is_some());
         let frames = if magic { file.frames() } else { &[] };
         for pair in frames.windows(2) {
@@ -129,7 +129,7 @@ pub struct FrameHeads<'t> {
 
 impl Trace {
     /// The frames of a data stream file; none if it is not compressed, if its frames do not
-    /// say their sizes, or if nothing would tell that one begins with a packet.
+    /// say their sizes, or if nothing would show that one begins with a packet.
     pub fn frame_heads(&self, index: usize) -> Option<FrameHeads<'_>> {
         let file = self.files.get(index).filter(|file| file.is_compressed())?;
         self.class().packet_header.as_ref()?.index("magic")?;

@@ -56,7 +56,7 @@ pub(super) struct MainForm {
     pub bytes: usize,
     pub id: Part,
     pub clock: Part,
-    /// The ids that it can tell.
+    /// The ids that it can decode.
     pub ids: RangeInclusive<u64>,
     /// The slot that the id is to be left in.
     pub slot: Option<u32>,

@@ -32,7 +32,7 @@ pub const TIMESTAMP_BITS: u32 = 32;
 pub const HEADER_LEN: usize = 6;
 
 /// Nanoseconds that an event has to come less after the one before it in its
-/// packet: half of what the bits show, so that a reader can tell late from early.
+/// packet: half of what the bits show, so that a reader can distinguish late from early.
 pub const MAX_GAP: u64 = 1 << (TIMESTAMP_BITS - 1);
 
 /// Length of the name of a process with its NULs.

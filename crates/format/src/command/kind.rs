@@ -76,7 +76,7 @@ named! {
         Acquire = "acquire",
         /// Gives it back.
         Release = "release",
-        /// Runs a whole graph that is not told apart.
+        /// Runs a whole graph whose nodes are not distinguished.
         Graph = "graph",
     }
 }
