@@ -86,7 +86,7 @@ impl Contents {
         let source = OpenOptions::new().read(true).custom_flags(flags).open(from)?;
         let found = source.metadata()?;
         if !found.is_file() {
-            return Err(io::Error::other(format!("{}: no plain file", from.display())));
+            return Err(io::Error::other(format!("{}: not a regular file", from.display())));
         }
         self.access.need_folder(&self.blobs)?;
         let (size, target) = (found.len(), self.blobs.join(name));
@@ -116,7 +116,7 @@ impl Contents {
         if missing > 0 {
             let why = match &self.refused {
                 Some(error) => error.to_string(),
-                None => "was the memory file system full?".to_owned(),
+                None => "the file system in memory may have been full".to_owned(),
             };
             notes.push(format!("{missing} stored contents are missing or incomplete ({why})"));
         }

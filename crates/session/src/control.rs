@@ -50,7 +50,7 @@ impl Control {
         if too_many {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "more APIs or functions than the control file holds",
+                "more APIs or functions than fit in the control file",
             ));
         }
         let file = OpenOptions::new()

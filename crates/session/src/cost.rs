@@ -27,7 +27,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::manifest::{Cost, Timing};
 
-/// The same as rings tell it: by API the calls, ticks of that, and of collecting.
+/// The same as rings report it: by API the calls, ticks of that, and of collecting.
 #[derive(Debug, Default)]
 pub(crate) struct TimingSums(Vec<[u64; 3]>);
 
@@ -68,7 +68,7 @@ const WARM: usize = 4;
 /// would be one that the counter's steps favoured.
 const RANK: usize = 4;
 /// No longer than this, in nanoseconds: the program waits. Where the counter is slow to read, a few
-/// batches tell enough.
+/// batches are enough.
 const MOST: u64 = 600_000;
 
 /// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
@@ -101,7 +101,7 @@ struct Batch {
     inside_folds: u64,
 }
 
-/// What batches tell; there is one at least.
+/// The result of the batches; there is one at least.
 fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
     let mut good = |of: fn(&Batch) -> u64| {
         batches.sort_unstable_by_key(of);
@@ -128,7 +128,7 @@ type Arguments = [u64; 3];
 
 static LOCK: AtomicU64 = AtomicU64::new(0);
 
-/// Takes a lock that nobody has, and gives it back, as nearly every call of an API does.
+/// Takes and releases an uncontended lock, as nearly every call of an API does.
 ///
 /// Processors read their counter beside other work. Of a function that does nothing at all the
 /// cost would be all that the readings take, which is twice of what calls that do something wait

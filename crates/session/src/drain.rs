@@ -158,7 +158,7 @@ impl Drainer {
         let header = arena.header();
         let api = header.api as usize;
         if api >= self.apis.len() {
-            self.unread = Some("an arena is of an API that this session does not have".to_owned());
+            self.unread = Some("an arena belongs to an API that is not part of this session".to_owned());
             return;
         }
         let pid = image::outer_pid(header, &file);

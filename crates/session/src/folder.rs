@@ -48,7 +48,7 @@ impl Folder {
                 // Programs have a fixed place for it.
                 Ok(folder) if folder.path.as_os_str().len() > LONGEST => {
                     let path = folder.path.display();
-                    let text = format!("{path} is longer than {LONGEST} bytes: programs could not find it");
+                    let text = format!("the path {path} is longer than {LONGEST} bytes");
                     last = io::Error::new(io::ErrorKind::InvalidFilename, text);
                 }
                 Ok(folder) => return Ok(folder),
@@ -149,7 +149,10 @@ fn parent_in(base: &Path) -> io::Result<PathBuf> {
         // Anybody could exchange what we make there.
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{}: others may remove files of ours there (its sticky bit is missing)", base.display()),
+            format!(
+                "{}: other users could remove our files there (the sticky bit is missing)",
+                base.display()
+            ),
         ));
     }
     let usual = base.join(format!("{PREFIX}{}", user()));

@@ -103,7 +103,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of a class; `instance` tells it from others of the class.
+    /// A stream of a class; `instance` distinguishes it from others of the class.
     pub fn new(folder: &TraceFolder, name: String, class: u32, instance: u64) -> Self {
         Stream {
             folder: folder.clone(),
@@ -133,7 +133,7 @@ impl Stream {
         }
     }
 
-    /// Records lost so far in all; told with the next packet.
+    /// Records lost so far in all; written with the next packet.
     pub fn set_discarded(&mut self, discarded: u64) {
         self.discarded = discarded;
     }

@@ -51,7 +51,7 @@ impl Place {
                 Err(e) => return Err(e),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no number is free; choose a name with -o"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free number; choose a name with -o"))
     }
 }
 

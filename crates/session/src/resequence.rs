@@ -2,9 +2,9 @@
 //!
 //! The times of a device command are known only after it has completed, so
 //! records arrive late and out of order, while every stream on disk must be
-//! sorted. [`Resequencer`] keeps records back until it is told that nothing
+//! sorted. [`Resequencer`] keeps records back until it is known that nothing
 //! older can come: the library in the program says with each batch since when
-//! its oldest unreported command is under way.
+//! its oldest unreported command is in flight.
 //!
 //! If that was wrong after all (a clock stepped, the limit was reached),
 //! nothing is lost: a record that comes too late opens another *run*, a second

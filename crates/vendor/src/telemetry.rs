@@ -87,7 +87,7 @@ pub enum Reading {
         /// Millijoules since the driver was loaded.
         millijoules: u64,
     },
-    /// Frequencies in MHz; 0 if the device does not tell one.
+    /// Frequencies in MHz; 0 if the device does not report one.
     Clocks {
         /// Streaming multiprocessors.
         sm: u32,
@@ -165,7 +165,7 @@ impl Refusal {
     }
 }
 
-/// Who a device is. Texts are empty if the source does not tell.
+/// The identity of a device. Texts are empty if the source does not report them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its number in the source.
@@ -218,6 +218,6 @@ pub trait Source: Send + Sync + fmt::Debug {
 pub struct Missing {
     /// Its name: `nvml`.
     pub name: &'static str,
-    /// What is missing and what mends it; one line.
+    /// What is missing and how to fix it; one line.
     pub why: String,
 }

@@ -87,7 +87,7 @@ pub(super) fn processes(inputs: &[Input], changes: &mut [Change]) -> Result<(), 
             let mut fresh = || {
                 let id = next;
                 next = next.saturating_add(1);
-                if id > LARGEST { Err(refused(input, "no id is left for its processes")) } else { Ok(id) }
+                if id > LARGEST { Err(refused(input, "no free id for its processes")) } else { Ok(id) }
             };
             let new = fresh()?;
             used.insert(new);
@@ -113,7 +113,7 @@ pub(super) fn streams(inputs: &[Input], changes: &mut [Change]) {
         for &(position, id) in &input.survey.instances {
             let class = class(position);
             if used.contains(&(class, id)) {
-                // Any will do that nobody has: above the largest, or in a gap.
+                // Any unused one: above the largest, or in a gap.
                 let above = taken.range((class, 0)..=(class, u64::MAX)).next_back();
                 let above = above.and_then(|(_, id)| id.checked_add(1));
                 let new = above.or_else(|| (0..).find(|&id| !taken.contains(&(class, id))));
@@ -153,7 +153,7 @@ pub(super) fn clocks(inputs: &[Input], changes: &mut [Change]) -> Result<Clocks,
     for input in inputs {
         let clock = input.trace.class().clocks.first();
         let own = clock.and_then(|clock| clock.ns_from_origin(0));
-        let own = own.ok_or_else(|| refused(input, "its clock's offset to UTC makes no sense"))?;
+        let own = own.ok_or_else(|| refused(input, "the offset of its clock to UTC is invalid"))?;
         let inside = boots_of(input, clock.and_then(|clock| clock.uuid));
         let common = inside.iter().find_map(|(boot, shift)| {
             let (_, origin) = boots.iter().find(|(known, _)| known == boot)?;

@@ -41,36 +41,36 @@ pub(super) fn check_schemas(inputs: &[Input]) -> Result<(), Error> {
     }
 }
 
-/// What is not as it was, a sentence each.
+/// Returns what differs from the inputs, a sentence each.
 pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
     if costs_differ(inputs) {
         notes.push(match cost(inputs) {
-            Some(_) => "recording a call did not take the same in all traces: the least is taken off times"
+            Some(_) => "the tracing overhead per call differs between the traces: the smallest is subtracted from times"
                 .to_owned(),
-            None => "what recording a call took is not known of all traces: it is taken off none".to_owned(),
+            None => "the tracing overhead per call is not known for all traces: none is subtracted".to_owned(),
         });
     }
     let first = inputs.first().map_or("", |input| input.name.as_str());
     for ((input, change), aligned) in inputs.iter().zip(changes).zip(&clocks.aligned) {
         if *aligned {
             notes.push(format!(
-                "times of {} are aligned with those of {first} by the wall clocks of both machines; how far \
-                 these were apart is not known",
+                "times of {} are aligned with those of {first} by the wall clocks of both machines; their \
+                 offset is unknown",
                 input.name
             ));
         }
         if !input.unknown.is_empty() {
             notes.push(format!(
-                "the manifest of {} has members that this version of hetrace does not know; they are left out: {}",
+                "the manifest of {} has members unknown to this version of hetrace; they are left out: {}",
                 input.name,
                 some(input.unknown.iter().cloned())
             ));
         }
         if !change.pids.is_empty() {
-            let named = some(change.pids.iter().map(|(old, new)| format!("{old} is {new} here")));
+            let named = some(change.pids.iter().map(|(old, new)| format!("{old} → {new}")));
             notes.push(format!(
-                "processes of {} have ids that others have, too, and get new ones: {named}",
+                "processes of {} have the same ids as others and get new ones: {named}",
                 input.name
             ));
         }
@@ -82,7 +82,7 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
 fn some(mut all: impl Iterator<Item = String>) -> String {
     let mut named: Vec<String> = all.by_ref().take(NAMED).collect();
     if all.next().is_some() {
-        named.push("and so on".to_owned());
+        named.push("…".to_owned());
     }
     named.join(", ")
 }
@@ -104,9 +104,10 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     }
     let mut all = all.unwrap_or_default();
     let problems = done.problems.iter().map(|problem| format!("merged: {problem}"));
-    let without = inputs.iter().filter(|input| input.manifest.is_none()).map(|input| {
-        format!("{} has no manifest: what it lacks beside the streams is not known", input.name)
-    });
+    let without = inputs
+        .iter()
+        .filter(|input| input.manifest.is_none())
+        .map(|input| format!("{} has no manifest: its losses are unknown", input.name));
     join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
     all.exit = worst(&exits);
     all.command = command(&origins);

@@ -175,7 +175,9 @@ fn others(
                 Some(first) => {
                     if read(first)? != read(input)? {
                         let (first, second) = (&first.name, &input.name);
-                        problems.push(format!("{name} of {second} is not that of {first}, which is kept"));
+                        problems.push(format!(
+                            "{name} differs between {second} and {first}; that of {first} is kept"
+                        ));
                     }
                 }
             }

@@ -24,7 +24,7 @@ const DISCARDED: (&str, Role) = ("events_discarded", Role::DiscardedEventRecordC
 const CONTENT: (&str, Role) = ("content_size", Role::PacketContentLength);
 const SIZE: (&str, Role) = ("packet_size", Role::PacketTotalLength);
 
-/// Whether heads of a class tell sizes, without which a file is one packet.
+/// Whether packet headers of a class contain sizes, without which a file is one packet.
 pub(super) fn has_sizes(class: &StreamClass) -> bool {
     let fields = class.packet_context.iter().flat_map(|c| &c.fields);
     fields.into_iter().any(|f| is(f, CONTENT) || is(f, SIZE))

@@ -20,10 +20,10 @@ pub(super) fn read(json: &[u8]) -> serde_json::Result<Head> {
     let fields = Fields { api: &mut api, interpose: &mut interpose };
     let read = serde_json::Deserializer::from_slice(json).deserialize_map(fields);
     match (api, interpose, read) {
-        // That the rest is left over is told as an error, too.
+        // The rest that is left over is reported as an error, too.
         (Some(api), Some(interpose), _) => Ok(Head { api, interpose }),
         (.., Err(error)) => Err(error),
-        _ => Err(serde_json::Error::custom("it names no `api`, or has no `interpose`")),
+        _ => Err(serde_json::Error::custom("`api` or `interpose` is missing")),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn while_it_runs(pid: libc::pid_t, drainer: &AtomicU32) {
         }
         let mut stderr = std::io::stderr();
         let _ = writeln!(stderr, "hetrace: internal error: {what}");
-        let _ = writeln!(stderr, "hetrace: the program runs on untraced; please report this");
+        let _ = writeln!(stderr, "hetrace: the program continues untraced; please report this");
         outlast();
     }));
 }

@@ -61,13 +61,13 @@ struct Device {
 struct Bearer<T> {
     since: u64,
     number: u32,
-    /// Nobody has told of it; it was used.
+    /// No event defined it, but it was used.
     guessed: bool,
     what: T,
 }
 
 /// The bearer of a handle at a time: the last made before, or the first if
-/// none was, since it may have been told after its first use.
+/// none was, since it may have been defined after its first use.
 fn at<T>(bearers: &[Bearer<T>], time: u64, fits: impl Fn(&T) -> bool) -> Option<u32> {
     let mut fitting = bearers.iter().filter(|b| fits(&b.what));
     let first = fitting.next()?;
@@ -101,7 +101,7 @@ impl Names {
         fresh
     }
 
-    /// The number of a device, which is defined if nobody has told of it.
+    /// The number of a device, which is defined here if no event has defined it.
     pub fn device(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         match self.devices.get(&key) {
             Some(device) => device.number,
@@ -118,7 +118,7 @@ impl Names {
         String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
     }
 
-    /// A device was described. What is told again is written again, under the
+    /// A device was described. What is reported again is written again, under the
     /// same number, if it is new.
     pub fn tell_device(
         &mut self,
@@ -145,7 +145,7 @@ impl Names {
         device.number
     }
 
-    /// A property of a device was told.
+    /// A property of a device was reported.
     pub fn tell_property(&mut self, shared: &Shared, key: Key, name: &[u8], value: u64, time: u64) {
         let device = self.device(shared, key, time);
         if self.properties.insert((key, name.to_vec()), value) != Some(value) {
@@ -163,7 +163,7 @@ impl Names {
         time: u64,
     ) {
         let device = Key { api, value: record.device };
-        // A name beside a queue is all that some APIs tell of a device.
+        // A name beside a queue is all that some APIs report of a device.
         if !device_name.is_empty() && self.devices.get(&device).is_none_or(|d| d.name.is_empty()) {
             let record = DeviceRecord { device: record.device, ..DeviceRecord::default() };
             self.tell_device(shared, api, &record, device_name, time);
@@ -196,14 +196,14 @@ impl Names {
         ));
     }
 
-    /// The queue that had a handle at a time, if anybody told of it. The same
+    /// The queue that had a handle at a time, if any event defined it. The same
     /// handle may stand for a queue of each device of its API.
     pub fn queue(&self, key: Key, device: u64, time: u64) -> Option<u32> {
         let fits = |other: &u64| device == 0 || *other == 0 || *other == device;
         at(self.queues.get(&key)?, time, fits)
     }
 
-    /// A queue that nobody told of.
+    /// A queue that no event defined.
     pub fn guess_queue(&mut self, shared: &Shared, api: usize, record: &QueueRecord, time: u64) -> u32 {
         let number = next(&shared.numbers.queues);
         self.add_queue(shared, api, number, record, (time, time), true);
@@ -222,7 +222,7 @@ impl Names {
         let numbers = [record.registers, record.shared, record.local, record.constant, record.max_threads];
         let what = (numbers, name.to_vec());
         let bearers = of(&mut self.functions, Key { api, value: record.function });
-        // Every thread that launches it may tell of it.
+        // Every thread that launches it may define it.
         if bearers.last().is_some_and(|b| !b.guessed && b.what == what) {
             return;
         }
@@ -241,12 +241,12 @@ impl Names {
         self.fresh.push((time, define::Launches::ID, convert::launches(number, record).encode()));
     }
 
-    /// The function that had an id at a time, if anybody told of it.
+    /// The function that had an id at a time, if any event defined it.
     pub fn function(&self, key: Key, time: u64) -> Option<u32> {
         at(self.functions.get(&key)?, time, |_| true)
     }
 
-    /// A function that nobody told of.
+    /// A function that no event defined.
     pub fn guess_function(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         let number = next(&shared.numbers.functions);
         let bearer = Bearer { since: time, number, guessed: true, what: Default::default() };

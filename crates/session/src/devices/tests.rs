@@ -201,7 +201,7 @@ fn a_start_a_little_before_its_call_is_moved_and_one_far_before_is_not() {
     let report = &p.devices.reports()[0];
     assert_eq!((report.corrected, report.largest_correction_ns, report.impossible_order), (2, 3_000, 1));
     assert!(report.host_clock && report.error_ns.is_none());
-    // A start before the call is told as it is.
+    // A start before the call is reported as it is.
     assert_eq!(number(&commands[2].2, "cause_before"), -10_000);
 }
 
@@ -255,7 +255,7 @@ fn a_handle_that_comes_again_is_another_queue() {
     // The first one's command is reported after the second was made.
     p.command(&collected(2, 7_000), "k");
     p.command(&collected(1, 6_900), "k");
-    // The same handle on another device is a queue that nobody told of.
+    // The same handle on another device is a queue that no event defined.
     p.command(&CommandRecord { device: 0xe, ..collected(2, 8_000) }, "k");
     let queues: Vec<_> = p.finish().iter().map(|(_, _, f)| number(f, "queue")).collect();
     assert_eq!(queues, [1, 2, 3]);
@@ -272,11 +272,9 @@ fn a_handle_that_comes_again_is_another_queue() {
     assert_eq!(first.2.get("api"), Some(&Value::Str("two".to_owned())));
 }
 
-/// Everything that two APIs of one process name by the same numbers.
-#[test]
-fn equal_keys_of_two_apis_are_two_things() {
+/// Records the same keys in two APIs: devices, a queue, a function, and commands of them.
+fn record_two_apis(p: &mut Process) {
     const CORRELATION: u64 = 1;
-    let mut p = Process::new("apis");
     // Device time runs ahead of the host's by another distance in each API.
     let ahead = [1 << 40, 1 << 41];
     for (api, name) in ["first", "second"].into_iter().enumerate() {
@@ -320,6 +318,13 @@ fn equal_keys_of_two_apis_are_two_things() {
         let copy = CommandRecord { kind: 4, peer: 0xe, ..command };
         p.take_of(api, special::COMMAND, 600_000, &copy, "");
     }
+}
+
+/// Everything that two APIs of one process name by the same numbers.
+#[test]
+fn equal_keys_of_two_apis_are_two_things() {
+    let mut p = Process::new("apis");
+    record_two_apis(&mut p);
     let commands = p.finish();
     let names = p.names();
     let of = |kind: &str| names.iter().filter(|e| e.1 == kind).map(|e| &e.2).collect::<Vec<_>>();
@@ -346,7 +351,7 @@ fn equal_keys_of_two_apis_are_two_things() {
     assert_eq!(functions, ["first", "second", "same name", "same name"]);
 
     // Each command has its own API's call, clock, queue and function.
-    let told: Vec<_> = commands
+    let reported: Vec<_> = commands
         .iter()
         .map(|(time, kind, f)| {
             let function =
@@ -355,7 +360,7 @@ fn equal_keys_of_two_apis_are_two_things() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (500_000, 100, 1, 1),
             (500_000, 100, 1, 3),
@@ -485,7 +490,7 @@ fn commands_in_the_devices_time_are_converted() {
     assert_eq!((number(fields, "kind"), number(fields, "times_error")), (0, -7));
 }
 
-/// A kernel between two events: nobody tells when it entered its queue.
+/// A kernel between two events: when it entered its queue is unknown.
 fn between_events(i: u64, ahead: u64, vouches: bool) -> CommandRecord {
     let cause = i * 10_000;
     CommandRecord {

@@ -95,7 +95,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Arena), RingError> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(os)?;
     let metadata = file.metadata().map_err(os)?;
     if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(os(io::Error::other("it is no file of this user")));
+        return Err(os(io::Error::other("not a file of this user")));
     }
     let arena = Arena::open(&file)?;
     Ok((file, arena))
@@ -106,9 +106,9 @@ pub(super) fn describe(error: &RingError) -> String {
     match error {
         RingError::Map(MapError::Os(error)) => error.to_string(),
         RingError::Map(MapError::Size(_)) => "the file is too short".to_owned(),
-        RingError::Magic(_) => "it is not complete".to_owned(),
-        RingError::Version(version) => format!("its version is {version}"),
-        RingError::Size(_) => "its sizes are impossible".to_owned(),
+        RingError::Magic(_) => "the file is incomplete".to_owned(),
+        RingError::Version(version) => format!("unsupported version {version}"),
+        RingError::Size(_) => "invalid sizes".to_owned(),
     }
 }
 

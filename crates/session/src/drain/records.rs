@@ -16,7 +16,7 @@ pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_error_text(packet, word(body, 0) as i64, body.get(8..).unwrap_or_default());
 }
 
-/// Name and registers of a call that nobody described.
+/// Name and registers of a call without a description in the model.
 pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
     let name = body.get(size_of_val(&arguments)..).unwrap_or_default();

@@ -217,7 +217,7 @@ enum Step {
     Flush,
 }
 
-/// Does it, and answers how many records were lost.
+/// Does it, and returns how many records were lost.
 fn play(steps: &[Step], largest: usize) -> u64 {
     let trace = TempDir::new().expect("a scratch folder");
     let mut program = Program::new(largest);

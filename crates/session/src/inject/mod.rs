@@ -55,7 +55,7 @@ impl Injection {
         let way = if theirs.is_some() { "left" } else { "injection" };
         match theirs {
             Some(tool) => self.notes.push(format!(
-                "{title} is not traced: {variable} names {}, which stays",
+                "{title} is not traced: {variable} is already set to {}",
                 Path::new(&tool).display()
             )),
             None => self.variables.push((variable.into(), library.path.clone().into())),
@@ -159,7 +159,7 @@ pub fn obstacle(program: &Path) -> Option<String> {
     let known = program::recognise(program);
     let obstacle = known.obstacle?;
     Some(match known.interpreter {
-        Some(path) => format!("{} runs it, and {obstacle}", path.display()),
+        Some(path) => format!("its interpreter {}: {obstacle}", path.display()),
         None => obstacle.to_string(),
     })
 }

@@ -45,20 +45,18 @@ impl Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Obstacle::Setuid => {
-                f.write_str("it is setuid or setgid, so the system lets nobody load a library into it")
-            }
+            Obstacle::Setuid => f.write_str("it is setuid or setgid, so libraries cannot be injected"),
             Obstacle::Capabilities => {
-                f.write_str("its file has capabilities, so the system lets nobody load a library into it")
+                f.write_str("its file has capabilities, so libraries cannot be injected")
             }
-            Obstacle::Static => f.write_str("it is statically linked, so no library can be loaded into it"),
+            Obstacle::Static => f.write_str("it is statically linked, so libraries cannot be injected"),
             Obstacle::Foreign(what) => {
-                write!(f, "it is {what}, and hetrace's libraries are for {} only", std::env::consts::ARCH)
+                write!(f, "it is {what}, but hetrace's libraries are for {} only", std::env::consts::ARCH)
             }
             Obstacle::Loader(name) => {
                 write!(
                     f,
-                    "its dynamic loader is {name}, and hetrace's libraries need that of the GNU C library"
+                    "its dynamic loader is {name}, but hetrace's libraries need the one of the GNU C library"
                 )
             }
         }

@@ -44,7 +44,7 @@ impl std::fmt::Display for Recovered {
         write!(f, "{}: recovered {records} records, {bytes} bytes", trace.display())?;
         match living {
             0 => Ok(()),
-            n => write!(f, "; {n} traced processes still run, and are not recorded any more"),
+            n => write!(f, "; {n} traced processes are still running and no longer recorded"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Device clocks to host time, from inequalities (the convex hull
 //! method; see Couturier and Dagenais, "LTTng CLUST", 2015, §3.4).
 //!
-//! Few APIs tell how the device's clock relates to the host's. But a command is
+//! Few APIs report how the device's clock relates to the host's. But a command is
 //! queued *after* the call that enqueues it began, and was over *before* its
 //! completion was seen. Each such pair is a constraint on the device's clock;
 //! together they leave a narrow band of straight lines, whose middle is used

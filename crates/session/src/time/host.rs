@@ -98,7 +98,7 @@ pub enum Added {
 #[derive(Clone, Debug)]
 pub struct HostClock {
     /// Ascending by `tsc`, never empty. The last one may begin in the future:
-    /// there the correction under way ends.
+    /// there the pending correction ends.
     segments: Vec<Segment>,
     /// Measured nanoseconds per tick, scaled like [`Segment::mult`].
     rate: u64,
