@@ -177,7 +177,7 @@ impl FromStr for DeviceTimes {
     }
 }
 
-/// A number of bytes, as `4096`, `64K`, `16M` or `1G`.
+/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
@@ -190,7 +190,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "expected a number of bytes above 0, optionally with K, M or G".to_owned())
 }
 
-/// A time between samples: a number and `us`, `ms` or `s`.
+/// Returns a time between samples: a number and `us`, `ms` or `s`.
 fn period(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -342,7 +342,7 @@ pub enum FailOn {
     Never,
 }
 
-/// The id of a rule.
+/// Returns the id of a rule.
 fn rule(text: &str) -> Result<String, String> {
     let known = hetrace_report::lint::rule_of(text);
     known

@@ -15,7 +15,7 @@ use crate::spec::ParamSpec;
 /// Descriptions of pointer members, by struct and member.
 pub(crate) type Members = BTreeMap<String, BTreeMap<String, Follow>>;
 
-/// Whether a member holds an address that may be looked behind.
+/// Returns whether a member holds an address that may be looked behind.
 fn is_pointer(extracted: &Extracted, m: &Member) -> bool {
     let callback = || extracted.types.iter().any(|t| t.name == m.ty && t.kind == Kind::Callback);
     m.pointers > 0 || callback()

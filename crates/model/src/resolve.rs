@@ -234,7 +234,7 @@ fn command_params(
     }
 }
 
-/// A result code, an error output, or a pointer shows how a call ended.
+/// Returns a result code, an error output, or a pointer shows how a call ended.
 ///
 /// A function that returns an object or an address reports its error through
 /// an output parameter of the API's error type, if it has one.
@@ -267,7 +267,7 @@ fn type_values(extracted: &Extracted, ctype: &str) -> Option<String> {
     extracted.types.iter().find(|t| t.name == base)?.values.clone()
 }
 
-/// The description of a parameter, from its text.
+/// Returns the description of a parameter, from its text.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -376,7 +376,7 @@ pub(crate) fn split_ctype(ctype: &str) -> (&str, u8) {
 }
 
 impl Kind {
-    /// Whether a value of this kind fits into one machine word.
+    /// Returns whether a value of this kind fits into one machine word.
     pub fn is_scalar(self) -> bool {
         matches!(self, Kind::Uint | Kind::Int | Kind::Float | Kind::Handle | Kind::Callback)
     }

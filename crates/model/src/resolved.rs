@@ -248,24 +248,24 @@ pub struct Communicator {
 }
 
 impl Model {
-    /// What the API calls a queue.
+    /// Returns what the API calls a queue.
     pub fn queue_word(&self) -> &str {
         self.queue_word.as_deref().unwrap_or("queue")
     }
 
-    /// Whether this value in place of a queue's handle means the default queue.
+    /// Returns whether this value in place of a queue's handle means the default queue.
     pub fn is_default_queue(&self, handle: u64) -> bool {
         handle == 0 || self.default_queues.contains(&handle)
     }
 }
 
 impl Function {
-    /// Whether equal calls in a row may become one record.
+    /// Returns whether equal calls in a row may become one record.
     pub fn may_fold(&self) -> bool {
         self.folds || self.has_role("poll")
     }
 
-    /// Whether the function has this role.
+    /// Returns whether the function has this role.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|r| r == role)
     }

@@ -42,7 +42,7 @@ pub const ROLES: &[(&str, &str)] = &[
     ("write", "enqueues a transfer from host to device"),
 ];
 
-/// Whether `name` is one of [`ROLES`].
+/// Returns whether `name` is one of [`ROLES`].
 pub fn is_role(name: &str) -> bool {
     ROLES.iter().any(|(role, _)| *role == name)
 }

@@ -129,7 +129,7 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The rest of the models of libraries, in the same order.
+/// Returns the rest of the models of libraries, in the same order.
 ///
 /// # Errors
 /// The first library that can't be used.
@@ -140,7 +140,7 @@ pub fn load(found: Vec<Found>) -> Result<Vec<Library>, LibraryError> {
     })
 }
 
-/// All libraries in the first folder that has any, by API name.
+/// Returns all libraries in the first folder that has any, by API name.
 ///
 /// # Errors
 /// The first library that can't be used.

@@ -105,7 +105,7 @@ impl Contents {
         Ok(size)
     }
 
-    /// What the report must say.
+    /// Returns what the report must say.
     pub fn notes(&self, drainer: &Drainer) -> Vec<String> {
         let there = |hash: &u64, size: u64| {
             fs::metadata(self.blobs.join(files::blob(*hash))).is_ok_and(|m| m.len() == size)

@@ -101,7 +101,7 @@ impl Control {
         Ok(control)
     }
 
-    /// The first page.
+    /// Returns the first page.
     pub fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<abi::Control>() }

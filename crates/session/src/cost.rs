@@ -101,7 +101,7 @@ struct Batch {
     inside_folds: u64,
 }
 
-/// The result of the batches; there is one at least.
+/// Returns the result of the batches; there is one at least.
 fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
     let mut good = |of: fn(&Batch) -> u64| {
         batches.sort_unstable_by_key(of);
@@ -211,13 +211,13 @@ const ENTRY_ID: u16 = FIRST_CALL_ID;
 const EXIT_ID: u16 = FIRST_CALL_ID + 1;
 const FOLD_ID: u16 = FIRST_CALL_ID + 2;
 
-/// What `hetrace_interpose::call` does around a function: what it returned, and the ticks between
-/// the time stamps.
+/// Returns what `hetrace_interpose::call` does around a function: what it returned, and the ticks
+/// between the time stamps.
 #[inline(never)]
 fn recorded(writer: &Writer, real: Real, arguments: &Arguments) -> Option<(i32, u64)> {
     let writer = black_box(writer);
     let entry = |at: *mut u8| {
-        // SAFETY: so many bytes as the length says.
+        // SAFETY: `record` gives room for the length it was asked for, which is `Arguments`.
         unsafe { at.cast::<Arguments>().write_unaligned(*arguments) };
     };
     // SAFETY: `entry` writes what the length says.
@@ -225,15 +225,15 @@ fn recorded(writer: &Writer, real: Real, arguments: &Arguments) -> Option<(i32, 
     let result = real(arguments);
     let writer = black_box(writer);
     let exit = |at: *mut u8| {
-        // SAFETY: as above.
+        // SAFETY: `record` gives room for the length it was asked for, which is an `i32`.
         unsafe { at.cast::<i32>().write_unaligned(result) };
     };
-    // SAFETY: as above.
+    // SAFETY: `exit` writes what the length says.
     let after = unsafe { writer.record(EXIT_ID, HEAD + size_of::<i32>(), exit) }?;
     Some((result, after.wrapping_sub(before)))
 }
 
-/// What `hetrace_interpose::poll` does around a function that answers as before.
+/// Returns what `hetrace_interpose::poll` does around a function that answers as before.
 #[inline(never)]
 fn folded(writer: &Writer, real: Real, arguments: &Arguments, key: [u64; FOLD_WORDS]) -> Option<(i32, u64)> {
     let (writer, mut key) = (black_box(writer), black_box(key));

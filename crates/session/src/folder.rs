@@ -63,7 +63,7 @@ impl Folder {
         bases().iter().flat_map(|base| abandoned_in(base)).collect()
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +83,7 @@ impl Drop for Folder {
     }
 }
 
-/// Whether the launcher of the session with this folder lives; none if there is no session of
+/// Returns whether the launcher of the session with this folder lives; none if there is no session of
 /// this user's.
 pub fn is_alive(session: &Path) -> Option<bool> {
     let lock = open_lock(session)?;
@@ -125,7 +125,7 @@ fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a path is a folder of this user, and no link to one.
+/// Returns whether a path is a folder of this user, and no link to one.
 fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == user())
 }
@@ -199,7 +199,7 @@ fn try_make(base: &Path) -> io::Result<Option<Folder>> {
     Ok(locked.then_some(Folder { path, _lock: lock }))
 }
 
-/// The lock of a session, if it is one that we may use: a plain file of our own, and
+/// Returns the lock of a session, if it is one that we may use: a plain file of our own, and
 /// neither a link nor a pipe that never opens.
 fn open_lock(session: &Path) -> Option<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -208,15 +208,15 @@ fn open_lock(session: &Path) -> Option<File> {
     (found.is_file() && found.uid() == user()).then_some(lock)
 }
 
-/// Whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours to
-/// clear away.
+/// Returns whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours
+/// to clear away.
 fn is_parent(name: &[u8]) -> bool {
     let own = format!("{PREFIX}{}", user());
     name.strip_prefix(own.as_bytes())
         .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(b"-").is_some_and(is_random))
 }
 
-/// Whether a name is one that [`random`] makes.
+/// Returns whether a name is one that [`random`] makes.
 fn is_random(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }

@@ -48,7 +48,7 @@ pub use crate::manifest::Job;
 /// Most bytes that are read of an environment; Linux allows programs 6 MiB on its usual stacks.
 const MOST: u64 = 8 << 20;
 
-/// What an environment says: `NAME=VALUE`, with a zero after each.
+/// Returns what an environment says: `NAME=VALUE`, with a zero after each.
 pub fn parse(environment: &[u8]) -> Job {
     let one = |entry: &[u8]| {
         let entry = std::str::from_utf8(entry).ok()?;
@@ -60,14 +60,14 @@ pub fn parse(environment: &[u8]) -> Job {
     environment.split(|byte| *byte == 0).filter_map(one).collect()
 }
 
-/// What the launcher itself was started with.
+/// Returns what the launcher itself was started with.
 pub fn own() -> Job {
     let entry = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
     let all: Vec<String> = VARIABLES.into_iter().filter_map(entry).collect();
     parse(all.join("\0").as_bytes())
 }
 
-/// What a process was started with; none if that cannot be read (any more). `start` is when it
+/// Returns what a process was started with; none if that cannot be read (any more). `start` is when it
 /// started, as `/proc/PID/stat` shows: another process may have its id by now.
 pub fn of_process(pid: u32, start: u64) -> Option<Job> {
     let mut environment = Vec::new();
@@ -91,7 +91,7 @@ pub fn inherit(processes: &mut [Process], own: &Job) -> Option<String> {
         .then(|| format!("cannot read the environment of {count} processes (they may have ended): {rank}"))
 }
 
-/// When a process started, in the kernel's units: field 22 of its `stat`.
+/// Returns when a process started, in the kernel's units: field 22 of its `stat`.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in brackets, which may have anything in it.

@@ -24,7 +24,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The path, as far as it is known.
+    /// Returns the path, as far as it is known.
     pub fn path(&self) -> &Path {
         match self {
             Place::Named(path) | Place::Numbered(path) => path,

@@ -201,7 +201,7 @@ fn recover_others() -> Vec<String> {
     recover::recover(None).into_iter().map(say).collect()
 }
 
-/// What is known before the program starts.
+/// Returns what is known before the program starts.
 fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
     Manifest {
         schema: hetrace_format::SCHEMA,
@@ -247,7 +247,7 @@ impl Fresh {
         self.kept.set(true);
     }
 
-    /// Whether the folder is still the one that was made.
+    /// Returns whether the folder is still the one that was made.
     fn is_there(&self) -> bool {
         let inode = |m: io::Result<fs::Metadata>| m.ok().map(|m| (m.dev(), m.ino()));
         inode(fs::symlink_metadata(&self.path)) == inode(self.folder.metadata())
@@ -272,7 +272,7 @@ fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> O
     Some(format!("cannot write {path}/{MANIFEST} ({error}): the trace does not show dropped events"))
 }
 
-/// The three clocks at one moment: the best of a few readings.
+/// Returns the three clocks at one moment: the best of a few readings.
 pub(crate) fn reference() -> ReferencePoint {
     let read = || {
         let before = clock::ticks();
@@ -433,7 +433,7 @@ fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
     notes
 }
 
-/// The program's file, as a shell would find it.
+/// Returns the program's file, as a shell would find it.
 fn find_program(command: &[OsString]) -> Option<PathBuf> {
     let file = child::find(command.first()?)?;
     file.canonicalize().ok()

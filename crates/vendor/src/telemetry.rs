@@ -46,7 +46,7 @@ impl Quantity {
         Quantity::Pcie,
     ];
 
-    /// The name in events and in the manifest.
+    /// Returns the name in events and in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Power => "power",
@@ -62,7 +62,7 @@ impl Quantity {
         }
     }
 
-    /// Whether energy is computed from it, so that the run's end needs a value.
+    /// Returns whether energy is computed from it, so that the run's end needs a value.
     pub fn is_energy(self) -> bool {
         matches!(self, Quantity::Power | Quantity::Energy)
     }
@@ -157,7 +157,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason, in the source's words.
+    /// Returns the reason, in the source's words.
     pub fn why(&self) -> &str {
         match self {
             Refusal::Never(why) | Refusal::NotNow(why) => why,
@@ -199,10 +199,10 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Its name: `nvml`.
     fn name(&self) -> &'static str;
 
-    /// The driver's version, or an empty text.
+    /// Returns the driver's version, or an empty text.
     fn driver(&self) -> &str;
 
-    /// The devices. They stay the same as long as the source lives.
+    /// Returns the devices. They stay the same as long as the source lives.
     fn devices(&self) -> &[Device];
 
     /// Asks a device, by its place in [`devices`](Source::devices). May take its

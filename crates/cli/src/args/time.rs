@@ -17,7 +17,7 @@ pub fn time(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a time such as 1.5s, 20ms, 300us or 4000ns".to_owned())
 }
 
-/// A decimal number times a power of ten, exact up to the nanosecond, rounded there.
+/// Returns a decimal number times a power of ten, exact up to the nanosecond, rounded there.
 fn exact(number: &str, digits_of_unit: usize) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let plain = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());

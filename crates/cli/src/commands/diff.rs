@@ -130,7 +130,7 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
     }
 }
 
-/// The traces of each side; two without `--` are one and one.
+/// Returns the traces of each side; two without `--` are one and one.
 fn sides(args: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (a, b) = match (args.a.as_slice(), args.b.as_slice()) {
         ([a, b], []) => (vec![a.clone()], vec![b.clone()]),

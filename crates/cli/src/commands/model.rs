@@ -80,7 +80,7 @@ fn param_json(p: &Param) -> Value {
     value
 }
 
-/// What is recorded of a parameter, in words.
+/// Returns what is recorded of a parameter, in words.
 fn words(p: &Param) -> String {
     let length = |e: &Option<_>| {
         e.as_ref().map(|e: &hetrace_model::Expr| format!(" of {e} bytes")).unwrap_or_default()

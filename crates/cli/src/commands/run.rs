@@ -49,7 +49,7 @@ pub fn run(args: Run) -> ExitCode {
     status(outcome.manifest.exit)
 }
 
-/// The status for a program that did not start, as a shell has it: 127 not found, 126 not to be
+/// Returns the status for a program that did not start, as a shell has it: 127 not found, 126 not to be
 /// run; 125 if that was our failure.
 fn not_started(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {

@@ -126,7 +126,7 @@ fn report(names: &[PathBuf], drawn: &Drawn) -> io::Result<()> {
     writeln!(out, "open {them} at https://ui.perfetto.dev")
 }
 
-/// A number of bytes with K, M or G, or `all`.
+/// Returns a number of bytes with K, M or G, or `all`.
 fn size(text: &str) -> Result<u64, String> {
     if text == "all" {
         return Ok(u64::MAX);

@@ -78,12 +78,12 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Whether bytes begin as an archive does.
+/// Returns whether bytes begin as an archive does.
 pub fn is_archive(start: &[u8]) -> bool {
     start.get(..BLOCK).is_some_and(|block| Header::parse(block).is_some())
 }
 
-/// The files in an archive, in their order, and what is wrong with it.
+/// Returns the files in an archive, in their order, and what is wrong with it.
 pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
     let (mut members, mut damages) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -155,7 +155,7 @@ fn next_header(bytes: &[u8], at: usize) -> Option<usize> {
     blocks.find(|&next| is_archive(&bytes[next..]))
 }
 
-/// The name in the content of a long name record, up to its NUL.
+/// Returns the name in the content of a long name record, up to its NUL.
 fn long_name(content: &[u8]) -> String {
     let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
     String::from_utf8_lossy(&content[..end]).into_owned()
@@ -165,7 +165,7 @@ fn is_zero(block: &[u8]) -> bool {
     block.iter().all(|&b| b == 0)
 }
 
-/// How many bytes of 0 follow a member of so many bytes.
+/// Returns how many bytes of 0 follow a member of so many bytes.
 pub fn padding(size: u64) -> usize {
     (size.wrapping_neg() % BLOCK as u64) as usize
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_told() {
+    fn truncation_is_reported() {
         let bytes = archive(&[("a", b"1"), ("b", &[7; 700])]);
         assert_eq!(members(&bytes[..1536 + 100]).1, [Damage::Cut { name: "b".into(), size: 700, have: 100 }]);
         assert_eq!(members(&bytes[..1024]).1, [Damage::NoEnd]);

@@ -15,7 +15,7 @@ use crate::class::ByteOrder;
 const MAGIC: u32 = 0x75D1_1D57;
 const HEADER: usize = 37;
 
-/// The text inside metadata, in packets or not.
+/// Returns the text inside metadata, in packets or not.
 pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
     let order = match bytes.get(..4) {
         Some(b) if b == MAGIC.to_le_bytes() => ByteOrder::Little,

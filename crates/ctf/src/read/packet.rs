@@ -87,7 +87,7 @@ const KNOWN: [&str; 11] = [
     "uuid",
 ];
 
-/// What CTF 1.8 calls the field with a role.
+/// Returns what CTF 1.8 calls the field with a role.
 fn name_of(role: Role) -> Option<&'static str> {
     Some(match role {
         Role::PacketMagicNumber => "magic",
@@ -104,7 +104,7 @@ fn name_of(role: Role) -> Option<&'static str> {
 }
 
 impl Facts {
-    /// The value of a field and its size in bits.
+    /// Returns the value of a field and its size in bits.
     fn sized(&self, name: &str) -> Option<(u64, u32)> {
         self.numbers.iter().find(|(n, ..)| *n == name).map(|&(_, value, bits)| (value, bits))
     }
@@ -113,8 +113,8 @@ impl Facts {
         self.sized(name).map(|(value, _)| value)
     }
 
-    /// What the fields say of a packet that starts at `begin`, whose clock is at `now` then; place
-    /// and sizes are not filled in.
+    /// Returns what the fields say of a packet that starts at `begin`, whose clock is at `now` then;
+    /// place and sizes are not filled in.
     fn info(&self, begin: Option<u64>, now: u64) -> PacketInfo {
         PacketInfo {
             timestamp_begin: begin,
@@ -195,7 +195,7 @@ fn decode<'t>(
     Ok(())
 }
 
-/// Whether a header is not one of this trace.
+/// Returns whether a header is not one of this trace.
 fn foreign(uuid: Option<[u8; 16]>, facts: &Facts) -> Option<PacketDamage> {
     if let Some(found) = facts.get("magic").filter(|&m| m != u64::from(PACKET_MAGIC)) {
         return Some(PacketDamage::Magic { found });

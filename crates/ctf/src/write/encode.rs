@@ -66,12 +66,12 @@ impl Encoder {
         Self::default()
     }
 
-    /// The bits so far.
+    /// Returns the bits so far.
     pub fn position(&self) -> u64 {
         self.pos
     }
 
-    /// The bytes; unused bits of the last one are 0.
+    /// Returns the bytes; unused bits of the last one are 0.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -244,7 +244,7 @@ impl Encoder {
     }
 }
 
-/// A number as its bits stand.
+/// Returns a number as its bits stand.
 fn turned(raw: u64, bits: u32, reversed: bool) -> u64 {
     if reversed { reverse(raw, bits) } else { raw }
 }

@@ -32,13 +32,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether it has the packets of another stream.
+    /// Returns whether it has the packets of another stream.
     pub fn is_copy_of(&self, other: &StreamAccount) -> bool {
         let what = |a: &StreamAccount| (a.packets, a.bytes, a.checksum);
         self.account.packets > 0 && what(&self.account) == what(other)
     }
 
-    /// What of it is otherwise than it was written, if nothing else says so.
+    /// Returns what of it is otherwise than it was written, if nothing else says so.
     pub fn differs(&self, written: &StreamAccount) -> Option<Finding> {
         let (name, own) = (&written.name, &self.account);
         let finding = |kind, text| Some(Finding::new(kind, name, format!("{name}: {text}")));
@@ -59,7 +59,7 @@ impl Seen {
     }
 }
 
-/// So many packets, as text.
+/// Returns so many packets, as text.
 fn packets(n: u64) -> String {
     if n == 1 { "1 packet is".to_owned() } else { format!("{n} packets are") }
 }

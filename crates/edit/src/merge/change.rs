@@ -32,22 +32,22 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Whether any numbers change.
+    /// Returns whether any numbers change.
     pub fn changes_numbers(&self) -> bool {
         self.offsets.iter().any(|&offset| offset > 0)
     }
 
-    /// What stands for a number.
+    /// Returns what stands for a number.
     pub fn number(&self, kind: Kind, old: u64) -> u64 {
         if old == 0 && !kind.has_zero() { 0 } else { old.wrapping_add(self.offsets[kind as usize]) }
     }
 
-    /// The id of a process.
+    /// Returns the id of a process.
     pub fn pid(&self, pid: u32) -> u32 {
         self.pids.get(&pid).copied().unwrap_or(pid)
     }
 
-    /// The id of a thread of a process.
+    /// Returns the id of a thread of a process.
     pub fn tid(&self, pid: u32, tid: u32) -> u32 {
         self.tids.get(&(pid, tid)).copied().unwrap_or(tid)
     }
@@ -182,7 +182,7 @@ pub(super) fn clocks(inputs: &[Input], changes: &mut [Change]) -> Result<Clocks,
     Ok(Clocks { class, known: known.collect(), aligned })
 }
 
-/// The boots whose clocks are in a trace, and what was added to each.
+/// Returns the boots whose clocks are in a trace, and what was added to each.
 fn boots_of(input: &Input, uuid: Option<[u8; 16]>) -> Vec<(String, i128)> {
     let known = input.manifest.as_ref().and_then(|manifest| manifest.clocks.as_ref());
     match known {
@@ -192,7 +192,7 @@ fn boots_of(input: &Input, uuid: Option<[u8; 16]>) -> Vec<(String, i128)> {
     }
 }
 
-/// An identity as people write it.
+/// Returns an identity as people write it.
 fn text(uuid: [u8; 16]) -> String {
     uuid::Uuid::from_bytes(uuid).to_string()
 }

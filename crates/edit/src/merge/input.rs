@@ -158,7 +158,7 @@ impl Input {
         Ok(found)
     }
 
-    /// The version of hetrace that wrote it.
+    /// Returns the version of hetrace that wrote it.
     pub fn version(&self) -> &str {
         let version = self.manifest.as_ref().map(|manifest| manifest.version.as_str());
         version.filter(|version| !version.is_empty()).unwrap_or("of unknown version")
@@ -172,7 +172,7 @@ impl Input {
     }
 }
 
-/// Whether a trace has the form of hetrace's.
+/// Returns whether a trace has the form of hetrace's.
 fn is_ours(class: &TraceClass) -> bool {
     let clock = match class.clocks.as_slice() {
         [clock] => clock.name == form::CLOCK && clock.frequency == 1_000_000_000,

@@ -78,7 +78,7 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
     notes
 }
 
-/// Some of many, as one text.
+/// Returns some of many, as one text.
 fn some(mut all: impl Iterator<Item = String>) -> String {
     let mut named: Vec<String> = all.by_ref().take(NAMED).collect();
     if all.next().is_some() {
@@ -87,7 +87,7 @@ fn some(mut all: impl Iterator<Item = String>) -> String {
     named.join(", ")
 }
 
-/// The manifest of the result.
+/// Returns the manifest of the result.
 pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done: &Merged) -> Manifest {
     let mut all: Option<Manifest> = None;
     let mut origins: Vec<Origin> = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     all
 }
 
-/// What recording a call took: of several, the least, so that nothing is taken off that was not
+/// Returns what recording a call took: of several, the least, so that nothing is taken off that was not
 /// there; none if it is not known of one.
 fn cost(inputs: &[Input]) -> Option<Cost> {
     let mut all = inputs.iter().filter_map(|input| input.manifest.as_ref()).map(|m| m.cost.as_ref());
@@ -131,21 +131,21 @@ fn cost(inputs: &[Input]) -> Option<Cost> {
     Some(least)
 }
 
-/// Whether [`cost`] is another than one of the traces has.
+/// Returns whether [`cost`] is another than one of the traces has.
 fn costs_differ(inputs: &[Input]) -> bool {
     let of_all = cost(inputs);
     let mut known = inputs.iter().filter_map(|input| input.manifest.as_ref()?.cost.as_ref());
     known.any(|own| Some(own) != of_all.as_ref())
 }
 
-/// How it ended: not known if one is not, else as the first that did not end well.
+/// Returns how it ended: not known if one is not, else as the first that did not end well.
 fn worst(exits: &[Option<Exit>]) -> Option<Exit> {
     let well = Some(Exit::Code(0));
     let worst = exits.iter().find(|exit| exit.is_none()).or_else(|| exits.iter().find(|exit| **exit != well));
     worst.copied().unwrap_or(well)
 }
 
-/// What was run: different commands, with `+` between.
+/// Returns what was run: different commands, with `+` between.
 fn command(origins: &[Origin]) -> Vec<String> {
     let mut commands: Vec<&Vec<String>> = Vec::new();
     for command in origins.iter().filter_map(|origin| origin.command.as_ref()) {
@@ -166,7 +166,7 @@ fn command(origins: &[Origin]) -> Vec<String> {
     words
 }
 
-/// What the trace is of: one entry, or those that it has if it was merged itself.
+/// Returns what the trace is of: one entry, or those that it has if it was merged itself.
 fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Origin> {
     let manifest = input.manifest.as_ref();
     if let Some(origins) = manifest.and_then(|manifest| manifest.merged.as_ref()) {
@@ -197,7 +197,7 @@ fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Origin> {
     }]
 }
 
-/// An origin whose ids, which are those of a merged trace already, change again.
+/// Returns an origin whose ids, which are those of a merged trace already, change again.
 fn again(origin: &Origin, change: &Change) -> Origin {
     let known: BTreeSet<u32> = origin.pids.iter().map(|(new, _)| *new).collect();
     let pids = origin.pids.iter().map(|&(new, own)| (change.pid(new), own)).collect();
@@ -209,7 +209,7 @@ fn again(origin: &Origin, change: &Change) -> Origin {
     Origin { pids, tids: tids.into_values().collect(), ..origin.clone() }
 }
 
-/// A manifest with the ids, numbers and times of the result.
+/// Returns a manifest with the ids, numbers and times of the result.
 fn changed(manifest: &Manifest, change: &Change) -> Manifest {
     let mut manifest = manifest.clone();
     let host = manifest.host.clone();
@@ -309,7 +309,7 @@ fn join(all: &mut Manifest, other: Manifest) {
     all.trimmed.extend(trimmed);
 }
 
-/// The smaller of those that are known.
+/// Returns the smaller of those that are known.
 fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }

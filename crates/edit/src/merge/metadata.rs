@@ -44,7 +44,7 @@ pub(super) fn check_models(inputs: &[Input]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The description, without clock and identity; and in `changes` the ids that stream
+/// Returns the description, without clock and identity; and in `changes` the ids that stream
 /// classes get.
 pub(super) fn unite(inputs: &[Input], changes: &mut [Change]) -> TraceClass {
     let mut class = match inputs.first() {

@@ -128,7 +128,7 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     Ok(done)
 }
 
-/// What each stream file is called: as it was, or with a number behind.
+/// Returns what each stream file is called: as it was, or with a number behind.
 fn names(inputs: &[Input]) -> Vec<(usize, usize, String)> {
     let mut used: BTreeSet<String> = ["metadata", "hetrace"].map(str::to_owned).into();
     let mut all = Vec::new();

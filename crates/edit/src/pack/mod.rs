@@ -123,7 +123,7 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
     Ok(Packed { files: list.files.len(), before, after, left_out })
 }
 
-/// What is needed to understand the rest comes first.
+/// Returns what is needed to understand the rest comes first.
 fn in_order(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| name != List::NAME);
     let rank = |name: &String| match name.split_once('/') {

@@ -23,7 +23,7 @@ struct Open<'t> {
     offset: u64,
 }
 
-/// The entries of calls that are open at `from`, in nanoseconds from the origin.
+/// Returns the entries of calls that are open at `from`, in nanoseconds from the origin.
 pub(super) fn open_at<'t>(
     trace: &'t Trace,
     kinds: &[StreamKind],

@@ -138,7 +138,7 @@ pub fn trim(
     Ok(done)
 }
 
-/// The first and the last time to keep, in nanoseconds from the clocks' origin.
+/// Returns the first and the last time to keep, in nanoseconds from the clocks' origin.
 fn limits(window: &Window, first: Option<i64>) -> (i64, i64) {
     let after = |ns: Option<u64>, otherwise: i64| match (first, ns) {
         (Some(first), Some(ns)) => first.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX)),
@@ -180,7 +180,7 @@ fn put(output: &Output, name: &str, bytes: &[u8]) -> Result<(), Error> {
     parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
 }
 
-/// The time of the first event, in nanoseconds from the clocks' origin.
+/// Returns the time of the first event, in nanoseconds from the clocks' origin.
 fn first(trace: &Trace) -> Option<i64> {
     let of = |mut stream: hetrace_ctf::read::StreamReader<'_>| loop {
         if let Ok(event) = stream.next_event()? {
@@ -190,7 +190,7 @@ fn first(trace: &Trace) -> Option<i64> {
     trace.streams().filter_map(of).min()
 }
 
-/// The API of each queue, from the files of definitions.
+/// Returns the API of each queue, from the files of definitions.
 fn queues(trace: &Trace, kinds: &[StreamKind]) -> HashMap<i64, String> {
     let mut queues = HashMap::new();
     for mut stream in trace.streams() {
@@ -221,7 +221,7 @@ impl Trimmed {
     }
 }
 
-/// What is kept of the trace.
+/// Returns what is kept of the trace.
 fn part(trace: &Trace, path: &Path, frame: &Frame<'_>) -> Part {
     // Times as the trace's clock has them.
     let offset = trace.class().clocks.first().and_then(|clock| clock.ns_from_origin(0)).unwrap_or(0);

@@ -24,7 +24,7 @@ pub(super) struct Frame<'w> {
 }
 
 impl Frame<'_> {
-    /// Whether only some threads or APIs are wanted.
+    /// Returns whether only some threads or APIs are wanted.
     pub fn chooses(&self) -> bool {
         let w = self.window;
         !(w.pids.is_empty() && w.tids.is_empty() && w.apis.is_empty())
@@ -40,7 +40,7 @@ impl Frame<'_> {
         self.window.apis.is_empty() || self.window.apis.iter().any(|wanted| wanted == api)
     }
 
-    /// Whether an event is of what was chosen.
+    /// Returns whether an event is of what was chosen.
     fn has(&self, kind: &Kind, api: &str, ids: [Option<i64>; 2], event: &Event<'_, '_>) -> bool {
         match kind {
             Kind::Definition | Kind::Telemetry => true,
@@ -53,7 +53,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether an event from before the window outlasts its begin.
+    /// Returns whether an event from before the window outlasts its begin.
     fn outlasts(&self, kind: &Kind, time: i64, event: &Event<'_, '_>) -> bool {
         match kind {
             Kind::Definition => true,
@@ -171,7 +171,7 @@ impl<'t> Cutter<'t, '_> {
         if all { Place::Inside } else { Place::Cut }
     }
 
-    /// The number and the counter that a packet gets.
+    /// Returns the number and the counter that a packet gets.
     fn numbers(&self, packet: &Packet<'t>, times: Option<(u64, u64)>) -> Numbers {
         let next = |last: u64| last.saturating_add(1).saturating_add(self.missing);
         Numbers {

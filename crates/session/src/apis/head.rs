@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_missing_or_wrong_is_told() {
+    fn a_head_that_is_missing_or_wrong_is_reported() {
         for wrong in ["", "[]", "{}", r#"{"api":"t"}"#, r#"{"api":1}"#, r#"{"api":"t","interpose":{"x":1}}"#]
         {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");

@@ -41,12 +41,12 @@ pub struct Order {
 }
 
 impl Raw {
-    /// A command reported in the ring of that API at that time.
+    /// Returns a command reported in the ring of that API at that time.
     pub fn new(record: CommandRecord, name: &[u8], api: usize, time: u64) -> Self {
         Raw { record, name: name.to_vec(), api, time, rounds: 0 }
     }
 
-    /// What its API names by this number.
+    /// Returns what its API names by this number.
     fn key(&self, value: u64) -> Key {
         Key { api: self.api, value }
     }
@@ -129,7 +129,7 @@ impl Devices {
         Some([queued, submitted, start, end])
     }
 
-    /// When a command will be in the order, as far as is known.
+    /// Returns when a command will be in the order, as far as is known.
     pub(super) fn time_of(&self, raw: &Raw, host: &HostClock) -> u64 {
         let seen = if raw.record.observed == 0 { raw.time } else { host.to_ns(raw.record.observed) };
         self.times(raw).map_or(seen, |[_, _, start, _]| start)
@@ -213,7 +213,7 @@ impl Devices {
     }
 }
 
-/// A command as its record has it; queue, function and peer are not filled in.
+/// Returns a command as its record has it; queue, function and peer are not filled in.
 fn command(record: &CommandRecord, call: Option<Call>, times: Option<[u64; 4]>, seen: u64) -> Command {
     let (cause_tid, cause) = match call {
         Some(call) => (call.tid, Some(call.entry)),

@@ -12,7 +12,7 @@ use hetrace_ring::abi::{COMMAND_KINDS, command_flag};
 use super::*;
 use crate::time::ReferencePoint;
 
-/// A tick is a nanosecond.
+/// Returns a tick is a nanosecond.
 fn host() -> HostClock {
     let point = |n: u64| ReferencePoint { tsc: n, monotonic_ns: n, realtime_ns: n, uncertainty_ns: 0 };
     HostClock::new(point(1), point(1_000_000_000))
@@ -74,7 +74,7 @@ impl Process {
         self.devices.advance(now, &self.trace, &self.host);
     }
 
-    /// All events by file: time, name and fields.
+    /// Returns all events by file: time, name and fields.
     fn files(&self) -> BTreeMap<String, Vec<(u64, String, Value)>> {
         let trace = Trace::open(&self.path).expect("a trace");
         let mut files = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Process {
         files
     }
 
-    /// The commands, after all is written.
+    /// Returns the commands, after all is written.
     fn finish(&mut self) -> Vec<(u64, String, Value)> {
         self.devices.finish(&self.trace, &self.host);
         self.files().remove("device-7").unwrap_or_default()
@@ -106,7 +106,7 @@ impl Drop for Process {
     }
 }
 
-/// A kernel of a collector.
+/// Returns a kernel of a collector.
 fn collected(correlation: u64, start: u64) -> CommandRecord {
     CommandRecord {
         kind: 1,
@@ -138,7 +138,7 @@ fn list(fields: &Value, name: &str) -> Vec<i64> {
 const UNKNOWN: i64 = -(1 << 47);
 
 #[test]
-fn commands_are_joined_with_calls_told_before_and_after_them() {
+fn commands_are_joined_with_calls_reported_before_and_after_them() {
     let mut p = Process::new("join");
     p.queue(0x10, 50);
     p.link(1, 100);
@@ -412,7 +412,7 @@ fn functions_and_devices_are_defined_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_as_unknown() {
+fn what_does_not_fit_is_recorded_as_unknown() {
     let mut p = Process::new("wide");
     p.queue(0x10, 50);
     let far = 1 << 60;
@@ -490,7 +490,7 @@ fn commands_in_the_devices_time_are_converted() {
     assert_eq!((number(fields, "kind"), number(fields, "times_error")), (0, -7));
 }
 
-/// A kernel between two events: when it entered its queue is unknown.
+/// Returns a kernel between two events: when it entered its queue is unknown.
 fn between_events(i: u64, ahead: u64, vouches: bool) -> CommandRecord {
     let cause = i * 10_000;
     CommandRecord {

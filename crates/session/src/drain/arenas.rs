@@ -35,7 +35,7 @@ impl Opened {
         Opened { number, image, api, arena, file, path, looked: 0, open: Vec::new(), unread: None }
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> Option<OsString> {
         self.path.file_name().map(OsString::from)
     }
@@ -60,7 +60,7 @@ impl Opened {
         rings
     }
 
-    /// Whether some task can still write here: its maker's address space is there. Certain,
+    /// Returns whether some task can still write here: its maker's address space is there. Certain,
     /// where the file system has locks; else by the process's id.
     pub fn is_alive(&self, pid: u32) -> bool {
         let header = self.arena.header();
@@ -101,7 +101,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Arena), RingError> {
     Ok((file, arena))
 }
 
-/// Why an arena or a ring can't be read, for people.
+/// Returns why an arena or a ring can't be read, for people.
 pub(super) fn describe(error: &RingError) -> String {
     match error {
         RingError::Map(MapError::Os(error)) => error.to_string(),
@@ -112,7 +112,7 @@ pub(super) fn describe(error: &RingError) -> String {
     }
 }
 
-/// Whether a process is there and not merely waiting to be buried.
+/// Returns whether a process is there and not merely waiting to be buried.
 fn alive(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());

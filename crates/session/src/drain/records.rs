@@ -5,7 +5,7 @@ use hetrace_format::calls;
 
 use crate::time::HostClock;
 
-/// A 64-bit word of a record's body.
+/// Returns a 64-bit word of a record's body.
 pub(super) fn word(body: &[u8], index: usize) -> u64 {
     let bytes = body.get(index * 8..index * 8 + 8);
     bytes.and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)

@@ -36,7 +36,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The program's loader would complain of our libraries, or stop.
+    /// Returns the program's loader would complain of our libraries, or stop.
     pub fn forbids_preloading(&self) -> bool {
         matches!(self, Obstacle::Foreign(_) | Obstacle::Loader(_))
     }
@@ -111,7 +111,7 @@ fn open(path: &Path) -> Option<File> {
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-/// The interpreter that a script's first line names; that which `env` finds, if it
+/// Returns the interpreter that a script's first line names; that which `env` finds, if it
 /// is `env`.
 fn interpreter(line: &[u8]) -> Option<PathBuf> {
     let line = line.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
@@ -131,7 +131,7 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     Some(name.to_owned())
 }
 
-/// The program that `env` would start. The kernel passes all that follows as one
+/// Returns the program that `env` would start. The kernel passes all that follows as one
 /// argument, which `-S` splits.
 fn wanted_of_env(argument: &[u8]) -> Option<OsString> {
     let split = [b"-S".as_slice(), b"--split-string=", b"--split-string"];
@@ -144,7 +144,7 @@ fn wanted_of_env(argument: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(word.to_vec()))
 }
 
-/// The file that a name without a slash means. An empty entry of `PATH` is the
+/// Returns the file that a name without a slash means. An empty entry of `PATH` is the
 /// current folder; without the variable the system's own folders are searched.
 pub fn in_path(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
@@ -209,7 +209,7 @@ fn of_elf(elf: &Elf) -> Option<Obstacle> {
     other.then(|| Obstacle::Loader(loader.clone()))
 }
 
-/// How people call a kind of program.
+/// Returns how people call a kind of program.
 fn title(elf: &Elf) -> &'static str {
     match (elf.machine, elf.wide) {
         (62, false) => "an x32 program",

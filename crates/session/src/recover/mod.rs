@@ -95,7 +95,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     whole(a).is_some() && whole(a) == whole(b)
 }
 
-/// The manifest of a ticket's trace, if that is unfinished and of this session.
+/// Returns the manifest of a ticket's trace, if that is unfinished and of this session.
 fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
     let text = fs::read(ticket.trace.join(files::MANIFEST)).ok()?;
     let manifest: Manifest = Manifest::parse(&text).ok()?;

@@ -171,7 +171,7 @@ impl Telemetry {
         }
     }
 
-    /// What is known so far, for the manifest.
+    /// Returns what is known so far, for the manifest.
     pub fn report(&self) -> manifest::Telemetry {
         self.report.clone()
     }
@@ -291,7 +291,7 @@ impl Finished {
     }
 }
 
-/// A device in the manifest, without its quantities.
+/// Returns a device in the manifest, without its quantities.
 fn reported(number: u32, source: &str, device: &Device) -> TelemetryDevice {
     TelemetryDevice {
         device: number,
@@ -305,7 +305,7 @@ fn reported(number: u32, source: &str, device: &Device) -> TelemetryDevice {
     }
 }
 
-/// The stream of a lane. Its first packet is the main thread's.
+/// Returns the stream of a lane. Its first packet is the main thread's.
 fn stream(folder: &TraceFolder, number: u64) -> Stream {
     let mut stream =
         Stream::new(folder, format!("telemetry-{number}"), hetrace_format::telemetry::STREAM, number);

@@ -208,7 +208,7 @@ fn until(there: impl Fn() -> bool) {
     }
 }
 
-/// The values of a field in the events of a device.
+/// Returns the values of a field in the events of a device.
 fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u64> {
     let of =
         streams.iter().flatten().filter(|(name, _, f)| name == event && f["device"] == device.to_string());

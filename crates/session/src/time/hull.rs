@@ -24,12 +24,12 @@ pub(super) struct Hull {
 }
 
 impl Hull {
-    /// The vertices, ascending in `x`, slopes strictly falling.
+    /// Returns the vertices, ascending in `x`, slopes strictly falling.
     pub(super) fn vertices(&self) -> &[Point] {
         &self.vertices
     }
 
-    /// Whether every line above the hull is above `p` anyway.
+    /// Returns whether every line above the hull is above `p` anyway.
     pub(super) fn covers(&self, p: Point) -> bool {
         let i = self.vertices.partition_point(|v| v.x < p.x);
         match self.vertices.get(i) {

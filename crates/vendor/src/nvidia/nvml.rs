@@ -127,7 +127,7 @@ impl NvmlSource {
         })
     }
 
-    /// All bits, also those without a name in the crate.
+    /// Returns all bits, also those without a name in the crate.
     fn throttle_reasons(&self, device: &NvmlDevice<'_>) -> Result<u64, NvmlError> {
         let lib = self.nvml.lib();
         // Before driver 535 the function had another name.
@@ -145,7 +145,7 @@ impl NvmlSource {
 /// Power readings are of the moment.
 const INSTANT: &str = "instant";
 
-/// The value of a field, of a part of the device.
+/// Returns the value of a field, of a part of the device.
 fn field(device: &NvmlDevice<'_>, id: u32, scope: u32) -> Result<u64, NvmlError> {
     let query = device.nvml().lib().nvmlDeviceGetFieldValues.as_ref();
     let query = query.map_err(|_| NvmlError::FunctionNotFound)?;
@@ -183,7 +183,7 @@ impl Source for NvmlSource {
     }
 }
 
-/// What cannot change while a program runs is refused for good.
+/// Returns what cannot change while a program runs is refused for good.
 fn refusal(error: &NvmlError) -> Refusal {
     let why = error.to_string();
     match error {

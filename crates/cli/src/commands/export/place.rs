@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place at `output`; if it is shared, in the folder that may be there.
+    /// Returns a place at `output`; if it is shared, in the folder that may be there.
     ///
     /// # Errors
     /// When something is there already, or it has no name.
@@ -36,7 +36,7 @@ impl Place {
         Ok(Self { output: output.to_owned(), partial: output.with_file_name(partial), shared })
     }
 
-    /// The file to write.
+    /// Returns the file to write.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -45,7 +45,7 @@ impl Place {
         file.map(BufWriter::new).map_err(|source| self.failed(source))
     }
 
-    /// The folder to write into, which is empty.
+    /// Returns the folder to write into, which is empty.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -54,7 +54,7 @@ impl Place {
         Ok(&self.partial)
     }
 
-    /// An error of the system about this place.
+    /// Returns an error of the system about this place.
     pub fn failed(&self, source: io::Error) -> Error {
         Error::Io { path: self.output.display().to_string(), source }
     }
