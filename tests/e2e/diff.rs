@@ -105,10 +105,10 @@ fn bad_lines_get_clear_words() {
     assert_eq!((missing.status, missing.err.lines().count()), (125, 1), "{}", missing.err);
     let twice = diff(&[], &[folder, folder], &[folder]);
     assert_eq!(twice.status, 0);
-    assert!(twice.err.contains("named twice in A"), "{}", twice.err);
+    assert!(twice.err.contains("given twice in A"), "{}", twice.err);
     let behind = diff(&[], &[folder], &[folder, Path::new("--fail-on")]);
     assert_eq!(behind.status, 125);
-    assert!(behind.err.contains("options go before"), "{}", behind.err);
+    assert!(behind.err.contains("put options before it"), "{}", behind.err);
     let alone = run(Command::new(hetrace()).arg("diff").arg(folder));
     assert_eq!(alone.status, 125);
     assert!(alone.err.contains("no runs of B"), "{}", alone.err);

@@ -22,7 +22,7 @@ fn a_trace_is_never_overwritten() {
     let folder = tempfile::tempdir().expect("scratch");
     let done = run(Command::new(hetrace()).arg("run").arg("-o").arg(folder.path()).args(["--", "true"]));
     assert_eq!(done.status, 125);
-    assert!(done.err.contains("exists already"), "{}", done.err);
+    assert!(done.err.contains("already exists"), "{}", done.err);
 }
 
 #[test]

@@ -116,8 +116,8 @@ fn on_a_disk_that_gets_full_the_program_runs_on_and_what_fits_is_kept() {
 #[test]
 fn a_trace_that_is_removed_meanwhile_costs_the_program_nothing() {
     for (deed, said) in [
-        ("rm -r t", "t was removed while it was being recorded"),
-        ("rm -r t; mkdir t", "t was removed while it was being recorded"),
+        ("rm -r t", "t was removed during recording"),
+        ("rm -r t; mkdir t", "t was removed during recording"),
         ("rm -r t/hetrace; touch t/hetrace", "manifest.json can't be written"),
     ] {
         let scratch = tempfile::tempdir().expect("scratch");

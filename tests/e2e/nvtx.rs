@@ -351,7 +351,7 @@ fn a_tool_of_the_user_stays() {
     let done = run(line.env("NVTX_INJECTION64_PATH", "/nowhere/tool.so"));
     assert_eq!(done.out.lines().next(), Some("/nowhere/tool.so"));
     assert!(
-        done.err.contains("NVTX is not traced: NVTX_INJECTION64_PATH names /nowhere/tool.so"),
+        done.err.contains("NVTX is not traced: NVTX_INJECTION64_PATH is already set to /nowhere/tool.so"),
         "{}",
         done.err
     );

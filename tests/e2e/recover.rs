@@ -34,7 +34,7 @@ fn what_a_killed_launcher_left_is_recovered() {
     );
     let done = with_own_memory(scratch.path(), "64m", &script);
     assert_eq!((done.status, &*done.out), (0, "hetrace-0\n"), "{}", done.err);
-    assert!(done.err.contains("`hetrace recover` adds what is left"), "{}", done.err);
+    assert!(done.err.contains("`hetrace recover` adds the events left"), "{}", done.err);
     assert!(done.err.contains("/t: recovered 40"), "{}", done.err);
     assert!(done.err.contains("t: nothing to recover: the trace is finished"), "{}", done.err);
     let read = |name: &str| std::fs::read_to_string(scratch.path().join(name)).expect("a tally");

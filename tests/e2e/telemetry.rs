@@ -217,7 +217,7 @@ fn without_the_library_the_program_runs_and_one_line_says_what_is_missing() {
     assert_eq!((done.status, &*done.out), (3, "ran\n"));
     let lines: Vec<&str> = done.err.lines().filter(|l| l.contains("telemetry")).collect();
     let [line] = lines[..] else { panic!("one line: {}", done.err) };
-    for part in ["/nowhere/libnvidia-ml.so.1", "comes with NVIDIA's driver"] {
+    for part in ["/nowhere/libnvidia-ml.so.1", "install it with NVIDIA's driver"] {
         assert!(line.contains(part), "{line}");
     }
     let telemetry = &manifest(&folder)["telemetry"];

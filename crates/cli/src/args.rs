@@ -14,7 +14,7 @@ mod time;
 pub use read::{Print, Tally};
 pub use time::time;
 
-/// Shows what a program and its accelerators really did, on one time line.
+/// Shows what a program and its accelerators really did, on one timeline.
 #[derive(Debug, Parser)]
 #[command(name = "hetrace", version, about, long_about = None, max_term_width = 100)]
 #[command(after_help = "`hetrace ./app args` is short for `hetrace run -- ./app args`.")]
@@ -27,37 +27,37 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program, record what it does, and print the answer
+    /// Run a program, record what it does, and print a summary
     Run(Run),
-    /// Print tables of calls, commands and traffic
+    /// Print tables of calls, device commands and memory traffic
     Tally(Tally),
     /// Print every event, decoded
     Print(Print),
-    /// Write a time line for Perfetto (ui.perfetto.dev)
+    /// Write a timeline for Perfetto (ui.perfetto.dev)
     Timeline(super::commands::timeline::Timeline),
-    /// Write a trace in the format of other tools
+    /// Convert a trace to the format of another tool
     Export(super::commands::export::Export),
-    /// Tell where the time of each device went, and why it was idle
+    /// Show where the time of each device went, and why it was idle
     Why(super::commands::why::Why),
-    /// Find misuse and waste: leaks, uses after release, copies out of bounds, needless waiting, …
+    /// Find API misuse and waste: leaks, use after release, out-of-bounds copies, needless waits, …
     Lint(Lint),
-    /// Compare several runs with several others: what became slower, and whether that is chance
+    /// Compare two sets of runs: what became slower, and whether the difference is significant
     Diff(super::commands::diff::Diff),
-    /// Verify that a trace is complete and undamaged: all that was written, as it was written
+    /// Verify that a trace is complete and undamaged
     Check(super::commands::check::Check),
-    /// Make a trace of a part of one: a window of time, some threads, some APIs
+    /// Extract a part of a trace: a time window, some threads, some APIs
     Trim(super::commands::trim::Trim),
-    /// Make one trace of several: of ranks, of hosts, of programs started apart
+    /// Merge traces into one: of ranks, of hosts, of programs started separately
     Merge(super::commands::merge::Merge),
-    /// Make one compressed file of a trace, which all commands read as it is
+    /// Pack a trace into one compressed file, which all commands can read
     Pack(super::commands::pack::Pack),
-    /// Make a trace's folder of a packed one
+    /// Unpack a packed trace into a folder
     Unpack(super::commands::pack::Unpack),
-    /// Take what a killed hetrace left in shared memory into its trace
+    /// Add to a trace what a killed hetrace left in shared memory
     Recover(Recover),
     /// Show what is recorded of each function
     Model(Model),
-    /// Tell what works on this machine, what not and why, and what mends it
+    /// Show what works on this machine, what does not and why, and how to fix it
     Doctor(Doctor),
     /// Print the manual page
     #[command(hide = true)]
@@ -67,20 +67,20 @@ pub enum Command {
 /// How much is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Commands on devices, and the calls that make them, build code, and wait
+    /// Device commands, and the calls that enqueue them, build programs or wait
     Minimal,
-    /// Every call; equal polls in a row become one record, and what compilers write around a
-    /// launch is left out
+    /// Every call; consecutive identical polls are folded into one record, and the calls that
+    /// compilers generate around a launch are left out
     #[default]
     Default,
-    /// Every call by itself, and more of what pointers point at
+    /// Every call unfolded, and more of the data that pointers refer to
     Full,
 }
 
-/// What happens when a ring is full.
+/// What happens when a ring buffer is full.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// Records are lost, counted and reported
+    /// Records are dropped, counted and reported
     #[default]
     Drop,
     /// The program waits
@@ -90,22 +90,22 @@ pub enum OnFull {
 /// Who may read a trace.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Share {
-    /// Its owner only: folders 0700, files 0600
+    /// The owner only: folders 0700, files 0600
     #[default]
     Owner,
-    /// The group, too: folders 0750, files 0640
+    /// The owner and the group: folders 0750, files 0640
     Group,
 }
 
-/// How an API is reached.
+/// How calls are intercepted.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Interpose {
-    /// By the loader's layer mechanism where there is one, else preloaded
+    /// As a layer or injection library if the API supports that, otherwise by LD_PRELOAD
     #[default]
     Auto,
-    /// By the loader's layer mechanism
+    /// As a layer or injection library
     Layer,
-    /// Preloaded
+    /// By LD_PRELOAD
     Preload,
 }
 
@@ -127,28 +127,28 @@ impl FromStr for Launches {
     fn from_str(text: &str) -> Result<Self, String> {
         let (kernel, numbers) = text.split_once('@').unwrap_or((text, ".."));
         if kernel.is_empty() || kernel.len() > LONGEST_GLOB {
-            return Err(format!("a kernel's name or glob of at most {LONGEST_GLOB} bytes comes first"));
+            return Err(format!("expected a kernel name or glob of at most {LONGEST_GLOB} bytes"));
         }
         let number = |n: &str, otherwise| match n {
             "" => Ok(otherwise),
-            n => n.parse::<u64>().map_err(|_| format!("`{n}` is no number of a launch")),
+            n => n.parse::<u64>().map_err(|_| format!("`{n}` is not a launch number")),
         };
         let numbers = match numbers.split_once("..") {
             Some((first, last)) => number(first, 0)?..=number(last, u64::MAX)?,
-            None if numbers.is_empty() => return Err("numbers of launches come after the @".to_owned()),
+            None if numbers.is_empty() => return Err("expected launch numbers after the @".to_owned()),
             None => number(numbers, 0)?..=number(numbers, 0)?,
         };
         if numbers.is_empty() {
-            return Err("the first launch comes after the last".to_owned());
+            return Err("the first launch number is greater than the last".to_owned());
         }
         Ok(Launches { kernel: kernel.to_owned(), numbers })
     }
 }
 
-/// Where times of commands come from.
+/// Source of the times of device commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceTimes {
-    /// The best that is there.
+    /// The best one available.
     Auto,
     /// Events of the API.
     Events,
@@ -171,13 +171,13 @@ impl FromStr for DeviceTimes {
             None if text == "off" => Ok(DeviceTimes::Off),
             Some(("sampled", n)) => every(n)
                 .map(DeviceTimes::Sampled)
-                .ok_or_else(|| format!("`{n}` is no number of launches from 1 to 1000000")),
-            _ => Err("it is `auto`, `events`, `sampled`, `sampled:N` or `off`".to_owned()),
+                .ok_or_else(|| format!("`{n}` is not a number of launches from 1 to 1000000")),
+            _ => Err("expected `auto`, `events`, `sampled`, `sampled:N` or `off`".to_owned()),
         }
     }
 }
 
-/// A number of bytes, as `4096`, `64K`, `16M` or `1G`.
+/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
@@ -187,10 +187,10 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number: Option<u64> = digits.parse().ok();
     let bytes = number.and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
-    bytes.ok_or_else(|| "a number of bytes above 0, with K, M or G if you like".to_owned())
+    bytes.ok_or_else(|| "expected a number of bytes above 0, optionally with K, M or G".to_owned())
 }
 
-/// A time between samples: a number and `us`, `ms` or `s`.
+/// Returns a time between samples: a number and `us`, `ms` or `s`.
 fn period(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -202,11 +202,11 @@ fn period(text: &str) -> Result<Duration, String> {
     let us = digits.parse().ok().and_then(|n: u64| n.checked_mul(unit));
     let period = us.map(Duration::from_micros).filter(|p| PERIODS.contains(p));
     period.ok_or_else(|| {
-        "a time from 1ms to 60s with its unit, as 50ms; before a program that follows put --".to_owned()
+        "expected a time from 1ms to 60s with its unit, such as 50ms; put -- before a program that follows".to_owned()
     })
 }
 
-/// Periods that make sense: drivers renew what they tell every few milliseconds at best.
+/// Supported periods: drivers update the values that they report every few milliseconds at best.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// Options of `run`.
@@ -218,7 +218,7 @@ pub struct Run {
     /// Folder of the trace; must not exist [default: hetrace-<program>-<n>]
     #[arg(short, long, env = "HETRACE_OUTPUT")]
     pub output: Option<PathBuf>,
-    /// Who may read the trace, whatever the umask: it has command lines and arguments in it
+    /// Who may read the trace, whatever the umask: it contains command lines and arguments
     #[arg(long, value_enum, default_value_t, env = "HETRACE_SHARE")]
     pub share: Share,
     /// APIs to trace, separated by commas, or `auto` for all
@@ -230,20 +230,21 @@ pub struct Run {
     /// Record no function that matches this glob (may be repeated)
     #[arg(long, value_name = "GLOB", env = "HETRACE_EXCLUDE", value_delimiter = ',')]
     pub exclude: Vec<String>,
-    /// What happens when a thread records faster than the trace can be written
+    /// What happens when a thread records faster than the trace is written
     #[arg(long, value_enum, default_value_t, env = "HETRACE_ON_FULL")]
     pub on_full: OnFull,
-    /// Memory up to which each recording thread's ring grows, in KiB; one that fills it gets 4, then 16 times as much.
-    /// A ring begins with 64 KiB, less where memory is short; with all of it under `--on-full block`
+    /// Size up to which the ring buffer of each recording thread grows, in KiB; a thread that fills it
+    /// gets 4, then 16 times as much. A ring buffer starts with 64 KiB (less if memory is short), or
+    /// with the full size under `--on-full block`
     #[arg(long, default_value_t = 1024, value_name = "KIB", env = "HETRACE_BUFFER")]
     pub buffer: u32,
-    /// Where the times of commands on devices come from: `auto` takes the best there is, `events`
-    /// puts events of the API around each command, `sampled:N` around every N-th launch of each
-    /// kernel only and counts the others (N is 100 if left out), `off` records calls only
+    /// Source of the times of device commands: `auto` takes the best one available, `events` puts
+    /// events of the API around each command, `sampled:N` does so for every N-th launch of each
+    /// kernel and only counts the others (N is 100 if omitted), `off` records calls only
     #[arg(long, value_name = "SOURCE", default_value = "auto", env = "HETRACE_DEVICE_TIMES")]
     pub device_times: DeviceTimes,
-    /// Commands on devices whose times are not known yet, at most, in each process and API; those
-    /// beyond are counted and have no times. Takes 200 bytes of the program's memory for each
+    /// Maximum number of device commands in flight per process and API; further commands are counted
+    /// and have no times. Each takes 200 bytes of the program's memory
     #[arg(
         long,
         default_value_t = 1 << 20,
@@ -252,33 +253,33 @@ pub struct Run {
         env = "HETRACE_MAX_IN_FLIGHT"
     )]
     pub max_in_flight: u32,
-    /// Short for --device-times off
+    /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,
-    /// Compress the trace (each packet by zstd)
+    /// Compress the trace (each packet with zstd)
     #[arg(long, env = "HETRACE_COMPRESS")]
     pub compress: bool,
-    /// Store the sources, intermediate code and binaries that programs for devices are made from
+    /// Store the sources, intermediate code and binaries of device programs
     #[arg(long, env = "HETRACE_SOURCES")]
     pub sources: bool,
-    /// Record the options and logs of builds of such programs
+    /// Record the options and logs of builds of device programs
     #[arg(long, env = "HETRACE_BUILD_LOGS")]
     pub build_logs: bool,
-    /// Record names and types of kernels' arguments, where the platform tells them
+    /// Record names and types of kernel arguments, where the platform reports them
     #[arg(long, env = "HETRACE_KERNEL_ARGS")]
     pub kernel_args: bool,
-    /// Record all properties of platforms and devices that the program sees
+    /// Record all properties of the platforms and devices that the program sees
     #[arg(long, env = "HETRACE_PROPERTIES")]
     pub properties: bool,
-    /// Store what buffers hold before and after launches of kernels that match this glob; launches of
-    /// each name are counted from 0 (may be repeated). Makes the program wait for each such launch
+    /// Store the contents of buffers before and after launches of kernels that match this glob; launches
+    /// of each name are counted from 0 (may be repeated). Makes the program wait for each such launch
     #[arg(long, value_name = "KERNEL[@FIRST..LAST]", env = "HETRACE_CAPTURE_BUFFERS", value_delimiter = ',')]
     pub capture_buffers: Vec<Launches>,
-    /// Most bytes stored of one buffer; longer ones are cut (K, M and G count)
+    /// Maximum number of bytes stored of one buffer; longer ones are truncated (suffixes K, M, G)
     #[arg(long, default_value = "16M", value_name = "BYTES", value_parser = size, env = "HETRACE_CAPTURE_SIZE")]
     pub capture_size: u64,
-    /// Sample what GPUs tell of themselves (power, energy, clocks, utilization, memory, temperature,
-    /// throttling, traffic) once per PERIOD [default without a value: 50ms]
+    /// Sample the telemetry of GPUs (power, energy, clocks, utilization, memory, temperature, throttling,
+    /// traffic) once per PERIOD [default without a value: 50ms]
     #[arg(
         long,
         value_name = "PERIOD",
@@ -288,13 +289,13 @@ pub struct Run {
         env = "HETRACE_SAMPLE"
     )]
     pub sample: Option<Duration>,
-    /// The NVML library that --sample asks [default: libnvidia-ml.so.1, as the loader finds it]
+    /// The NVML library for --sample [default: libnvidia-ml.so.1, as the loader finds it]
     #[arg(long, value_name = "FILE", env = "HETRACE_NVML")]
     pub nvml: Option<PathBuf>,
-    /// How the API is reached
+    /// How calls are intercepted
     #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
     pub interpose: Interpose,
-    /// Print no tables at the end
+    /// Do not print tables at the end
     #[arg(short, long, env = "HETRACE_QUIET")]
     pub quiet: bool,
     /// The program and its arguments
@@ -305,7 +306,7 @@ pub struct Run {
 /// Options of `lint`.
 #[derive(Debug, Args)]
 pub struct Lint {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long, conflicts_with = "sarif")]
@@ -313,16 +314,16 @@ pub struct Lint {
     /// Print SARIF 2.1.0
     #[arg(long)]
     pub sarif: bool,
-    /// Print the table of rules
+    /// Print the list of rules
     #[arg(long)]
     pub rules: bool,
-    /// Look for this only (may be repeated)
+    /// Check this rule only (may be repeated)
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule)]
     pub rule: Vec<String>,
-    /// Do not look for this (may be repeated)
+    /// Do not check this rule (may be repeated)
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = rule)]
     pub except: Vec<String>,
-    /// Exit with status 1 if anything as grave as this is found
+    /// Exit with status 1 if there is a finding of at least this severity
     #[arg(long, value_enum, default_value_t)]
     pub fail_on: FailOn,
 }
@@ -333,31 +334,33 @@ pub enum FailOn {
     /// Errors
     #[default]
     Error,
-    /// Warnings, too
+    /// Warnings and errors
     Warning,
     /// Any finding
     Hint,
-    /// Nothing
+    /// Never fail
     Never,
 }
 
-/// The id of a rule.
+/// Returns the id of a rule.
 fn rule(text: &str) -> Result<String, String> {
     let known = hetrace_report::lint::rule_of(text);
-    known.map(|r| r.id.to_owned()).ok_or_else(|| "no such rule; `hetrace lint --rules` lists them".to_owned())
+    known
+        .map(|r| r.id.to_owned())
+        .ok_or_else(|| "unknown rule; `hetrace lint --rules` lists all rules".to_owned())
 }
 
 /// Options of `recover`.
 #[derive(Debug, Args)]
 pub struct Recover {
-    /// The trace [default: all unfinished ones of this user whose programs have ended]
+    /// The trace [default: all unfinished traces of this user whose programs have ended]
     pub trace: Option<PathBuf>,
 }
 
 /// Options of `model`.
 #[derive(Debug, Args)]
 pub struct Model {
-    /// The API [default: all, in short]
+    /// The API [default: a list of all]
     pub api: Option<String>,
     /// The function
     pub function: Option<String>,

@@ -18,12 +18,12 @@ pub struct Scope<'m> {
 }
 
 impl<'m> Scope<'m> {
-    /// The parameters of a function.
+    /// Returns the parameters of a function.
     pub fn of(model: &'m Model, function: &'m Function) -> Self {
         Scope { model, function, inside: None }
     }
 
-    /// The Rust text of a name's value.
+    /// Returns the Rust text of a name's value.
     fn name(&self, name: &str) -> Result<String, String> {
         if let Some((param, offset, ty)) = self.inside {
             return self.member(param, offset, ty, name);
@@ -36,7 +36,7 @@ impl<'m> Scope<'m> {
         self.member(param, 0, ty.ok_or_else(|| format!("no struct behind `{param}`"))?, path)
     }
 
-    /// A number in the struct that a parameter points at.
+    /// Returns a number in the struct that a parameter points at.
     fn member(&self, param: &str, mut offset: u32, mut ty: &'m Type, path: &str) -> Result<String, String> {
         for step in path.split('.') {
             let member = ty.members.iter().find(|m| m.name == step && m.pointers == 0);
@@ -61,7 +61,7 @@ impl<'m> Scope<'m> {
         })
     }
 
-    /// The Rust text of an expression.
+    /// Returns the Rust text of an expression.
     pub fn rust(&self, expr: &Expr) -> Result<String, String> {
         Ok(match expr {
             Expr::Number(n) => n.to_string(),

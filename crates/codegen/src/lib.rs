@@ -47,7 +47,7 @@ fn heading(model: &Model, what: &str) -> String {
     )
 }
 
-/// The model as JSON, one function, type or enumeration per line, so that a
+/// Returns the model as JSON, one function, type or enumeration per line, so that a
 /// change shows as a change of few lines.
 fn model_json(model: &Model) -> Result<String, String> {
     let json = |v: &dyn erased::Json| v.text();

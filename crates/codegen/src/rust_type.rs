@@ -2,12 +2,12 @@
 
 use hetrace_model::{Kind, Model, Param};
 
-/// The Rust type of a parameter.
+/// Returns the Rust type of a parameter.
 pub fn param(model: &Model, p: &Param) -> Result<String, String> {
     ctype(model, &p.base, p.pointers, p.ctype.starts_with("const")).map_err(|e| format!("{}: {e}", p.name))
 }
 
-/// The Rust type of a result, `None` for `void`.
+/// Returns the Rust type of a result, `None` for `void`.
 pub fn result(model: &Model, returns: &str) -> Result<Option<String>, String> {
     let stars = returns.bytes().filter(|b| *b == b'*').count();
     let base = returns.trim_start_matches("const ").split('*').next().unwrap_or("").trim();
@@ -27,7 +27,7 @@ fn ctype(model: &Model, base: &str, pointers: u8, is_const: bool) -> Result<Stri
     }
 }
 
-/// The Rust type of a value that is passed itself.
+/// Returns the Rust type of a value that is passed itself.
 fn by_value(model: &Model, base: &str) -> Result<String, String> {
     let structure = model.types.iter().find(|t| t.name == base && t.size > 0);
     match structure.filter(|t| matches!(t.kind, Kind::Struct | Kind::Union)) {
@@ -47,7 +47,7 @@ fn has_float(model: &Model, name: &str) -> bool {
         && (t.kind == Kind::Float || t.members.iter().any(|m| m.pointers == 0 && has_float(model, &m.ty)))
 }
 
-/// The Rust type of one element of a named type.
+/// Returns the Rust type of one element of a named type.
 pub fn element(model: &Model, base: &str) -> Result<String, String> {
     let ty = model.types.iter().find(|t| t.name == base);
     let ty = ty.ok_or_else(|| format!("no type `{base}`"))?;
@@ -65,7 +65,7 @@ pub fn element(model: &Model, base: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// A parameter's name, when it is not a word of Rust.
+/// Returns a parameter's name, when it is not a word of Rust.
 pub fn ident(name: &str) -> String {
     const WORDS: &[&str] = &[
         "type", "in", "ref", "mod", "fn", "use", "move", "box", "self", "where", "match", "impl", "trait",

@@ -6,14 +6,14 @@ use hetrace_model::{Function, Model};
 
 use crate::heading;
 
-/// Whether programs reach the function through the API's loader, which has one
+/// Returns whether programs reach the function through the API's loader, which has one
 /// real function for it; others are handed out by address, one per platform.
 pub fn by_loader(model: &Model, f: &Function) -> bool {
     let dispatch = &model.interpose.dispatch;
     if dispatch.is_empty() { f.extension.is_none() } else { dispatch.contains(&f.name) }
 }
 
-/// The two numbers of a version.
+/// Returns the two numbers of a version.
 fn version(text: &str) -> (u32, u32) {
     let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
     (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))

@@ -131,6 +131,20 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         }
         let _ = writeln!(body, "    call(on, {id}, move || {entry}, {call}, {exit}, {after})");
     }
+    let prototype = (params.as_str(), result.as_str());
+    export(f, index, by_loader, prototype, &body, out);
+    Ok(())
+}
+
+/// Writes a wrapper as a symbol of the library, or as a function that the loader does not export.
+fn export(
+    f: &Function,
+    index: usize,
+    by_loader: bool,
+    (params, result): (&str, &str),
+    body: &str,
+    out: &mut String,
+) {
     if by_loader {
         let name = &f.name;
         // A struct that is passed by value is copied for each call in between.
@@ -145,7 +159,6 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     } else {
         let _ = writeln!(out, "extension! {{ {index} {}({params}){result}, on, {{\n{body}}} }}", f.name);
     }
-    Ok(())
 }
 
 fn tuple(mut parts: Vec<String>) -> String {
@@ -183,12 +196,12 @@ fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String
     })
 }
 
-/// When an output is there.
+/// Returns when an output is there.
 fn filled(p: &Param) -> &'static str {
     if p.always { "true" } else { "ok" }
 }
 
-/// A length that is 0 when outputs are not there.
+/// Returns a length that is 0 when outputs are not there.
 fn guarded(length: String, ok: Option<&str>) -> String {
     match ok {
         Some(ok) => format!("if {ok} {{ {length} }} else {{ 0 }}"),
@@ -196,12 +209,12 @@ fn guarded(length: String, ok: Option<&str>) -> String {
     }
 }
 
-/// What a pointer parameter points at; `ok` guards outputs of failed calls.
+/// Returns what a pointer parameter points at; `ok` guards outputs of failed calls.
 fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, String> {
     let name = ident(&p.name);
     let length = |e: &hetrace_model::Expr| Ok::<_, String>(guarded(scope.rust(e)?, ok));
     Ok(match &p.follow {
-        Follow::Pointee if tells_size(scope, p) => format!("sized({name}, {})", ok.unwrap_or("true")),
+        Follow::Pointee if has_own_size(scope, p) => format!("sized({name}, {})", ok.unwrap_or("true")),
         Follow::Pointee => format!("one({name}, {})", ok.unwrap_or("true")),
         Follow::Array { length: n } => format!("seq({name}, {}, caps)", length(n)?),
         Follow::String { length } => {
@@ -225,13 +238,13 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
     })
 }
 
-/// Whether a parameter points at a struct that tells its own size.
-fn tells_size(scope: &Scope<'_>, p: &Param) -> bool {
+/// Returns whether a parameter points at a struct that contains its own size.
+fn has_own_size(scope: &Scope<'_>, p: &Param) -> bool {
     let ty = scope.model.types.iter().find(|t| t.name == p.base);
-    p.pointers == 1 && ty.is_some_and(layout::tells_size)
+    p.pointers == 1 && ty.is_some_and(layout::has_own_size)
 }
 
-/// What a member of the struct that a parameter points at points at.
+/// Returns what a member of the struct that a parameter points at points at.
 fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Result<String, String> {
     let model = scope.model;
     let find = |name: &str| model.types.iter().find(|t| t.name == name).ok_or(format!("no type `{name}`"));
@@ -273,12 +286,12 @@ fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Res
     })
 }
 
-/// Whether a function's hook is there for an option only, which its reason names first.
+/// Returns whether a function's hook is there for an option only, which its reason names first.
 fn serves_option(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
 }
 
-/// The closure that runs the real function, or what stands for it.
+/// Returns the closure that runs the real function, or what stands for it.
 fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) -> Result<String, String> {
     let f = scope.function;
     let around = scope.model.timing == Timing::Around;
@@ -331,14 +344,14 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
     ))
 }
 
-/// The six sizes of a launch, if the model has them.
+/// Returns the six sizes of a launch, if the model has them.
 fn geometry(scope: &Scope<'_>, command: &Command) -> Result<Option<String>, String> {
     let sizes: Result<Vec<String>, String> = command.geometry.iter().map(|e| scope.rust(e)).collect();
     let sizes = sizes?;
     Ok((!sizes.is_empty()).then(|| format!("[{}]", sizes.join(", "))))
 }
 
-/// A handle that a command mentions: a parameter, or a member behind one.
+/// Returns a handle that a command mentions: a parameter, or a member behind one.
 fn handle(scope: &Scope<'_>, name: &str) -> String {
     if name.contains('.') {
         let number = scope.rust(&hetrace_model::Expr::Name(name.to_owned()));
@@ -347,7 +360,7 @@ fn handle(scope: &Scope<'_>, name: &str) -> String {
     ident(name)
 }
 
-/// The queue a command goes to; the first of several, NULL for the default one.
+/// Returns the queue a command goes to; the first of several, NULL for the default one.
 fn queue(scope: &Scope<'_>, name: Option<&str>) -> String {
     let Some(name) = name else { return "null_mut()".to_owned() };
     let several = scope.function.params.iter().any(|p| p.name == name && p.pointers > 0);
@@ -377,7 +390,7 @@ pub const COMMAND_KINDS: &[&str] = &[
 pub const MEMORY_KINDS: &[&str] =
     &["unknown", "pageable", "pinned", "device", "array", "managed", "peer", "host"];
 
-/// What runs when the exit is recorded.
+/// Returns what runs when the exit is recorded.
 fn after(model: &Model, f: &Function) -> String {
     // An API without commands has no device to look at.
     if !model.functions.iter().any(|f| f.command.is_some()) {
@@ -392,7 +405,7 @@ fn after(model: &Model, f: &Function) -> String {
     }
 }
 
-/// The words by which equal polls are known, and how many are arguments.
+/// Returns the words by which equal polls are known, and how many are arguments.
 fn poll_key(f: &Function) -> (String, usize) {
     let words: Vec<String> = f.params.iter().map(|p| format!("{} as u64", ident(&p.name))).collect();
     let known = words.len().min(6);
@@ -401,7 +414,7 @@ fn poll_key(f: &Function) -> (String, usize) {
     (format!("[{}]", key.join(", ")), known)
 }
 
-/// The closure that adds a poll's answer to its key.
+/// Returns the closure that adds a poll's answer to its key.
 fn poll_answer(model: &Model, f: &Function, known: usize, ok: &str) -> Result<String, String> {
     let mut outputs = f.params.iter().filter_map(|p| match &p.follow {
         Follow::Info { size, .. } => {

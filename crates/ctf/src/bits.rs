@@ -8,7 +8,7 @@
 
 use crate::class::ByteOrder;
 
-/// The value with its lowest `bits` bits set.
+/// Returns the value with its lowest `bits` bits set.
 #[inline]
 pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
@@ -21,12 +21,12 @@ pub fn sign_extend(value: u64, bits: u32) -> i64 {
     ((value << unused) as i64) >> unused
 }
 
-/// The lowest `bits` (1 to 64) bits in the reverse order.
+/// Returns the lowest `bits` (1 to 64) bits in the reverse order.
 pub fn reverse(value: u64, bits: u32) -> u64 {
     (value & mask(bits)).reverse_bits() >> (64 - bits.clamp(1, 64))
 }
 
-/// The next position that is a multiple of `align`, a power of two; none on overflow.
+/// Returns the next position that is a multiple of `align`, a power of two; none on overflow.
 pub fn align_up(pos: u64, align: u32) -> Option<u64> {
     let low = u64::from(align.max(1)) - 1;
     pos.checked_add(low).map(|p| p & !low)
@@ -46,7 +46,7 @@ pub fn get(data: &[u8], pos: u64, bits: u32, order: ByteOrder) -> Option<u64> {
     get_at_end(data, first, shift, bits, order)
 }
 
-/// The value of `bits` bits from bit `shift` of a word on.
+/// Returns the value of `bits` bits from bit `shift` of a word on.
 #[inline]
 fn part(word: [u8; 8], shift: u32, bits: u32, order: ByteOrder) -> u64 {
     match order {
@@ -73,7 +73,7 @@ fn get_at_end(data: &[u8], first: usize, shift: u32, bits: u32, order: ByteOrder
     })
 }
 
-/// How many bytes stand before the first NUL; none if there is none.
+/// Returns how many bytes stand before the first NUL; none if there is none.
 #[inline]
 pub fn find_nul(data: &[u8]) -> Option<usize> {
     const LOW: u64 = u64::MAX / 255;

@@ -16,7 +16,7 @@ pub(crate) const MAX_DEPTH: u32 = 64;
 /// What any text may unfold into, however short it is.
 const MIN_BUDGET: usize = 1 << 20;
 
-/// How many fields and names a text of so many bytes may unfold into: a type of
+/// Returns how many fields and names a text of so many bytes may unfold into: a type of
 /// types of types doubles at each line, and would fill the memory from a few
 /// hundred bytes.
 pub(crate) fn budget(text_len: usize) -> usize {
@@ -29,7 +29,7 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, MetadataError> {
     if ctf2::is_ctf2(&text) { ctf2::parse_text(&text) } else { tsdl::parse_text(&text) }
 }
 
-/// The text inside metadata, in packets or not.
+/// Returns the text inside metadata, in packets or not.
 pub(crate) fn text(metadata: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
     packetized::text(metadata)
 }

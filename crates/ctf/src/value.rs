@@ -33,7 +33,7 @@ impl<'t> Scalar<'t> {
         }
     }
 
-    /// The number, if this is an integer or enumeration that fits.
+    /// Returns the number, if this is an integer or enumeration that fits.
     pub fn as_u64(self) -> Option<u64> {
         match self {
             Scalar::Unsigned(v) => Some(v),
@@ -43,7 +43,7 @@ impl<'t> Scalar<'t> {
         }
     }
 
-    /// The number, if this is an integer or enumeration that fits.
+    /// Returns the number, if this is an integer or enumeration that fits.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Scalar::Unsigned(v) => i64::try_from(v).ok(),
@@ -53,7 +53,7 @@ impl<'t> Scalar<'t> {
         }
     }
 
-    /// The number, if this is a floating-point one.
+    /// Returns the number, if this is a floating-point one.
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Scalar::Float(v) => Some(v),
@@ -61,7 +61,7 @@ impl<'t> Scalar<'t> {
         }
     }
 
-    /// The text, if this is one in UTF-8, or an enumeration's label.
+    /// Returns the text, if this is one in UTF-8, or an enumeration's label.
     pub fn as_str(self) -> Option<&'t str> {
         match self {
             Scalar::Str(text) => Some(text),
@@ -107,7 +107,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The field of a structure.
+    /// Returns the field of a structure.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Struct(fields) => fields.iter().find(|(n, _)| n == name).map(|(_, v)| v),

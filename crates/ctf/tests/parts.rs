@@ -99,7 +99,7 @@ fn frames_tell_their_first_packets_and_their_last() {
             assert_eq!(first.timestamp_begin, own[0].timestamp_begin);
             let last = frames.last(frame).expect("a packet");
             assert_eq!((last.offset, last.seq_num), (own[own.len() - 1].offset, own[own.len() - 1].seq_num));
-            // A reader from here on knows what was lost before it, and ends where it is told to.
+            // A reader from here on knows what was lost before it, and ends where it is asked to.
             let before = frame.checked_sub(1).and_then(|before| frames.last(before));
             let limit = frames.offset(frame + 1).unwrap_or(u64::MAX);
             let mut reader = trace.packets(0, &first, limit, before.as_ref()).expect("a reader");

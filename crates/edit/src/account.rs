@@ -4,7 +4,7 @@ use hetrace_ctf::account::{Account, FileAccount, StreamAccount, differences};
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::BLOBS;
 
-/// A file beside the streams, with its content.
+/// Returns a file beside the streams, with its content.
 pub(crate) fn file(name: &str, content: &[u8]) -> FileAccount {
     let file = FileAccount::of(name, content);
     // Contents are named by their hash.
@@ -18,7 +18,7 @@ pub(crate) fn count_events(stream: &mut StreamAccount, original: Option<&StreamA
     stream.events = stream.events.or(original.filter(same).and_then(|original| original.events));
 }
 
-/// What a trace lacks of what was written, a sentence each: a trace made of it has it no more.
+/// Returns what a trace lacks of what was written, a sentence each: a trace made of it has it no more.
 pub(crate) fn lacks(files: &Files, trace: &Trace, account: Option<&Account>) -> Vec<String> {
     let all = account.map(|account| differences(files, trace, account));
     all.into_iter().flatten().map(|difference| difference.to_string()).collect()

@@ -12,7 +12,7 @@
 //! What binds it:
 //! - Nothing is overwritten, and nothing is left half-done: results get their names when
 //!   they are complete and on disk.
-//! - What cannot be read of a damaged trace is told, and the rest is kept.
+//! - What cannot be read of a damaged trace is reported, and the rest is kept.
 //! - It works on any CTF trace, but for `merge`, which is for hetrace's. What hetrace's
 //!   own events mean it knows by their names only, as far as the trace format says.
 //! - No bytes make it panic, and memory does not grow with the trace.
@@ -37,7 +37,7 @@ pub use pack::{PackOptions, Packed, Unpacked, pack, unpack};
 pub use stream_file::Form;
 pub use trim::{Trimmed, Window, trim};
 
-/// Told how many more bytes have been read; says whether to go on.
+/// Called with the number of bytes read since the last call; returns whether to go on.
 pub type Watch<'w> = &'w (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
 /// Why there is no result.
@@ -56,25 +56,25 @@ pub enum Error {
     #[error(transparent)]
     Open(#[from] hetrace_ctf::read::OpenError),
     /// Where the result should be is something already.
-    #[error("{}: it exists already; choose another with -o", path.display())]
+    #[error("{}: already exists; choose another name with -o", path.display())]
     Exists {
         /// What is there.
         path: PathBuf,
     },
     /// What is to be packed is packed.
-    #[error("{}: it is packed already", path.display())]
+    #[error("{}: already packed", path.display())]
     IsPacked {
         /// What it is.
         path: PathBuf,
     },
     /// What is to be unpacked is a folder.
-    #[error("{}: it is not packed", path.display())]
+    #[error("{}: not a packed trace", path.display())]
     NotPacked {
         /// What it is.
         path: PathBuf,
     },
     /// A name that cannot be packed, or must not be unpacked.
-    #[error("{}: a file of the name {name:?} cannot be handled", path.display())]
+    #[error("{}: unsupported file name {name:?}", path.display())]
     Name {
         /// The trace.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum Error {
         name: String,
     },
     /// A packed file that does not hold what it was made of; it is kept, and so is the trace.
-    #[error("{}: {name} is not what it was when it was packed; nothing was removed", path.display())]
+    #[error("{}: {name} changed while it was packed; nothing was removed", path.display())]
     Changed {
         /// The trace.
         path: PathBuf,
@@ -116,8 +116,8 @@ impl Error {
     }
 }
 
-/// Tells `watch`, and stops if it says so.
-fn tell(watch: Watch<'_>, bytes: u64) -> Result<(), Error> {
+/// Reports progress to `watch`; an error if it asks to stop.
+fn report(watch: Watch<'_>, bytes: u64) -> Result<(), Error> {
     match watch(bytes) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Stopped),

@@ -30,7 +30,7 @@ impl Output {
         Ok(Self { path: path.into(), scratch: path.with_file_name(name) })
     }
 
-    /// Where to work until it is finished.
+    /// Returns where to work until it is finished.
     pub fn scratch(&self) -> &Path {
         &self.scratch
     }

@@ -42,7 +42,7 @@ pub(crate) struct StreamFile {
 }
 
 impl StreamFile {
-    /// A file of this name, to which a compressed one adds its own ending.
+    /// Returns a file of this name, to which a compressed one adds its own ending.
     pub fn new(path: &Path, form: Form) -> Self {
         let plain = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut name = OsString::from(path);

@@ -265,10 +265,10 @@ fn the_least_that_recording_took_counts() {
     write(&b, &with(r#","cost":{"call_ns":25.5,"inside_ns":11.5,"fold_ns":20.5}"#), &HERE);
     write(&c, SMALL, &HERE);
     let notes = merged(&[&a, &b], &ab).notes;
-    assert!(notes.iter().any(|note| note.contains("the least is taken off")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("the smallest is subtracted")), "{notes:?}");
     let least = json!({"call_ns": 25.5, "inside_ns": 9.5, "fold_ns": 20.5, "fold_inside_ns": 0.0});
     assert_eq!(manifest(&ab)["cost"], least);
-    assert!(merged(&[&a, &c], &abc).notes.iter().any(|note| note.contains("taken off none")));
+    assert!(merged(&[&a, &c], &abc).notes.iter().any(|note| note.contains("none is subtracted")));
     assert!(manifest(&abc)["cost"].is_null());
 }
 
@@ -286,10 +286,10 @@ fn members_of_a_later_version_are_left_out_and_named() {
         notes.iter().any(|n| n.contains("of a has") && n.ends_with("losses.lemons, weather")),
         "{notes:?}"
     );
-    let told = manifest(&all);
-    assert_eq!((&told["weather"], &told["losses"]["lemons"]), (&Json::Null, &Json::Null));
-    assert_eq!(told["version"], "9,1");
-    assert!(told["notes"].as_array().unwrap().iter().any(|n| n.as_str().unwrap().contains("weather")));
+    let written = manifest(&all);
+    assert_eq!((&written["weather"], &written["losses"]["lemons"]), (&Json::Null, &Json::Null));
+    assert_eq!(written["version"], "9,1");
+    assert!(written["notes"].as_array().unwrap().iter().any(|n| n.as_str().unwrap().contains("weather")));
 }
 
 #[test]
@@ -326,30 +326,33 @@ fn equal_ids_stay_apart_and_the_manifest_tells() {
     assert_eq!(queues, BTreeSet::from([1, 2]));
     assert_eq!(trace.class().env("hostname"), Some(&EnvValue::Str("host7,host8".into())));
 
-    let told = manifest(&all);
-    assert_eq!((&told["losses"]["records"], &told["losses"]["calls"]), (&json!(6), &json!(4)));
-    assert_eq!(told["command"], json!(["./app"]));
-    assert_eq!((&told["start_ns"], &told["end_ns"]), (&json!(5), &json!(1100)));
-    let new = told["processes"][1]["pid"].clone();
+    let written = manifest(&all);
+    assert_eq!((&written["losses"]["records"], &written["losses"]["calls"]), (&json!(6), &json!(4)));
+    assert_eq!(written["command"], json!(["./app"]));
+    assert_eq!((&written["start_ns"], &written["end_ns"]), (&json!(5), &json!(1100)));
+    let new = written["processes"][1]["pid"].clone();
     assert!(new.as_u64().unwrap() >= 1 << 22);
-    assert_eq!(told["processes"][1]["host"], "host8");
-    assert_eq!(told["processes"][1]["parent"], told["merged"][1]["pids"][0][0], "the launcher, 9");
-    assert_eq!(told["device_clocks"][1]["pid"], new);
-    assert_eq!(told["losses"]["threads"][1]["pid"], new);
-    let (of, thread) = (&told["merged"][1], &told["losses"]["threads"][1]["tid"]);
+    assert_eq!(written["processes"][1]["host"], "host8");
+    assert_eq!(written["processes"][1]["parent"], written["merged"][1]["pids"][0][0], "the launcher, 9");
+    assert_eq!(written["device_clocks"][1]["pid"], new);
+    assert_eq!(written["losses"]["threads"][1]["pid"], new);
+    let (of, thread) = (&written["merged"][1], &written["losses"]["threads"][1]["tid"]);
     assert_eq!((&of["of"], &of["host"], &of["shift_ns"]), (&json!("b"), &json!("host8"), &json!(1000)));
-    assert_eq!((&told["merged"][0]["clock_error_ns"], &of["clock_error_ns"]), (&json!(0), &Json::Null));
+    assert_eq!((&written["merged"][0]["clock_error_ns"], &of["clock_error_ns"]), (&json!(0), &Json::Null));
     assert!(of["pids"].as_array().unwrap().contains(&json!([new, 200])));
     assert!(of["tids"].as_array().unwrap().contains(&json!([thread, 202])), "{of}");
     // Ranks are of processes and of launchers, and not summed.
     assert_eq!(
-        (&told["processes"][1]["job"], &of["job"]),
+        (&written["processes"][1]["job"], &of["job"]),
         (&json!({"PMI_RANK": 3}), &json!({"PMI_RANK": 3}))
     );
-    assert_eq!(told["job"], Json::Null);
-    assert_eq!(told["telemetry"]["devices"][1]["device"], 1);
-    assert_eq!((&told["telemetry"]["period_ns"], &told["telemetry"]["records"]), (&json!(10), &json!(4)));
-    assert_eq!(told["notes"].as_array().unwrap().len(), 3, "{}", told["notes"]);
+    assert_eq!(written["job"], Json::Null);
+    assert_eq!(written["telemetry"]["devices"][1]["device"], 1);
+    assert_eq!(
+        (&written["telemetry"]["period_ns"], &written["telemetry"]["records"]),
+        (&json!(10), &json!(4))
+    );
+    assert_eq!(written["notes"].as_array().unwrap().len(), 3, "{}", written["notes"]);
 
     let trace = hetrace_trace::trace::Trace::open(&all).unwrap();
     assert_eq!(Telemetry::read(&trace).devices().len(), 2);
@@ -369,8 +372,8 @@ fn one_boot_has_one_clock() {
     // Booted before the others, so that these are shifted; b goes with a.
     let paths = [&a, &c, &b].map(|path| path.as_path());
     merged(&paths, &abc);
-    let told = manifest(&abc);
-    let shifts: Vec<_> = (0..3).map(|n| told["merged"][n]["shift_ns"].as_u64().unwrap()).collect();
+    let written = manifest(&abc);
+    let shifts: Vec<_> = (0..3).map(|n| written["merged"][n]["shift_ns"].as_u64().unwrap()).collect();
     assert_eq!(shifts, [4_000, 0, 4_000]);
     let trace = Trace::open(&abc).unwrap();
     let clock = &trace.class().clocks[0];

@@ -26,7 +26,7 @@ pub const ERROR_TEXT: &str = ":error_text";
 /// Arguments shown of a call that nobody knows: those that stand in registers.
 pub const UNKNOWN_ARGUMENTS: usize = 6;
 
-/// All events of an API.
+/// Returns all events of an API.
 pub fn classes(model: &Model) -> Vec<EventClass> {
     let api = Api::new(model);
     let events = layout::events(model);
@@ -34,7 +34,7 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
     own.chain([unknown_event(&model.api), error_text_event(&model.api)]).collect()
 }
 
-/// What the API itself says of an error code.
+/// Returns what the API itself says of an error code.
 fn error_text_event(api: &str) -> EventClass {
     let fields =
         StructClass::default().field("code", IntegerClass::signed(64)).field("text", FieldClass::string());
@@ -53,7 +53,7 @@ pub fn put_unknown(body: &mut Vec<u8>, name: &[u8], arguments: [u64; UNKNOWN_ARG
     arguments.iter().for_each(|argument| body.extend_from_slice(&argument.to_le_bytes()));
 }
 
-/// A call of a function that the model does not have.
+/// Returns a call of a function that the model does not have.
 fn unknown_event(api: &str) -> EventClass {
     let word = IntegerClass::unsigned(64).hex();
     let fields = StructClass::default()
@@ -69,7 +69,7 @@ struct Api<'m> {
     names: HashMap<&'m str, Arc<[EnumMapping]>>,
 }
 
-/// The first name of a value is its name.
+/// Returns the first name of a value is its name.
 fn mappings(values: &[(String, i64)]) -> Arc<[EnumMapping]> {
     let mut named = HashSet::new();
     let first = values.iter().filter(|(_, value)| named.insert(*value));
@@ -135,7 +135,8 @@ impl<'m> Api<'m> {
         }
     }
 
-    /// The first `whole` bytes of a struct as C lays it out: gaps between members become fields, too.
+    /// Returns the first `whole` bytes of a struct as C lays it out: gaps between members become
+    /// fields, too.
     fn structure(&self, ty: &Type, whole: u32) -> StructClass {
         let mut fields = StructClass::default();
         let (mut at, mut gaps) = (0, 0);
@@ -178,7 +179,7 @@ impl<'m> Api<'m> {
                     (FieldClass::Float(FloatClass::single()), 4)
                 }
                 Some(t) if t.kind == Kind::Float => (FieldClass::Float(FloatClass::double()), 8),
-                // Which member of a union is meant only the model can tell.
+                // Which member of a union is meant only the model knows.
                 Some(t) if t.kind == Kind::Union => {
                     (FieldClass::array(u64::from(t.size), IntegerClass::unsigned(8).hex()), t.size)
                 }

@@ -52,7 +52,7 @@ impl Environment {
     }
 }
 
-/// Whether a trace says that hetrace made it.
+/// Returns whether a trace says that hetrace made it.
 pub fn is_of_hetrace(class: &TraceClass) -> bool {
     match class.env(TRACER_VARIABLE) {
         Some(EnvValue::Str(names)) => names.split(',').any(|name| name == TRACER),
@@ -60,7 +60,7 @@ pub fn is_of_hetrace(class: &TraceClass) -> bool {
     }
 }
 
-/// The stream class of devices.
+/// Returns the stream class of devices.
 pub fn device_stream(models: &[&Model]) -> StreamClass {
     let mut stream = form::stream_class(u64::from(DEVICE_STREAM));
     stream.events.extend(command::classes());
@@ -72,7 +72,7 @@ pub fn device_stream(models: &[&Model]) -> StreamClass {
     stream
 }
 
-/// The whole trace, without telemetry.
+/// Returns the whole trace, without telemetry.
 pub fn trace(
     uuid: [u8; 16],
     clock: ClockClass,

@@ -154,7 +154,7 @@ impl Definition {
     /// All of them, in the order in which the metadata has them.
     pub const ALL: [Self; 5] = [Self::Queue, Self::Device, Self::Property, Self::Function, Self::Launches];
 
-    /// The name of its event.
+    /// Returns the name of its event.
     pub const fn event(self) -> &'static str {
         match self {
             Self::Device => Device::EVENT,
@@ -170,7 +170,7 @@ impl Definition {
         Self::ALL.into_iter().find(|one| one.event() == name)
     }
 
-    /// The class of its event.
+    /// Returns the class of its event.
     pub fn class(self) -> EventClass {
         match self {
             Self::Device => Device::class(),

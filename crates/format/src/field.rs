@@ -5,13 +5,14 @@ use hetrace_ctf::class::{EnumClass, EnumMapping, FieldClass, FieldPath, IntegerC
 
 /// A type that is a field of an event.
 pub(crate) trait Field: Sized {
-    /// How it is laid out.
+    /// Returns how it is laid out.
     fn class() -> FieldClass;
 
     /// Appends its bytes.
     fn put(&self, body: &mut Vec<u8>);
 
-    /// The value of a field; what an older version did not write, or wrote otherwise, is 0 or empty.
+    /// Returns the value of a field; what an older version did not write, or wrote otherwise, is 0 or
+    /// empty.
     fn get(value: Option<Scalar<'_>>) -> Self;
 }
 
@@ -100,12 +101,12 @@ pub(crate) fn put_text(body: &mut Vec<u8>, text: &[u8]) {
     body.push(0);
 }
 
-/// The text of a field; empty where `-` stands for none. None if it is no text.
+/// Returns the text of a field; empty where `-` stands for none. None if it is no text.
 pub fn text(value: Scalar<'_>) -> Option<&str> {
     value.as_str().map(|text| if text == NOTHING { "" } else { text })
 }
 
-/// An enumeration of 8 bits.
+/// Returns an enumeration of 8 bits.
 pub(crate) fn names(names: impl IntoIterator<Item = &'static str>) -> FieldClass {
     let mapping =
         |(value, label): (i128, &str)| EnumMapping { label: label.to_owned(), start: value, end: value };

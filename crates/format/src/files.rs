@@ -16,7 +16,7 @@ pub fn model(api: &str) -> String {
     format!("{MODELS}/{api}.json")
 }
 
-/// The API whose model is at a path.
+/// Returns the API whose model is at a path.
 pub fn api_of_model(path: &str) -> Option<&str> {
     path.strip_prefix(MODELS)?.strip_prefix('/')?.strip_suffix(".json")
 }
@@ -26,7 +26,7 @@ pub fn blob(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-/// The hash by which a content of that name is stored; none if it is no such name.
+/// Returns the hash by which a content of that name is stored; none if it is no such name.
 pub fn blob_hash(name: &str) -> Option<u64> {
     u64::from_str_radix(name, 16).ok().filter(|hash| blob(*hash) == name)
 }

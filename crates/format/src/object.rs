@@ -158,6 +158,7 @@ use Field::*;
 
 impl ObjectKind {
     /// Name, and fields behind `cause_tid` and `cause`.
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each event")]
     const fn table(self) -> (&'static str, &'static [(&'static str, Field)]) {
         match self {
             Self::Source => {
@@ -276,7 +277,7 @@ impl ObjectKind {
     }
 }
 
-/// All classes.
+/// Returns all classes.
 pub fn classes(models: &[&Model]) -> impl Iterator<Item = EventClass> {
     let queries = queries(models);
     ObjectKind::ALL.into_iter().map(move |kind| {
@@ -320,7 +321,7 @@ fn queries(models: &[&Model]) -> EnumClass {
 }
 
 impl Object<'_> {
-    /// The event's number and fields.
+    /// Returns the event's number and fields.
     pub fn encode(&self) -> (u16, Vec<u8>) {
         let mut body = Vec::with_capacity(128);
         body.extend_from_slice(&self.cause_tid.to_le_bytes());
@@ -351,7 +352,7 @@ impl Object<'_> {
         (self.kind.id(), body)
     }
 
-    /// The event that says that a content was stored in part, if it was.
+    /// Returns the event that says that a content was stored in part, if it was.
     pub fn truncated(&self) -> Option<Self> {
         let parts = [self.kind.name().as_bytes(), &[], &[], &[], &[], &[], &[], &[]];
         (self.hash != 0 && self.stored < self.length).then_some(Object {
@@ -387,7 +388,7 @@ fn values(sizes: &[u8], mut bytes: &[u8]) -> String {
     all
 }
 
-/// A value that is a text, with one NUL at its end and nothing unprintable, or
+/// Returns a value that is a text, with one NUL at its end and nothing unprintable, or
 /// a number; of others nothing.
 fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
     let printable = |c: char| !c.is_control() || c.is_ascii_whitespace();
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_launch_are_told_by_their_sizes() {
+    fn values_of_a_launch_are_found_by_their_sizes() {
         let sizes = [8, 0, 4, 0, 3, 0];
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 42, 0, 0, 0, 0xab, 0xcd, 0xef];
         assert_eq!(values(&sizes, &bytes), "0x0807060504030201, 0x0000002a, bytes abcdef");
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_told_from_numbers() {
+    fn texts_are_distinguished_from_numbers() {
         for (value, expected) in [
             (&b"PoCL\0"[..], "PoCL"),
             (b"\0", ""),

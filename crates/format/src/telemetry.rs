@@ -176,7 +176,7 @@ impl Quantity {
         self.about().values
     }
 
-    /// The unit of its values; empty where they have none.
+    /// Returns the unit of its values; empty where they have none.
     pub const fn unit(self) -> &'static str {
         self.about().unit
     }
@@ -267,7 +267,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The event's number and fields; its time is [`Self::time`].
+    /// Returns the event's number and fields; its time is [`Self::time`].
     pub fn encode(&self, quantity: Quantity, device: u32) -> (u16, Vec<u8>) {
         let About { values, width, .. } = quantity.about();
         let mut body = Vec::with_capacity(64);
@@ -283,7 +283,7 @@ impl Sample {
     }
 }
 
-/// The stream class with all its events.
+/// Returns the stream class with all its events.
 pub fn stream() -> StreamClass {
     let mut stream = form::stream_class(u64::from(STREAM));
     stream.events.push(Monitored::class());

@@ -60,7 +60,7 @@ impl Expr {
         Ok(expr)
     }
 
-    /// Every parameter the expression mentions.
+    /// Returns every parameter the expression mentions.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Expr::Number(_) => vec![],

@@ -1,6 +1,6 @@
 //! Globs, as they choose functions by name, for the launcher and for reports.
 
-/// Whether a glob of `*` and `?` matches a whole name.
+/// Returns whether a glob of `*` and `?` matches a whole name.
 pub fn glob_matches(glob: &str, name: &str) -> bool {
     let (glob, name) = (glob.as_bytes(), name.as_bytes());
     let (mut g, mut n) = (0, 0);

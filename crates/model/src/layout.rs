@@ -13,7 +13,7 @@ pub const FIRST_FUNCTION_EVENT: u16 = 16;
 /// Event classes of a function: entry, exit, fold.
 pub const EVENTS_PER_FUNCTION: u16 = 3;
 
-/// The number of a function's entry event; its exit is one more, its fold two.
+/// Returns the number of a function's entry event; its exit is one more, its fold two.
 pub fn entry_id(function: usize) -> u16 {
     FIRST_FUNCTION_EVENT + EVENTS_PER_FUNCTION * function as u16
 }
@@ -30,7 +30,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// What stands behind the function's name in the event's name.
+    /// Returns what stands behind the function's name in the event's name.
     pub fn suffix(self) -> &'static str {
         match self {
             Phase::Entry => "_entry",
@@ -119,11 +119,11 @@ pub enum Source {
     Tracer,
 }
 
-/// Bytes that are recorded of a struct. One that grew without telling its own
+/// Bytes that are recorded of a struct. One that grew without containing its own
 /// size is recorded as far as all versions have it: a program built with an
 /// older one has no more.
 pub fn recorded_size(ty: &Type) -> u32 {
-    if tells_size(ty) { ty.size } else { least_size(ty) }
+    if has_own_size(ty) { ty.size } else { least_size(ty) }
 }
 
 /// Bytes that a struct has in all versions.
@@ -131,18 +131,18 @@ fn least_size(ty: &Type) -> u32 {
     ty.size_before.iter().map(|(_, size)| *size).fold(ty.size, u32::min)
 }
 
-/// Whether a struct that grew begins with its own size.
-pub fn tells_size(ty: &Type) -> bool {
+/// Returns whether a struct that grew begins with its own size.
+pub fn has_own_size(ty: &Type) -> bool {
     !ty.size_before.is_empty() && ty.members.first().is_some_and(|m| m.name == "size" && m.offset == 0)
 }
 
-/// All event classes of a model, by number.
+/// Returns all event classes of a model, by number.
 pub fn events(model: &Model) -> Vec<Event> {
     let functions = model.functions.iter().enumerate();
     functions.flat_map(|(index, _)| function_events(model, index)).collect()
 }
 
-/// The event classes of one function.
+/// Returns the event classes of one function.
 pub fn function_events(model: &Model, index: usize) -> Vec<Event> {
     let f = &model.functions[index];
     let event = |phase, offset, fields| Event {
@@ -212,7 +212,7 @@ fn inner_fields(
     }
 }
 
-/// Whether more than the address is recorded.
+/// Returns whether more than the address is recorded.
 fn is_behind(follow: &Follow) -> bool {
     matches!(
         follow,
@@ -267,7 +267,7 @@ fn exit_fields(model: &Model, f: &Function) -> Vec<Field> {
     fields
 }
 
-/// A run of polls: how many, when the first began and the last ended (as in
+/// Returns a run of polls: how many, when the first began and the last ended (as in
 /// event headers, but whole), and the time inside them all.
 fn fold_fields() -> Vec<Field> {
     let field = |name: &str| Field {
@@ -287,7 +287,7 @@ fn behind_shape(model: &Model, p: &Param, follow: &Follow) -> Shape {
     }
 }
 
-/// The shape of a parameter's value after `stars` pointers were followed.
+/// Returns the shape of a parameter's value after `stars` pointers were followed.
 fn value_shape(model: &Model, p: &Param, stars: u8) -> Shape {
     let mut shape = scalar_shape(model, &p.base, p.pointers.saturating_sub(stars));
     if let (Shape::Int(int), Some(values)) = (&mut shape, &p.values) {

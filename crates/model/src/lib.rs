@@ -11,7 +11,7 @@
 //! api.json ──┐
 //!            ├─► resolve() ─► Model ─► layout::events() ─► codegen, TSDL, analyses
 //! semantics ─┘        │
-//!                     └─► the coverage gate: a pointer nobody described is an error
+//!                     └─► the coverage gate: a pointer without a description is an error
 //! ```
 //!
 //! The crate knows no API by name, does no I/O, and is never linked into a

@@ -15,7 +15,7 @@ use crate::spec::ParamSpec;
 /// Descriptions of pointer members, by struct and member.
 pub(crate) type Members = BTreeMap<String, BTreeMap<String, Follow>>;
 
-/// Whether a member holds an address that may be looked behind.
+/// Returns whether a member holds an address that may be looked behind.
 fn is_pointer(extracted: &Extracted, m: &Member) -> bool {
     let callback = || extracted.types.iter().any(|t| t.name == m.ty && t.kind == Kind::Callback);
     m.pointers > 0 || callback()
@@ -131,7 +131,7 @@ fn walk<'e>(
         if is_pointer(extracted, m) {
             let known = members.get(&t.name).is_some_and(|k| k.contains_key(&m.name));
             if !known {
-                report(&format!("{}.{}", t.name, m.name), "a pointer that nobody described".to_owned());
+                report(&format!("{}.{}", t.name, m.name), "a pointer without a description".to_owned());
             }
         } else {
             walk(extracted, &m.ty, members, seen, report);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_gate_looks_into_structs() {
-        assert_eq!(problems(""), "inner.values: a pointer that nobody described");
+        assert_eq!(problems(""), "inner.values: a pointer without a description");
         assert_eq!(problems("[type.inner]\nvalues = \"array(count)\""), "");
         assert_eq!(problems("[type.\"*\"]\n\"int *\" = \"none: a test\""), "");
         for (extra, says) in [

@@ -12,7 +12,7 @@ pub struct Memory {
     /// result, or where the memory is an object of the type that the function creates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// How much it is; absent where no parameter tells.
+    /// How much it is; absent where no parameter contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Expr>,
     /// Whose it is.

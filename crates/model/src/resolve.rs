@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::expr::Expr;
 use crate::extracted::{self, Extracted, Kind, Type};
-use crate::resolved::{Direction, Follow, Function, Model, Param, Success, Timing};
+use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -28,7 +28,7 @@ impl fmt::Display for Problem {
 /// Joins prototypes and knowledge.
 ///
 /// # Errors
-/// All problems found: a pointer parameter that nobody described (the coverage
+/// All problems found: a pointer parameter without a description (the coverage
 /// gate), knowledge about functions or parameters that do not exist, unknown
 /// roles, types, enumerations, and expressions over unknown parameters.
 pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Vec<Problem>> {
@@ -39,30 +39,12 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     if extracted.api != semantics.api {
         report("api", format!("`{}` and `{}` differ", extracted.api, semantics.api));
     }
-    let names: BTreeSet<&str> = extracted.functions.iter().map(|f| f.name.as_str()).collect();
-    let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
-    let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
-    let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
-    let tables = tables.chain(semantics.current.keys());
-    let in_tables = tables.filter(|n| !all.contains(n.as_str()));
-    let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
-    for name in unknown.chain(hooked).chain(in_tables) {
-        report(name, "described, but not a function of this API".to_owned());
-    }
+    names(extracted, semantics, &mut report);
     let groups: BTreeSet<&str> = extracted.enums.iter().map(|g| g.name.as_str()).collect();
     if !groups.contains(semantics.errors.as_str()) {
         report("errors", format!("no enumeration `{}`", semantics.errors));
     }
-    if let Some(context) =
-        semantics.context.as_ref().filter(|c| !extracted.types.iter().any(|t| t.name == **c))
-    {
-        report("context", format!("no type `{context}`"));
-    }
-    for name in semantics.holders.iter().flat_map(|h| [&h.context, &h.device]) {
-        if !name.is_empty() && !extracted.types.iter().any(|t| t.name == *name) {
-            report("holders", format!("no type `{name}`"));
-        }
-    }
+    types(extracted, semantics, &mut report);
     timing(extracted, semantics, &mut report);
     let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
@@ -102,6 +84,33 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     })
 }
 
+/// Described functions that the API does not have.
+fn names(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let names: BTreeSet<&str> = extracted.functions.iter().map(|f| f.name.as_str()).collect();
+    let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
+    let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
+    let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
+    let tables = tables.chain(semantics.current.keys());
+    let in_tables = tables.filter(|n| !all.contains(n.as_str()));
+    let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
+    for name in unknown.chain(hooked).chain(in_tables) {
+        report(name, "described, but not a function of this API".to_owned());
+    }
+}
+
+/// Types of contexts and their holders that the API does not have.
+fn types(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let exists = |name: &str| extracted.types.iter().any(|t| t.name == name);
+    if let Some(context) = semantics.context.as_ref().filter(|c| !exists(c)) {
+        report("context", format!("no type `{context}`"));
+    }
+    for name in semantics.holders.iter().flat_map(|h| [&h.context, &h.device]) {
+        if !name.is_empty() && !exists(name) {
+            report("holders", format!("no type `{name}`"));
+        }
+    }
+}
+
 /// Commands that are timed by events need the name of the parameter that yields one.
 fn timing(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
     let commands = semantics.function.values().any(|f| f.command.is_some());
@@ -130,15 +139,8 @@ fn function(
     let params: Vec<Param> =
         f.params.iter().map(|p| param(extracted, semantics, f, known, p, groups, report)).collect();
     let exists = |name: &str| f.params.iter().any(|p| p.name == name);
-    let c = known.collective.iter();
-    let c = c.flat_map(|c| [Some(&c.count), Some(&c.element), Some(&c.communicator), c.peer.as_ref()]);
-    let m = known.communicator.iter();
-    let m =
-        m.flat_map(|m| [Some(&m.handle), m.size.as_ref(), m.rank.as_ref(), m.id.as_ref(), m.parent.as_ref()]);
-    for name in known.params.keys().chain(&known.blocking).chain(c.chain(m).flatten()) {
-        if whole && !exists(name) {
-            report(&f.name, format!("no parameter `{name}`"));
-        }
+    if whole {
+        named_params(f, known, report);
     }
     let memory = semantics.in_table(&semantics.memory, &f.name);
     let transfer = semantics.in_table(&semantics.transfer, &f.name);
@@ -150,40 +152,22 @@ fn function(
             report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
         }
     }
-    for role in &known.roles {
-        if !is_role(role) {
-            report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
-        }
+    for role in known.roles.iter().filter(|role| !is_role(role)) {
+        report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
     }
-    let command = known.command.clone().map(|mut command| {
-        let queue = semantics.queues.iter().find(|q| exists(q)).cloned();
-        command.queue = command.queue.or(queue);
-        command
+    let queue = semantics.queues.iter().find(|q| exists(q)).cloned();
+    let command = known.command.clone().map(|command| {
+        let queue = command.queue.clone().or_else(|| queue.clone());
+        Command { queue, ..command }
     });
-    if let Some(command) = &command {
-        let lengths = command.bytes.iter().chain(&command.geometry).chain(&command.shared);
-        let mentioned = lengths.flat_map(Expr::names);
-        let handles = [&command.kernel, &command.queue, &command.source, &command.target];
-        for name in mentioned.chain(handles.into_iter().filter_map(|h| h.as_deref())) {
-            if whole && !exists(name.split('.').next().unwrap_or(name)) {
-                report(&f.name, format!("its command mentions `{name}`, not a parameter"));
-            }
-        }
-        if !matches!(command.geometry.len(), 0 | 6) {
-            report(&f.name, "its command's geometry has not six sizes".to_owned());
-        }
-    }
+    command.iter().for_each(|command| command_params(f, command, whole, report));
     let bare = known.command.is_none() && known.roles.iter().any(|role| role == "enqueue");
-    let bare_queue = semantics.queues.iter().find(|q| bare && exists(q)).cloned();
+    let bare_queue = queue.filter(|_| bare);
     let success = if known.never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
-    let returns_values = known
-        .returns
-        .clone()
-        .or_else(|| type_values(extracted, &f.returns))
-        .or_else(|| (success == Success::ReturnZero).then(|| semantics.errors.clone()));
-    if let Some(group) = &returns_values
-        && !groups.contains(group.as_str())
-    {
+    let by_type = || type_values(extracted, &f.returns);
+    let error = || (success == Success::ReturnZero).then(|| semantics.errors.clone());
+    let returns_values = known.returns.clone().or_else(by_type).or_else(error);
+    if let Some(group) = returns_values.as_ref().filter(|group| !groups.contains(group.as_str())) {
         report(&f.name, format!("result: no enumeration `{group}`"));
     }
     Function {
@@ -214,7 +198,43 @@ fn function(
     }
 }
 
-/// A result code, an error output, or a pointer tells how a call ended.
+/// Parameters that the description of a function names and the function does not have.
+fn named_params(f: &extracted::Function, known: &FunctionSemantics, report: &mut impl FnMut(&str, String)) {
+    let c = known.collective.iter();
+    let c = c.flat_map(|c| [Some(&c.count), Some(&c.element), Some(&c.communicator), c.peer.as_ref()]);
+    let m = known.communicator.iter();
+    let m =
+        m.flat_map(|m| [Some(&m.handle), m.size.as_ref(), m.rank.as_ref(), m.id.as_ref(), m.parent.as_ref()]);
+    for name in known.params.keys().chain(&known.blocking).chain(c.chain(m).flatten()) {
+        if !f.params.iter().any(|p| p.name == *name) {
+            report(&f.name, format!("no parameter `{name}`"));
+        }
+    }
+}
+
+/// What the description of a command mentions that is not a parameter, if it is of this very
+/// function, and a geometry of the wrong length.
+fn command_params(
+    f: &extracted::Function,
+    command: &Command,
+    whole: bool,
+    report: &mut impl FnMut(&str, String),
+) {
+    let lengths = command.bytes.iter().chain(&command.geometry).chain(&command.shared);
+    let mentioned = lengths.flat_map(Expr::names);
+    let handles = [&command.kernel, &command.queue, &command.source, &command.target];
+    for name in mentioned.chain(handles.into_iter().filter_map(|h| h.as_deref())) {
+        let first = name.split('.').next().unwrap_or(name);
+        if whole && !f.params.iter().any(|p| p.name == first) {
+            report(&f.name, format!("its command mentions `{name}`, not a parameter"));
+        }
+    }
+    if !matches!(command.geometry.len(), 0 | 6) {
+        report(&f.name, "its command's geometry has not six sizes".to_owned());
+    }
+}
+
+/// Returns a result code, an error output, or a pointer shows how a call ended.
 ///
 /// A function that returns an object or an address reports its error through
 /// an output parameter of the API's error type, if it has one.
@@ -247,6 +267,24 @@ fn type_values(extracted: &Extracted, ctype: &str) -> Option<String> {
     extracted.types.iter().find(|t| t.name == base)?.values.clone()
 }
 
+/// Returns the description of a parameter, from its text.
+///
+/// # Errors
+/// What is wrong with it.
+fn spec(text: Option<&str>, by_value: bool, ctype: &str) -> Result<ParamSpec, String> {
+    match text.map(ParamSpec::parse) {
+        // A value can be named, but there is nothing behind it to follow.
+        Some(Ok(ParamSpec { follow: Follow::Pointee, values: Some(group), .. })) if by_value => {
+            Ok(ParamSpec { values: Some(group), ..value_spec() })
+        }
+        Some(Ok(_)) if by_value => Err("described as a pointer, but passed by value".to_owned()),
+        Some(Ok(spec)) => Ok(spec),
+        Some(Err(e)) => Err(e.to_string()),
+        None if by_value => Ok(value_spec()),
+        None => Err(format!("`{ctype}` is a pointer without a description")),
+    }
+}
+
 fn param(
     extracted: &Extracted,
     semantics: &Semantics,
@@ -270,26 +308,10 @@ fn param(
         }
         semantics.rules.iter().find(|r| r.fits(f, p)).map(|r| r.is.as_str())
     });
-    let spec = match text.map(ParamSpec::parse) {
-        // A value can be named, but there is nothing behind it to follow.
-        Some(Ok(ParamSpec { follow: Follow::Pointee, values: Some(group), .. })) if by_value => {
-            ParamSpec { values: Some(group), ..value_spec() }
-        }
-        Some(Ok(_)) if by_value => {
-            report(&place, "described as a pointer, but passed by value".to_owned());
-            value_spec()
-        }
-        Some(Ok(spec)) => spec,
-        Some(Err(e)) => {
-            report(&place, e.to_string());
-            value_spec()
-        }
-        None if by_value => value_spec(),
-        None => {
-            report(&place, format!("`{}` is a pointer that nobody described", p.ctype));
-            value_spec()
-        }
-    };
+    let spec = spec(text, by_value, &p.ctype).unwrap_or_else(|what| {
+        report(&place, what);
+        value_spec()
+    });
     for name in mentioned(&spec.follow) {
         let first = name.split('.').next().unwrap_or(name);
         if !f.params.iter().any(|q| q.name == first) {
@@ -300,7 +322,7 @@ fn param(
         && ty.is_some_and(|t| !t.size_before.is_empty())
         && pointers == 1
     {
-        report(&place, format!("`{base}` grew, so elements of an array can't be told apart"));
+        report(&place, format!("`{base}` grew, so elements of an array cannot be located"));
     }
     let needs_size = matches!(spec.follow, Follow::Pointee | Follow::Array { .. });
     if needs_size && pointers == 1 && ty.is_some_and(|t| t.size == 0) {
@@ -354,7 +376,7 @@ pub(crate) fn split_ctype(ctype: &str) -> (&str, u8) {
 }
 
 impl Kind {
-    /// Whether a value of this kind fits into one machine word.
+    /// Returns whether a value of this kind fits into one machine word.
     pub fn is_scalar(self) -> bool {
         matches!(self, Kind::Uint | Kind::Int | Kind::Float | Kind::Handle | Kind::Callback)
     }
@@ -388,7 +410,7 @@ mod tests {
 
     #[test]
     fn coverage_gate_refuses_an_undescribed_pointer() {
-        assert_eq!(problems("", ""), "toyGet.out: `int *` is a pointer that nobody described");
+        assert_eq!(problems("", ""), "toyGet.out: `int *` is a pointer without a description");
         assert_eq!(problems("", "params.out = \"out array(n)\""), "");
         assert_eq!(problems("[[rule]]\nparam = \"out\"\nis = \"none: a test\"", ""), "");
         assert_ne!(problems("[[rule]]\nparam = \"out\"\ntype = \"char*\"\nis = \"none: x\"", ""), "");

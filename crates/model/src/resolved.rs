@@ -40,7 +40,7 @@ pub struct Model {
     /// Which member of a union is meant, by the union's type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unions: BTreeMap<String, Union>,
-    /// Results that tell a state and no failure.
+    /// Results that report a state and no failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
     /// Bytes of an element by the name of its type, for collectives.
@@ -85,12 +85,12 @@ impl Timing {
     }
 }
 
-/// How to tell which member of a union is meant.
+/// How to determine which member of a union is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Union {
     /// Names of the member beside the union, or of the parameter, whose value
-    /// tells; the first that is there counts.
+    /// selects it; the first that is present counts.
     pub tag: Vec<String>,
     /// The names of the values for which each member is meant.
     pub members: BTreeMap<String, Vec<String>>,
@@ -145,7 +145,7 @@ pub struct Function {
     /// The enumeration that names the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_values: Option<String>,
-    /// How success is told from failure.
+    /// How success is distinguished from failure.
     pub success: Success,
     /// Its parameters.
     pub params: Vec<Param>,
@@ -248,30 +248,30 @@ pub struct Communicator {
 }
 
 impl Model {
-    /// What the API calls a queue.
+    /// Returns what the API calls a queue.
     pub fn queue_word(&self) -> &str {
         self.queue_word.as_deref().unwrap_or("queue")
     }
 
-    /// Whether this value in place of a queue's handle means the default queue.
+    /// Returns whether this value in place of a queue's handle means the default queue.
     pub fn is_default_queue(&self, handle: u64) -> bool {
         handle == 0 || self.default_queues.contains(&handle)
     }
 }
 
 impl Function {
-    /// Whether equal calls in a row may become one record.
+    /// Returns whether equal calls in a row may become one record.
     pub fn may_fold(&self) -> bool {
         self.folds || self.has_role("poll")
     }
 
-    /// Whether the function has this role.
+    /// Returns whether the function has this role.
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|r| r == role)
     }
 }
 
-/// How a call tells that it worked.
+/// How a call reports success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Success {

@@ -38,7 +38,7 @@ pub struct Semantics {
     /// Which member of a union is meant, by the union's type.
     #[serde(default, rename = "union")]
     pub unions: BTreeMap<String, crate::Union>,
-    /// Results other than success that tell a state and no failure
+    /// Results other than success that report a state and no failure
     /// (`TOY_NOT_READY`).
     #[serde(default)]
     pub states: Vec<String>,
@@ -97,22 +97,22 @@ pub struct Semantics {
 }
 
 impl Semantics {
-    /// What is known of a function, and under which name.
+    /// Returns what is known of a function, and under which name.
     pub fn of<'s, 'n>(&'s self, name: &'n str) -> Option<(&'n str, &'s FunctionSemantics)> {
         self.names(name).find_map(|n| Some((n, self.function.get(n)?)))
     }
 
-    /// What a table has for a function.
+    /// Returns what a table has for a function.
     pub(crate) fn in_table<'s, T>(&'s self, table: &'s BTreeMap<String, T>, name: &str) -> Option<&'s T> {
         self.names(name).find_map(|n| table.get(n))
     }
 
-    /// Whether a function's default queue is one of each thread.
+    /// Returns whether a function's default queue is one of each thread.
     pub(crate) fn has_own_queue(&self, name: &str) -> bool {
         self.suffixes.variant(name).is_some()
     }
 
-    /// The names under which a function may be described.
+    /// Returns the names under which a function may be described.
     pub(crate) fn names<'s, 'n: 's>(&'s self, name: &'n str) -> impl Iterator<Item = &'n str> + 's {
         let other = self.prefixes.iter().filter_map(|p| name.strip_prefix(p.as_str()));
         std::iter::once(name).chain(other).flat_map(|n| self.suffixes.names(n))
@@ -131,12 +131,12 @@ pub struct Suffixes {
 }
 
 impl Suffixes {
-    /// The name without the suffix of a variant, if it has one.
+    /// Returns the name without the suffix of a variant, if it has one.
     fn variant<'n>(&self, name: &'n str) -> Option<&'n str> {
         self.own_queue.iter().find_map(|suffix| name.strip_suffix(suffix.as_str()))
     }
 
-    /// A function's name, then without the suffix of its variant, then without that of its
+    /// Returns a function's name, then without the suffix of its variant, then without that of its
     /// version.
     fn names<'n>(&self, name: &'n str) -> impl Iterator<Item = &'n str> + use<'n> {
         let variant = self.variant(name);
@@ -164,7 +164,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether this rule speaks about that parameter of that function.
+    /// Returns whether this rule speaks about that parameter of that function.
     pub fn fits(&self, function: &crate::ExtractedFunction, param: &crate::ExtractedParam) -> bool {
         (self.param == "*" || self.param == param.name)
             && self.ctype.as_ref().is_none_or(|t| squeeze(t) == squeeze(&param.ctype))

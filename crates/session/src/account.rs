@@ -7,7 +7,7 @@ use std::path::Path;
 use hetrace_ctf::account::FileAccount;
 use hetrace_format::files::{BLOBS, METADATA, MODELS};
 
-/// What is beside the streams: by their content, and those that are named by it by their size.
+/// Returns what is beside the streams: by their content, and those that are named by it by their size.
 ///
 /// # Errors
 /// When a file or folder is there and can't be read.
@@ -25,7 +25,7 @@ pub fn account_of_files(trace: &Path) -> io::Result<Vec<FileAccount>> {
     Ok(files)
 }
 
-/// The names in a folder, sorted; none if it is not there.
+/// Returns the names in a folder, sorted; none if it is not there.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -78,7 +78,7 @@ pub enum LibraryError {
     },
     /// It was built for another launcher.
     #[error(
-        "{path} was built with another hetrace (shared memory {found}, not {ABI_VERSION}): build or install both again"
+        "{path} is from another build of hetrace (shared memory version {found}, not {ABI_VERSION}): build or install both again"
     )]
     Version {
         /// The file.
@@ -129,7 +129,7 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The rest of the models of libraries, in the same order.
+/// Returns the rest of the models of libraries, in the same order.
 ///
 /// # Errors
 /// The first library that can't be used.
@@ -140,7 +140,7 @@ pub fn load(found: Vec<Found>) -> Result<Vec<Library>, LibraryError> {
     })
 }
 
-/// All libraries in the first folder that has any, by API name.
+/// Returns all libraries in the first folder that has any, by API name.
 ///
 /// # Errors
 /// The first library that can't be used.
@@ -165,7 +165,7 @@ pub fn find() -> Result<Vec<Found>, LibraryError> {
     match std::env::var_os(VARIABLE) {
         Some(folder) => Err(LibraryError::Form {
             path: folder.into(),
-            what: format!("holds no {PREFIX}*.so, though {VARIABLE} says so"),
+            what: format!("contains no {PREFIX}*.so, but {VARIABLE} names it"),
         }),
         None => Ok(Vec::new()),
     }

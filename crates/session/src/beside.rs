@@ -53,8 +53,8 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// A file of the trace to be written anew: the one that [`prepare`] made, if it is still there. A
-/// program may have put a pipe in its place.
+/// Returns a file of the trace to be written anew: the one that [`prepare`] made, if it is still there.
+/// A program may have put a pipe in its place.
 fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     match OpenOptions::new().write(true).custom_flags(flags).open(path) {
@@ -65,7 +65,7 @@ fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
     }
 }
 
-/// What the streams' records mean.
+/// Returns what the streams' records mean.
 fn metadata(
     trace: &TraceFolder,
     started: ReferencePoint,
@@ -109,7 +109,7 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The kernel's identity of this boot: LTTng names its clock by it, too.
+/// Returns the kernel's identity of this boot: LTTng names its clock by it, too.
 fn boot_id() -> Option<[u8; 16]> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(*uuid::Uuid::parse_str(text.trim()).ok()?.as_bytes())

@@ -54,7 +54,7 @@ fn control_group(root: &Path, own: &str) -> Option<u64> {
     groups.lines().filter_map(left).min()
 }
 
-/// The least that a group or one around it has left.
+/// Returns the least that a group or one around it has left.
 fn tightest(root: &Path, group: &Path, limit: &str, usage: &str) -> Option<u64> {
     let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let left = |group: &Path| Some(number(group.join(limit))?.saturating_sub(number(group.join(usage))?));

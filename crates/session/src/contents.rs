@@ -86,7 +86,7 @@ impl Contents {
         let source = OpenOptions::new().read(true).custom_flags(flags).open(from)?;
         let found = source.metadata()?;
         if !found.is_file() {
-            return Err(io::Error::other(format!("{}: no plain file", from.display())));
+            return Err(io::Error::other(format!("{}: not a regular file", from.display())));
         }
         self.access.need_folder(&self.blobs)?;
         let (size, target) = (found.len(), self.blobs.join(name));
@@ -105,7 +105,7 @@ impl Contents {
         Ok(size)
     }
 
-    /// What the report must say.
+    /// Returns what the report must say.
     pub fn notes(&self, drainer: &Drainer) -> Vec<String> {
         let there = |hash: &u64, size: u64| {
             fs::metadata(self.blobs.join(files::blob(*hash))).is_ok_and(|m| m.len() == size)
@@ -116,7 +116,7 @@ impl Contents {
         if missing > 0 {
             let why = match &self.refused {
                 Some(error) => error.to_string(),
-                None => "was the memory file system full?".to_owned(),
+                None => "the file system in memory may have been full".to_owned(),
             };
             notes.push(format!("{missing} stored contents are missing or incomplete ({why})"));
         }

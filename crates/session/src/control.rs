@@ -50,7 +50,7 @@ impl Control {
         if too_many {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "more APIs or functions than the control file holds",
+                "more APIs or functions than fit in the control file",
             ));
         }
         let file = OpenOptions::new()
@@ -101,7 +101,7 @@ impl Control {
         Ok(control)
     }
 
-    /// The first page.
+    /// Returns the first page.
     pub fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<abi::Control>() }

@@ -27,7 +27,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::manifest::{Cost, Timing};
 
-/// The same as rings tell it: by API the calls, ticks of that, and of collecting.
+/// The same as rings report it: by API the calls, ticks of that, and of collecting.
 #[derive(Debug, Default)]
 pub(crate) struct TimingSums(Vec<[u64; 3]>);
 
@@ -68,7 +68,7 @@ const WARM: usize = 4;
 /// would be one that the counter's steps favoured.
 const RANK: usize = 4;
 /// No longer than this, in nanoseconds: the program waits. Where the counter is slow to read, a few
-/// batches tell enough.
+/// batches are enough.
 const MOST: u64 = 600_000;
 
 /// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
@@ -101,7 +101,7 @@ struct Batch {
     inside_folds: u64,
 }
 
-/// What batches tell; there is one at least.
+/// Returns the result of the batches; there is one at least.
 fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
     let mut good = |of: fn(&Batch) -> u64| {
         batches.sort_unstable_by_key(of);
@@ -128,7 +128,7 @@ type Arguments = [u64; 3];
 
 static LOCK: AtomicU64 = AtomicU64::new(0);
 
-/// Takes a lock that nobody has, and gives it back, as nearly every call of an API does.
+/// Takes and releases an uncontended lock, as nearly every call of an API does.
 ///
 /// Processors read their counter beside other work. Of a function that does nothing at all the
 /// cost would be all that the readings take, which is twice of what calls that do something wait
@@ -211,13 +211,13 @@ const ENTRY_ID: u16 = FIRST_CALL_ID;
 const EXIT_ID: u16 = FIRST_CALL_ID + 1;
 const FOLD_ID: u16 = FIRST_CALL_ID + 2;
 
-/// What `hetrace_interpose::call` does around a function: what it returned, and the ticks between
-/// the time stamps.
+/// Returns what `hetrace_interpose::call` does around a function: what it returned, and the ticks
+/// between the time stamps.
 #[inline(never)]
 fn recorded(writer: &Writer, real: Real, arguments: &Arguments) -> Option<(i32, u64)> {
     let writer = black_box(writer);
     let entry = |at: *mut u8| {
-        // SAFETY: so many bytes as the length says.
+        // SAFETY: `record` gives room for the length it was asked for, which is `Arguments`.
         unsafe { at.cast::<Arguments>().write_unaligned(*arguments) };
     };
     // SAFETY: `entry` writes what the length says.
@@ -225,15 +225,15 @@ fn recorded(writer: &Writer, real: Real, arguments: &Arguments) -> Option<(i32, 
     let result = real(arguments);
     let writer = black_box(writer);
     let exit = |at: *mut u8| {
-        // SAFETY: as above.
+        // SAFETY: `record` gives room for the length it was asked for, which is an `i32`.
         unsafe { at.cast::<i32>().write_unaligned(result) };
     };
-    // SAFETY: as above.
+    // SAFETY: `exit` writes what the length says.
     let after = unsafe { writer.record(EXIT_ID, HEAD + size_of::<i32>(), exit) }?;
     Some((result, after.wrapping_sub(before)))
 }
 
-/// What `hetrace_interpose::poll` does around a function that answers as before.
+/// Returns what `hetrace_interpose::poll` does around a function that answers as before.
 #[inline(never)]
 fn folded(writer: &Writer, real: Real, arguments: &Arguments, key: [u64; FOLD_WORDS]) -> Option<(i32, u64)> {
     let (writer, mut key) = (black_box(writer), black_box(key));

@@ -83,7 +83,7 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// A drainer of the session's folder into the trace's.
+    /// Returns a drainer of the session's folder into the trace's.
     pub fn new(session: &Path, folder: TraceFolder, apis: Vec<String>) -> Self {
         Drainer {
             session: session.to_owned(),
@@ -119,7 +119,7 @@ impl Drainer {
         self.since = ticks.saturating_sub(MARGIN);
     }
 
-    /// The session's folder.
+    /// Returns the session's folder.
     pub fn session(&self) -> &Path {
         &self.session
     }
@@ -158,7 +158,7 @@ impl Drainer {
         let header = arena.header();
         let api = header.api as usize;
         if api >= self.apis.len() {
-            self.unread = Some("an arena is of an API that this session does not have".to_owned());
+            self.unread = Some("an arena belongs to an API that is not part of this session".to_owned());
             return;
         }
         let pid = image::outer_pid(header, &file);
@@ -364,7 +364,7 @@ impl Drainer {
         self.written
     }
 
-    /// What is in the stream files that are finished.
+    /// Returns what is in the stream files that are finished.
     pub fn accounts(&self) -> &[StreamAccount] {
         &self.accounts
     }
@@ -403,7 +403,7 @@ impl Drainer {
         self.next
     }
 
-    /// Why shared memory of programs could not be read.
+    /// Returns why shared memory of programs could not be read.
     pub fn unread(&self) -> Vec<String> {
         let mut why: Vec<String> = self.unopened.values().chain(&self.unread).cloned().collect();
         why.sort_unstable();
@@ -411,7 +411,7 @@ impl Drainer {
         why
     }
 
-    /// What timing commands took inside of calls, where it was done there.
+    /// Returns what timing commands took inside of calls, where it was done there.
     pub fn timing(&self, ns_per_tick: f64) -> Vec<Timing> {
         self.timing.rows(&self.apis, ns_per_tick)
     }

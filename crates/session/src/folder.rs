@@ -48,7 +48,7 @@ impl Folder {
                 // Programs have a fixed place for it.
                 Ok(folder) if folder.path.as_os_str().len() > LONGEST => {
                     let path = folder.path.display();
-                    let text = format!("{path} is longer than {LONGEST} bytes: programs could not find it");
+                    let text = format!("the path {path} is longer than {LONGEST} bytes");
                     last = io::Error::new(io::ErrorKind::InvalidFilename, text);
                 }
                 Ok(folder) => return Ok(folder),
@@ -63,7 +63,7 @@ impl Folder {
         bases().iter().flat_map(|base| abandoned_in(base)).collect()
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +83,7 @@ impl Drop for Folder {
     }
 }
 
-/// Whether the launcher of the session with this folder lives; none if there is no session of
+/// Returns whether the launcher of the session with this folder lives; none if there is no session of
 /// this user's.
 pub fn is_alive(session: &Path) -> Option<bool> {
     let lock = open_lock(session)?;
@@ -125,7 +125,7 @@ fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a path is a folder of this user, and no link to one.
+/// Returns whether a path is a folder of this user, and no link to one.
 fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == user())
 }
@@ -149,7 +149,10 @@ fn parent_in(base: &Path) -> io::Result<PathBuf> {
         // Anybody could exchange what we make there.
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{}: others may remove files of ours there (its sticky bit is missing)", base.display()),
+            format!(
+                "{}: other users could remove our files there (the sticky bit is missing)",
+                base.display()
+            ),
         ));
     }
     let usual = base.join(format!("{PREFIX}{}", user()));
@@ -196,7 +199,7 @@ fn try_make(base: &Path) -> io::Result<Option<Folder>> {
     Ok(locked.then_some(Folder { path, _lock: lock }))
 }
 
-/// The lock of a session, if it is one that we may use: a plain file of our own, and
+/// Returns the lock of a session, if it is one that we may use: a plain file of our own, and
 /// neither a link nor a pipe that never opens.
 fn open_lock(session: &Path) -> Option<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -205,15 +208,15 @@ fn open_lock(session: &Path) -> Option<File> {
     (found.is_file() && found.uid() == user()).then_some(lock)
 }
 
-/// Whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours to
-/// clear away.
+/// Returns whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours
+/// to clear away.
 fn is_parent(name: &[u8]) -> bool {
     let own = format!("{PREFIX}{}", user());
     name.strip_prefix(own.as_bytes())
         .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(b"-").is_some_and(is_random))
 }
 
-/// Whether a name is one that [`random`] makes.
+/// Returns whether a name is one that [`random`] makes.
 fn is_random(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }

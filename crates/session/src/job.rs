@@ -10,7 +10,7 @@ use std::io::Read;
 
 use crate::manifest::Process;
 
-/// What launchers tell ranks by: the rank, how many there are, the rank on its machine.
+/// The variables that launchers set: the rank, the number of ranks, the rank on its machine.
 pub const VARIABLES: [&str; 21] = [
     // torchrun, and what else follows PyTorch
     "RANK",
@@ -48,7 +48,7 @@ pub use crate::manifest::Job;
 /// Most bytes that are read of an environment; Linux allows programs 6 MiB on its usual stacks.
 const MOST: u64 = 8 << 20;
 
-/// What an environment says: `NAME=VALUE`, with a zero after each.
+/// Returns what an environment says: `NAME=VALUE`, with a zero after each.
 pub fn parse(environment: &[u8]) -> Job {
     let one = |entry: &[u8]| {
         let entry = std::str::from_utf8(entry).ok()?;
@@ -60,15 +60,15 @@ pub fn parse(environment: &[u8]) -> Job {
     environment.split(|byte| *byte == 0).filter_map(one).collect()
 }
 
-/// What the launcher itself was started with.
+/// Returns what the launcher itself was started with.
 pub fn own() -> Job {
     let entry = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
     let all: Vec<String> = VARIABLES.into_iter().filter_map(entry).collect();
     parse(all.join("\0").as_bytes())
 }
 
-/// What a process was started with; none if that cannot be read (any more). `start` is when it
-/// started, as `/proc/PID/stat` tells: another process may have its id by now.
+/// Returns what a process was started with; none if that cannot be read (any more). `start` is when it
+/// started, as `/proc/PID/stat` shows: another process may have its id by now.
 pub fn of_process(pid: u32, start: u64) -> Option<Job> {
     let mut environment = Vec::new();
     let file = File::open(format!("/proc/{pid}/environ")).ok()?;
@@ -86,14 +86,12 @@ pub fn inherit(processes: &mut [Process], own: &Job) -> Option<String> {
     if !own.is_empty() {
         unread.into_iter().for_each(|process| process.job = Some(own.clone()));
     }
-    let rank =
-        if own.is_empty() { "their rank is not known" } else { "their rank is taken to be the launcher's" };
-    (in_job && count > 0).then(|| {
-        format!("of {count} processes the environment could not be read, as they had ended, say: {rank}")
-    })
+    let rank = if own.is_empty() { "their rank is unknown" } else { "they get the launcher's rank" };
+    (in_job && count > 0)
+        .then(|| format!("cannot read the environment of {count} processes (they may have ended): {rank}"))
 }
 
-/// When a process started, in the kernel's units: field 22 of its `stat`.
+/// Returns when a process started, in the kernel's units: field 22 of its `stat`.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in brackets, which may have anything in it.
@@ -120,7 +118,7 @@ mod tests {
         let process = |job| Process { job, ..Process::default() };
         let mut processes = [process(None), process(Some(job(1))), process(Some(Job::new()))];
         let remark = inherit(&mut processes, &job(7)).unwrap();
-        assert!(remark.contains("of 1 processes") && remark.ends_with("the launcher's"), "{remark}");
+        assert!(remark.contains("of 1 processes (") && remark.ends_with("the launcher's"), "{remark}");
         assert_eq!(processes.map(|p| p.job), [Some(job(7)), Some(job(1)), Some(Job::new())]);
         let mut processes = [process(None), process(Some(job(1)))];
         assert!(inherit(&mut processes, &Job::new()).unwrap().ends_with("not known"));

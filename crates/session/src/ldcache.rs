@@ -13,7 +13,7 @@ const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
 
-/// The library that a program of this architecture would get.
+/// Returns the library that a program of this architecture would get.
 pub fn find(soname: &str) -> Option<PathBuf> {
     let by_variable: Vec<PathBuf> =
         std::env::var_os("LD_LIBRARY_PATH").map(|v| std::env::split_paths(&v).collect()).unwrap_or_default();
@@ -68,7 +68,7 @@ fn in_cache(cache: &[u8], soname: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A cache with these entries.
+    /// Returns a cache with these entries.
     fn cache(entries: &[(u32, &str, &str)]) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend((entries.len() as u32).to_le_bytes());

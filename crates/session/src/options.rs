@@ -118,8 +118,8 @@ impl Options {
         }
     }
 
-    /// Whether one is on that a hook serves, by the name of the option that its model gives as the
-    /// reason (`--sources: …`).
+    /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
+    /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
         let Self { sources, build_logs, kernel_args, properties, buffers, block: _, fold: _, devices: _ } =
             self;

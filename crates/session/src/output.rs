@@ -41,27 +41,27 @@ impl TraceFolder {
         TraceFolder { access, ..self }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The trace's identity.
+    /// Returns the trace's identity.
     pub fn uuid(&self) -> [u8; 16] {
         self.uuid
     }
 
-    /// Whether packets are compressed.
+    /// Returns whether packets are compressed.
     pub fn compress(&self) -> bool {
         self.compress
     }
 
-    /// Who may read its files.
+    /// Returns who may read its files.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// What the system refused to write so far, in all streams of all copies of this.
+    /// Returns what the system refused to write so far, in all streams of all copies of this.
     pub fn refused(&self) -> Vec<Refused> {
         self.files.refused()
     }
@@ -103,7 +103,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of a class; `instance` tells it from others of the class.
+    /// Returns a stream of a class; `instance` distinguishes it from others of the class.
     pub fn new(folder: &TraceFolder, name: String, class: u32, instance: u64) -> Self {
         Stream {
             folder: folder.clone(),
@@ -133,7 +133,7 @@ impl Stream {
         }
     }
 
-    /// Records lost so far in all; told with the next packet.
+    /// Records lost so far in all; written with the next packet.
     pub fn set_discarded(&mut self, discarded: u64) {
         self.discarded = discarded;
     }
@@ -167,7 +167,7 @@ impl Stream {
         (self.written, self.records, self.lost)
     }
 
-    /// What is in the file, for the manifest; none if there is no file.
+    /// Returns what is in the file, for the manifest; none if there is no file.
     pub fn account(&self) -> Option<StreamAccount> {
         self.counter.account(self.file.as_ref().map_or(&*self.name, StreamFile::name), self.written)
     }

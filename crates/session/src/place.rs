@@ -24,7 +24,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The path, as far as it is known.
+    /// Returns the path, as far as it is known.
     pub fn path(&self) -> &Path {
         match self {
             Place::Named(path) | Place::Numbered(path) => path,
@@ -51,7 +51,7 @@ impl Place {
                 Err(e) => return Err(e),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no number is free; choose a name with -o"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free number; choose a name with -o"))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The times of a device command are known only after it has completed, so
 //! records arrive late and out of order, while every stream on disk must be
-//! sorted. [`Resequencer`] keeps records back until it is told that nothing
+//! sorted. [`Resequencer`] keeps records back until it is known that nothing
 //! older can come: the library in the program says with each batch since when
-//! its oldest unreported command is under way.
+//! its oldest unreported command is in flight.
 //!
 //! If that was wrong after all (a clock stepped, the limit was reached),
 //! nothing is lost: a record that comes too late opens another *run*, a second
@@ -72,19 +72,19 @@ impl<T> Resequencer<T> {
         }
     }
 
-    /// How many runs there are so far: one, unless a record came too late.
+    /// Returns how many runs there are so far: one, unless a record came too late.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.last.len()
     }
 
-    /// How many records are held back now.
+    /// Returns how many records are held back now.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// How many records the capacity limit released before their time.
+    /// Returns how many records the capacity limit released before their time.
     #[must_use]
     pub fn forced(&self) -> u64 {
         self.forced
@@ -97,7 +97,7 @@ impl<T> Resequencer<T> {
         }
     }
 
-    /// The first run that may take `key`: patience sorting, which opens as few
+    /// Returns the first run that may take `key`: patience sorting, which opens as few
     /// runs as the order of release allows. Every run before it ended above
     /// `key`, and every run after it ended below its old end, so the ends stay
     /// strictly descending and can be searched.

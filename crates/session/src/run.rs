@@ -96,7 +96,7 @@ pub enum RunError {
         error: io::Error,
     },
     /// The shared memory can't be made.
-    #[error("no shared memory for the session, so nothing was run: {0}")]
+    #[error("cannot create shared memory for the session; the program was not started: {0}")]
     Session(io::Error),
     /// The trace's folder can't be made or written.
     #[error("{path}: {error}")]
@@ -152,7 +152,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     manifest.interposition = injection.ways.clone();
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
-    let told = injection.notes.clone();
+    let injected = injection.notes.clone();
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     // Counters of devices are read before the program can change them.
     let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
@@ -176,7 +176,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     drainer.finish(&host);
 
     complete(&mut manifest, &drainer, &control, &host);
-    manifest.notes.extend(told);
+    manifest.notes.extend(injected);
     if let Some(sampled) = sampled {
         sampled.complete(&mut manifest);
     }
@@ -192,16 +192,16 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
 }
 
-/// What launchers left that were killed goes into their traces.
+/// Recovers what killed launchers left in shared memory into their traces.
 fn recover_others() -> Vec<String> {
     let say = |done: Result<Recovered, (PathBuf, io::Error)>| match done {
-        Ok(done) => format!("{done}, which a killed hetrace had left in shared memory"),
+        Ok(done) => format!("{done} left in shared memory by a killed hetrace"),
         Err((trace, error)) => format!("{}: not recovered: {error}", trace.display()),
     };
     recover::recover(None).into_iter().map(say).collect()
 }
 
-/// What is known before the program starts.
+/// Returns what is known before the program starts.
 fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
     Manifest {
         schema: hetrace_format::SCHEMA,
@@ -220,7 +220,7 @@ fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path)
     }
 }
 
-/// Why the program runs untraced, if it does.
+/// Returns why the program runs untraced, if it does.
 fn untraceable(options: &RunOptions, program: Option<&Path>) -> Option<String> {
     let what = program.and_then(inject::obstacle)?;
     let name = options.command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
@@ -247,7 +247,7 @@ impl Fresh {
         self.kept.set(true);
     }
 
-    /// Whether the folder is still the one that was made.
+    /// Returns whether the folder is still the one that was made.
     fn is_there(&self) -> bool {
         let inode = |m: io::Result<fs::Metadata>| m.ok().map(|m| (m.dev(), m.ino()));
         inode(fs::symlink_metadata(&self.path)) == inode(self.folder.metadata())
@@ -266,13 +266,13 @@ impl Drop for Fresh {
 fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> Option<String> {
     let path = trace.path().display();
     if !fresh.is_there() {
-        return Some(format!("{path} was removed while it was being recorded: nothing of the trace is left"));
+        return Some(format!("{path} was removed during recording: the trace is lost"));
     }
     let error = write_manifest(trace, manifest).err()?;
-    Some(format!("{path}/{MANIFEST} can't be written ({error}): the trace does not show what it lacks"))
+    Some(format!("cannot write {path}/{MANIFEST} ({error}): the trace does not show dropped events"))
 }
 
-/// The three clocks at one moment: the best of a few readings.
+/// Returns the three clocks at one moment: the best of a few readings.
 pub(crate) fn reference() -> ReferencePoint {
     let read = || {
         let before = clock::ticks();
@@ -382,11 +382,11 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     manifest.notes.extend(unread);
     let lost = page.notes_lost.load(Ordering::Relaxed);
     if lost > 0 {
-        manifest.notes.push(format!("{lost} more notes found no room"));
+        manifest.notes.push(format!("{lost} more notes did not fit"));
     }
     if let Some(version) = drainer.foreign() {
         manifest.notes.push(format!(
-            "a program has loaded an API library of another version (its memory layout is {version}): it is not recorded"
+            "a program loaded an API library of another hetrace version (memory layout {version}): it is not recorded"
         ));
     }
     manifest.notes.extend(unreadable(drainer, page));
@@ -412,28 +412,28 @@ fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
     let missing = made.unwrap_or(0).saturating_sub(drainer.opened());
     if made.is_none() || plausible(page.calls_without_ring.load(Ordering::Relaxed)).is_none() {
         notes.push(
-            "a program has overwritten the session's control file: what was dropped is not known".to_owned(),
+            "a program has overwritten the session's control file: the number of dropped events is unknown"
+                .to_owned(),
         );
     }
     let why = drainer.unread().join("; ");
     if missing > 0 {
         notes.push(format!(
-            "shared memory of {missing} processes could not be read, so what they recorded is lost: {why}"
+            "cannot read the shared memory of {missing} processes; their records are lost: {why}"
         ));
     } else if !why.is_empty() {
-        notes
-            .push(format!("some shared memory could not be read, so what was recorded there is lost: {why}"));
+        notes.push(format!("cannot read some shared memory; the records there are lost: {why}"));
     }
     let pages = survive::missing_pages();
     if pages > 0 {
         notes.push(format!(
-            "a program cut short memory that it shares with hetrace ({pages} pages): what was recorded there is lost"
+            "a program truncated memory that it shares with hetrace ({pages} pages); the records there are lost"
         ));
     }
     notes
 }
 
-/// The program's file, as a shell would find it.
+/// Returns the program's file, as a shell would find it.
 fn find_program(command: &[OsString]) -> Option<PathBuf> {
     let file = child::find(command.first()?)?;
     file.canonicalize().ok()

@@ -33,12 +33,12 @@ const MINIMAL: &[&str] =
     &["launch", "enqueue", "build", "sync", "read", "write", "copy", "map", "unmap", "fill"];
 
 impl Selection {
-    /// The flag byte of each function of an API.
+    /// Returns the flag byte of each function of an API.
     pub fn flags(&self, model: &Model) -> Vec<u8> {
         model.functions.iter().map(|f| self.function(f)).collect()
     }
 
-    /// Whether calls of functions are recorded that no model has: globs mean them
+    /// Returns whether calls of functions are recorded that no model has: globs mean them
     /// by the name of their event.
     pub fn unknown(&self) -> bool {
         self.mode != Mode::Minimal && self.names("unknown")

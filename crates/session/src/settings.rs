@@ -8,7 +8,7 @@ use crate::options::{Capture, Options};
 use crate::run::RunOptions;
 use crate::select::Mode;
 
-/// The options of a session.
+/// Returns the options of a session.
 fn page(options: &RunOptions) -> Options {
     let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _ } = &options.capture;
     Options {
@@ -23,7 +23,7 @@ fn page(options: &RunOptions) -> Options {
     }
 }
 
-/// The flags of an API's functions: as selected, and hooks that serve an option
+/// Returns the flags of an API's functions: as selected, and hooks that serve an option
 /// are active with it. Hooks that serve nothing else are active only then.
 pub(crate) fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
     let mut flags = options.selection.flags(model);
@@ -44,7 +44,7 @@ pub(crate) fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
     flags
 }
 
-/// What the control file says to all programs of the session.
+/// Returns what the control file says to all programs of the session.
 pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
     let caps = match options.selection.mode {
         Mode::Full => (1000, 1000, 64),

@@ -1,40 +1,40 @@
-//! What `hetrace doctor` finds, and where it looks.
+//! Findings of `hetrace doctor`, and the machine that it examines.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at: two or three words.
+    /// What was checked: two or three words.
     pub what: String,
-    /// Whether tracing works as far as this goes.
+    /// Whether this allows tracing.
     pub works: bool,
     /// What was found.
     pub says: String,
-    /// What would make it better, or work at all.
-    pub mend: Option<String>,
+    /// How to fix or improve it.
+    pub fix: Option<String>,
 }
 
 impl Finding {
-    /// One that is as it should be.
+    /// Makes a finding that does not prevent tracing.
     pub fn fine(what: &str, says: impl Into<String>) -> Finding {
-        Finding { what: what.to_owned(), works: true, says: says.into(), mend: None }
+        Finding { what: what.to_owned(), works: true, says: says.into(), fix: None }
     }
 
-    /// One without which tracing does not work.
+    /// Makes a finding that prevents tracing.
     pub fn failed(what: &str, says: impl Into<String>) -> Finding {
         Finding { works: false, ..Finding::fine(what, says) }
     }
 
-    /// The same with what would make it better.
-    pub fn with(self, mend: impl Into<String>) -> Finding {
-        Finding { mend: Some(mend.into()), ..self }
+    /// Adds how to fix or improve it.
+    pub fn with(self, fix: impl Into<String>) -> Finding {
+        Finding { fix: Some(fix.into()), ..self }
     }
 }
 
-/// The machine as the doctor sees it. It reads files and loads no library.
+/// The machine that is examined: by reading files, without loading any library.
 pub struct Machine<'a> {
     /// Where `/` is.
     pub root: &'a Path,
@@ -47,12 +47,12 @@ pub struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// A file's text, by its path below the root.
+    /// Returns the text of a file, by its path below the root.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.root.join(path)).ok()
     }
 
-    /// The value of a variable that is set, and not to nothing.
+    /// Returns the value of a variable that is set and not empty.
     pub(crate) fn set(&self, name: &str) -> Option<String> {
         let value = (self.variable)(name)?.into_string().ok()?;
         (!value.is_empty()).then_some(value)

@@ -37,7 +37,7 @@ pub trait Vendor: Sync {
         Vec::new()
     }
 
-    /// What a machine has for tracing, and what it lacks.
+    /// Returns what a machine has for tracing, and what it lacks.
     #[cfg(feature = "doctor")]
     fn findings(&self, _machine: &doctor::Machine<'_>) -> Vec<doctor::Finding> {
         Vec::new()

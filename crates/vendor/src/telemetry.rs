@@ -46,7 +46,7 @@ impl Quantity {
         Quantity::Pcie,
     ];
 
-    /// The name in events and in the manifest.
+    /// Returns the name in events and in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Power => "power",
@@ -62,7 +62,7 @@ impl Quantity {
         }
     }
 
-    /// Whether energy is computed from it, so that the run's end needs a value.
+    /// Returns whether energy is computed from it, so that the run's end needs a value.
     pub fn is_energy(self) -> bool {
         matches!(self, Quantity::Power | Quantity::Energy)
     }
@@ -87,7 +87,7 @@ pub enum Reading {
         /// Millijoules since the driver was loaded.
         millijoules: u64,
     },
-    /// Frequencies in MHz; 0 if the device does not tell one.
+    /// Frequencies in MHz; 0 if the device does not report one.
     Clocks {
         /// Streaming multiprocessors.
         sm: u32,
@@ -157,7 +157,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason, in the source's words.
+    /// Returns the reason, in the source's words.
     pub fn why(&self) -> &str {
         match self {
             Refusal::Never(why) | Refusal::NotNow(why) => why,
@@ -165,7 +165,7 @@ impl Refusal {
     }
 }
 
-/// Who a device is. Texts are empty if the source does not tell.
+/// The identity of a device. Texts are empty if the source does not report them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its number in the source.
@@ -199,10 +199,10 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Its name: `nvml`.
     fn name(&self) -> &'static str;
 
-    /// The driver's version, or an empty text.
+    /// Returns the driver's version, or an empty text.
     fn driver(&self) -> &str;
 
-    /// The devices. They stay the same as long as the source lives.
+    /// Returns the devices. They stay the same as long as the source lives.
     fn devices(&self) -> &[Device];
 
     /// Asks a device, by its place in [`devices`](Source::devices). May take its
@@ -218,6 +218,6 @@ pub trait Source: Send + Sync + fmt::Debug {
 pub struct Missing {
     /// Its name: `nvml`.
     pub name: &'static str,
-    /// What is missing and what mends it; one line.
+    /// What is missing and how to fix it; one line.
     pub why: String,
 }

@@ -10,14 +10,14 @@ use super::time::time;
 /// Options of `tally`.
 #[derive(Debug, Args)]
 pub struct Tally {
-    /// Traces, and aggregates made by --save [default: the newest trace here]
+    /// Traces, and aggregates written by --save [default: the newest trace in this folder]
     #[arg(value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// Tell rows apart by these, separated by commas: api, name, host, process, thread, rank, device,
+    /// Group rows by these keys, separated by commas: api, name, host, process, thread, rank, device,
     /// queue, range, error [default: api,name]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub by: Vec<By>,
-    /// Show so many rows of each table
+    /// Maximum number of rows of each table
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Sort rows by time, self, calls, name, avg, max, errors or bytes
@@ -35,20 +35,20 @@ pub struct Tally {
     /// Count only what this thread did (may be repeated)
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub tid: Vec<i64>,
-    /// Count only what begins at this time after the first event or later, as 1.5s, 20ms or 300us;
-    /// seconds without a unit
+    /// Count only what starts at or after this time since the first event, such as 1.5s, 20ms or 300us;
+    /// in seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Count only what begins before this time after the first event
+    /// Count only what starts before this time since the first event
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// Show median, 99th percentile and standard deviation, too
+    /// Also show median, 99th percentile and standard deviation
     #[arg(long)]
     pub stats: bool,
-    /// Leave times of calls as they were recorded, with what tracing itself took
+    /// Do not subtract the tracing overhead from the times of calls
     #[arg(long)]
     pub gross: bool,
-    /// Write the sums into a file of some kilobytes, for `hetrace tally FILE…`, and print nothing
+    /// Write the aggregates to a file of a few kilobytes for `hetrace tally FILE…` instead of printing them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown", "top"])]
     pub save: Option<PathBuf>,
     /// Print one JSON object
@@ -67,13 +67,13 @@ pub struct Tally {
     /// Print the tables in Markdown
     #[arg(long, group = "form")]
     pub markdown: bool,
-    /// Tell devices and queues apart, and show times of failed calls
+    /// Group by device and queue, and show times of failed calls
     #[arg(long)]
     pub extended: bool,
-    /// Cut longer names
+    /// Truncate longer names
     #[arg(long, value_name = "BYTES")]
     pub max_name: Option<usize>,
-    /// Show names of kernels with all arguments of templates and all parameters
+    /// Show kernel names with all template arguments and parameters
     #[arg(long)]
     pub full_names: bool,
 }
@@ -81,28 +81,28 @@ pub struct Tally {
 /// Options of `print`.
 #[derive(Debug, Args)]
 pub struct Print {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
-    /// Print entry and exit of each call as events of their own
+    /// Print entry and exit of each call as separate events
     #[arg(long)]
     pub events: bool,
-    /// Print each outermost call, with the calls inside of it below; of what filters choose, all
-    /// calls inside and around are shown
+    /// Print calls as a tree; for calls that match the filters, their callers and callees are shown,
+    /// too
     #[arg(short = 'c', long, conflicts_with_all = ["events", "deltas"])]
     pub tree: bool,
     /// Print the time of day instead of the time since the start
     #[arg(long)]
     pub wall: bool,
-    /// Print the machine's monotonic time, as other traces of the same boot have it
+    /// Print CLOCK_MONOTONIC, which is comparable with other traces of the same boot
     #[arg(long, conflicts_with = "wall")]
     pub monotonic: bool,
-    /// Print the time since the line before, too
+    /// Also print the time since the previous line
     #[arg(long)]
     pub deltas: bool,
-    /// Show names of kernels with all arguments of templates and all parameters
+    /// Show kernel names with all template arguments and parameters
     #[arg(long)]
     pub full_names: bool,
-    /// Print only functions, kernels, kinds of commands and events that match this glob (may be repeated)
+    /// Print only functions, kernels, command kinds and events that match this glob (may be repeated)
     #[arg(long, alias = "name", value_name = "GLOB")]
     pub filter: Vec<String>,
     /// Print only calls of this API, and commands on its queues (may be repeated)
@@ -117,25 +117,25 @@ pub struct Print {
     /// Print only calls and commands that failed
     #[arg(long)]
     pub errors: bool,
-    /// Print only calls and commands that took so long or longer
+    /// Print only calls and commands that took at least this long
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub min_duration: Option<u64>,
-    /// Print only what begins at this time after the first event or later, as 1.5s, 20ms or 300us;
-    /// seconds without a unit
+    /// Print only what starts at or after this time since the first event, such as 1.5s, 20ms or 300us;
+    /// in seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Print only what begins before this time after the first event
+    /// Print only what starts before this time since the first event
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// Print only calls with such an argument, as it is printed; the value may be a glob (may be
-    /// repeated: all must be there)
+    /// Print only calls with this argument; the value, as printed, may be a glob (may be repeated: all
+    /// must match)
     #[arg(long, value_name = "NAME=VALUE", value_parser = argument)]
     pub arg: Vec<(String, String)>,
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = split.ok_or_else(|| "it is NAME=VALUE".to_owned())?;
+    let (name, value) = split.ok_or_else(|| "expected NAME=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -1,9 +1,9 @@
-//! Times on the command line, for all commands alike.
+//! Times on the command line, the same for all commands.
 
-/// A time in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
+/// Parses a time and returns it in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
 ///
 /// # Errors
-/// What is wrong with it, in words for the command line.
+/// A message for the command line that says what was expected.
 pub fn time(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| c.is_alphabetic());
     let digits_of_unit = match &text[number.len()..] {
@@ -11,12 +11,13 @@ pub fn time(text: &str) -> Result<u64, String> {
         "us" | "µs" | "μs" => 3,
         "ms" => 6,
         "s" | "" => 9,
-        _ => return Err("the unit is ns, us, ms or s".to_owned()),
+        _ => return Err("unknown unit; use ns, us, ms or s".to_owned()),
     };
-    exact(number, digits_of_unit).ok_or_else(|| "a time, as 1.5s, 20ms, 300us or 4000ns".to_owned())
+    exact(number, digits_of_unit)
+        .ok_or_else(|| "expected a time such as 1.5s, 20ms, 300us or 4000ns".to_owned())
 }
 
-/// A decimal number times a power of ten, exact up to the nanosecond, rounded there.
+/// Returns a decimal number times a power of ten, exact up to the nanosecond, rounded there.
 fn exact(number: &str, digits_of_unit: usize) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let plain = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());

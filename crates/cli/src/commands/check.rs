@@ -15,7 +15,7 @@ use super::{newest, output};
 
 /// Exit status when something is missing, changed or damaged.
 const DIFFERENT: u8 = 1;
-/// Exit status when it is no trace that can be read.
+/// Exit status when it is not a readable trace.
 const UNUSABLE: u8 = 2;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -23,11 +23,11 @@ const SCHEMA: u32 = 1;
 /// Options of `check`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 if all is there and sound, 1 if something is missing, changed or damaged, \
-                        2 if it is no trace that can be read, 125 if hetrace itself failed."
+    after_help = "Exit status: 0 if the trace is complete and undamaged, 1 if something is missing, changed or \
+                        damaged, 2 if it is not a readable trace, 125 if hetrace itself failed."
 )]
 pub struct Check {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
@@ -91,8 +91,8 @@ fn text(path: &Path, done: &Checked) -> String {
     }
     let findings = done.findings.len() as u64;
     let _ = match (findings, done.verifiable) {
-        (0, true) => writeln!(text, ": all that was written is there, unchanged"),
-        (0, false) => writeln!(text, ": undamaged; whether it is complete cannot be verified"),
+        (0, true) => writeln!(text, ": complete and unchanged"),
+        (0, false) => writeln!(text, ": undamaged; completeness cannot be verified"),
         (n, _) => writeln!(text, ": {n} finding{}", s(n)),
     };
     text

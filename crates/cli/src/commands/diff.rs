@@ -15,7 +15,7 @@ use super::say;
 use super::watch::Watch;
 use super::{is_closed_pipe, newest, output, terminal};
 
-/// Exit status when B is worse than is allowed.
+/// Exit status when B is slower than allowed.
 const WORSE: u8 = 1;
 /// Rows of each table of text.
 const TOP: usize = 20;
@@ -23,40 +23,40 @@ const TOP: usize = 20;
 /// Options of `diff`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 if all is well, 1 if B is slower than --fail-on allows, 2 for a wrong \
-                        command line, 125 if hetrace itself failed.\n\nThe more runs, the more is known: three of \
-                        each side at least."
+    after_help = "Exit status: 0 on success, 1 if B is slower than --fail-on allows, 2 for an invalid \
+                        command line, 125 if hetrace itself failed.\n\nMore runs give narrower intervals: use at \
+                        least three of each side."
 )]
 pub struct Diff {
-    /// Traces of A, and after `--` those of B; files made by `hetrace tally --save` will do
+    /// Traces of A, and after `--` those of B; files written by `hetrace tally --save` work, too
     #[arg(required = true, value_name = "A")]
     pub a: Vec<PathBuf>,
     /// Traces of B
     #[arg(last = true, value_name = "B")]
     pub b: Vec<PathBuf>,
-    /// Tables, in this order [default: kernel, copy and path]
+    /// The tables to show, in this order [default: kernel, copy and path]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub by: Vec<Table>,
-    /// The time of calls that is compared: outside of other recorded calls, or all of it
+    /// Which time of calls is compared: self time, or with the calls inside
     #[arg(long, value_enum, default_value_t)]
     pub time: Which,
-    /// Only functions, kernels and kinds of commands that match this glob, and paths through them (may
-    /// be repeated)
+    /// Only functions, kernels and command kinds that match this glob, and paths through them (may be
+    /// repeated)
     #[arg(long, value_name = "GLOB")]
     pub filter: Vec<String>,
-    /// Leave out what changed less: a time, as 10us, or a part of what it took in A, as 1%
+    /// Hide smaller changes: a time such as 10us, or a fraction of the time in A such as 1%
     #[arg(long, value_name = "CHANGE", value_parser = min_change)]
     pub min_change: Option<MinChange>,
-    /// Divide sums of calls by the number of processes, and sums of commands by that of devices
+    /// Divide totals of calls by the number of processes, and totals of commands by that of devices
     #[arg(long)]
     pub per_process: bool,
-    /// Exit with status 1 if B is slower by more than this, as 2%, and chance alone does not explain it
+    /// Exit with status 1 if B is slower by more than this, such as 2%, and the difference is significant
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_on: Option<f64>,
-    /// What --fail-on looks at [default: wall and device]
+    /// The metrics that --fail-on checks [default: wall and device]
     #[arg(long, value_enum, value_delimiter = ',', requires = "fail_on")]
     pub metric: Vec<Of>,
-    /// Rows of each table [default: 20; all with --json]
+    /// Maximum number of rows of each table [default: 20; all with --json]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Print one JSON object
@@ -65,15 +65,15 @@ pub struct Diff {
     /// Print the tables in Markdown
     #[arg(long)]
     pub markdown: bool,
-    /// Show names of kernels with all arguments of templates and all parameters
+    /// Show kernel names with all template arguments and parameters
     #[arg(long)]
     pub full_names: bool,
 }
 
-/// What rows are of.
+/// What the rows of a table are.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Table {
-    /// Call paths: a function and all that it was called in
+    /// Call paths: a function and its callers
     Path,
     /// Functions
     Name,
@@ -88,29 +88,29 @@ pub enum Table {
 /// Which time of calls.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Which {
-    /// Outside of other recorded calls
+    /// Self time: without the recorded calls inside
     #[default]
     Own,
-    /// With calls inside
+    /// Total time: with the calls inside
     Total,
 }
 
-/// What must not get worse.
+/// A metric that must not get worse.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Of {
     /// From the first event to the last
     Wall,
-    /// Time in which devices were busy
+    /// Busy time of devices
     Device,
-    /// Time of all commands on devices
+    /// Time of all device commands
     Commands,
     /// Time in recorded calls
     Host,
-    /// Each row of the tables; not so many are marked by chance
+    /// Each row of the tables, corrected for multiple comparisons
     Rows,
 }
 
-/// Prints what differs, and says whether it is too much.
+/// Prints the differences, and returns whether they exceed the limit.
 pub fn run(args: &Diff) -> Result<ExitCode> {
     let (a, b) = sides(args)?;
     let watch = Watch::new(false);
@@ -130,20 +130,20 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
     }
 }
 
-/// The traces of each side; two without `--` are one and one.
+/// Returns the traces of each side; two without `--` are one and one.
 fn sides(args: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (a, b) = match (args.a.as_slice(), args.b.as_slice()) {
         ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
-        (_, []) => bail!("no runs of B; put `--` between those of A and those of B"),
+        (_, []) => bail!("no runs of B; put `--` between the runs of A and those of B"),
         (a, b) => (a.to_vec(), b.to_vec()),
     };
     if let Some(option) = b.iter().find(|path| path.to_string_lossy().starts_with('-') && !path.exists()) {
-        bail!("{}: behind `--` there are runs only; options go before", option.display());
+        bail!("{}: only runs can follow `--`; put options before it", option.display());
     }
     Ok((each_once(a, "A"), each_once(b, "B")))
 }
 
-/// One trace is one run, however often it is named.
+/// Removes duplicates: one trace is one run, however often it is given.
 fn each_once(paths: Vec<PathBuf>, side: &str) -> Vec<PathBuf> {
     let (mut seen, mut kept) = (std::collections::HashSet::new(), Vec::new());
     for path in paths {
@@ -151,13 +151,13 @@ fn each_once(paths: Vec<PathBuf>, side: &str) -> Vec<PathBuf> {
         if seen.insert(canonical) {
             kept.push(path);
         } else {
-            say(format_args!("{} is named twice in {side}: it counts as one run", path.display()));
+            say(format_args!("{} is given twice in {side}: counted as one run", path.display()));
         }
     }
     kept
 }
 
-/// What is known of each run; nothing if the reading was stopped.
+/// Returns the profile of each run; `None` if reading was stopped.
 fn profiles(paths: &[PathBuf], watch: &Watch) -> Result<Option<Vec<Profile>>> {
     let seen = |events| watch.seen(events);
     let mut all = Vec::new();
@@ -170,7 +170,7 @@ fn profiles(paths: &[PathBuf], watch: &Watch) -> Result<Option<Vec<Profile>>> {
             continue;
         }
         let trace = Trace::open(&newest::trace(Some(path))?)?;
-        super::tell_problems(&trace);
+        super::report_problems(&trace);
         match Profile::of_trace(&name, &trace, Some(&seen)) {
             Ok(profile) => all.push(profile),
             Err(_) => return Ok(None),
@@ -215,14 +215,16 @@ fn options(args: &Diff) -> Options {
     }
 }
 
-/// Says what is worse than is allowed, and gives the status for it.
+/// Reports what is slower than allowed, and returns the exit status for it.
 fn judge(report: &Report) -> ExitCode {
     let Some(verdict) = &report.verdict else { return ExitCode::SUCCESS };
     if !verdict.tested {
-        say(format_args!("one run on a side: the difference itself is compared, and may be chance"));
+        say(format_args!(
+            "only one run on a side: significance is unknown, the difference itself is compared"
+        ));
     }
     if report.is_lossy() {
-        say(format_args!("some traces are incomplete: what they lack makes a side seem faster than it was"));
+        say(format_args!("some traces are incomplete: dropped events make a side look faster than it was"));
     }
     for failure in &verdict.failures {
         say(format_args!("slower by more than {}%: {failure}", verdict.limit_percent));
@@ -246,10 +248,10 @@ fn show(report: &mut Report, args: &Diff) -> Result<()> {
     output::write(&report.render(&options))
 }
 
-/// A part in percent, with or without the sign.
+/// Parses a percentage, with or without the sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
-    number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "a part in percent, as 2%".to_owned())
+    number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "expected a percentage such as 2%".to_owned())
 }
 
 fn min_change(text: &str) -> Result<MinChange, String> {
@@ -257,7 +259,7 @@ fn min_change(text: &str) -> Result<MinChange, String> {
         return percent(text).map(MinChange::Percent);
     }
     let time = crate::args::time(text).map(|ns| MinChange::Ns(ns as f64));
-    time.map_err(|_| "a time, as 10us, or a part, as 1%".to_owned())
+    time.map_err(|_| "expected a time such as 10us, or a percentage such as 1%".to_owned())
 }
 
 #[cfg(test)]

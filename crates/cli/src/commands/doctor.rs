@@ -1,4 +1,4 @@
-//! `hetrace doctor`: what works here, what not, and what mends it.
+//! `hetrace doctor`: what works on this machine, what does not, and how to fix it.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args;
 
-/// Looks at the machine and prints what it finds. Exit status 1 if something
+/// Examines the machine and prints the findings. Exit status 1 if something
 /// that tracing needs is missing.
 pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     let machine = Machine {
@@ -30,14 +30,14 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     if args.json {
         let list: Vec<_> = findings
             .iter()
-            .map(|f| json!({ "what": f.what, "works": f.works, "says": f.says, "mend": f.mend }))
+            .map(|f| json!({ "what": f.what, "works": f.works, "says": f.says, "mend": f.fix }))
             .collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
     } else {
         for f in &findings {
             writeln!(out, "{} {:<18} {}", if f.works { "ok  " } else { "FAIL" }, f.what, f.says)?;
-            if let Some(mend) = &f.mend {
-                writeln!(out, "     {:<18} mend: {mend}", "")?;
+            if let Some(fix) = &f.fix {
+                writeln!(out, "     {:<18} fix: {fix}", "")?;
             }
         }
     }
@@ -49,7 +49,7 @@ fn libraries() -> Vec<Finding> {
     match apis::find() {
         Err(error) => vec![Finding::failed(what, error.to_string()).with("cargo build --release")],
         Ok(found) if found.is_empty() => vec![
-            Finding::failed(what, "none beside the binary or in ../lib/hetrace")
+            Finding::failed(what, "none next to the hetrace binary or in ../lib/hetrace")
                 .with("cargo build --release, or set HETRACE_LIBRARIES"),
         ],
         Ok(found) => found.iter().map(library).collect(),
@@ -59,16 +59,16 @@ fn libraries() -> Vec<Finding> {
 fn library(library: &apis::Found) -> Finding {
     let required = library.interpose.requires.as_deref();
     if let Some(name) = required.filter(|name| hetrace_session::find_library(name).is_none()) {
-        let says = format!("{name} is not here: no program can use this API, so it is not loaded");
+        let says = format!("{name} is not installed: no program can use this API, so it is not traced");
         return Finding::fine(&library.api, says);
     }
     if let Some(variable) = &library.interpose.injection_variable {
-        return Finding::fine(&library.api, format!("programs are told of it by {variable}"));
+        return Finding::fine(&library.api, format!("injected via {variable}"));
     }
     let says = match hetrace_session::loader(&library.interpose) {
-        Some((path, true)) => format!("{} takes layers", path.display()),
-        Some((path, false)) => format!("{} knows no layers: it is preloaded", path.display()),
-        None => "its loader is not installed: only programs that bring their own can use it".to_owned(),
+        Some((path, true)) => format!("{} supports layers", path.display()),
+        Some((path, false)) => format!("{} does not support layers: injected via LD_PRELOAD", path.display()),
+        None => "the loader is not installed: only programs that bring their own can use this API".to_owned(),
     };
     Finding::fine(&library.api, says)
 }

@@ -26,23 +26,23 @@ use super::watch::Watch;
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
-    /// What to write
+    /// The format to write
     #[arg(short, long, value_enum)]
     pub format: Format,
-    /// The file or folder to write; `-` for stdout if it is a file [default: the trace's name with an
-    /// ending of the format, here]
+    /// The file or folder to write; `-` writes a file to stdout [default: the trace's name with the
+    /// extension of the format, in this folder]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
-    /// Leave the arguments of calls out
+    /// Leave out the arguments of calls
     #[arg(long)]
     pub no_arguments: bool,
-    /// Parquet: the rank that this trace is of [default: what launchers of jobs told its processes
-    /// (OMPI_COMM_WORLD_RANK, SLURM_PROCID, torchrun's RANK, ...); 0 in names of files if they told none]
+    /// Parquet: the rank of this trace [default: as set by the job launcher (OMPI_COMM_WORLD_RANK,
+    /// SLURM_PROCID, torchrun's RANK, ...); 0 in file names if there is none]
     #[arg(long, value_name = "N")]
     pub rank: Option<u32>,
-    /// Folded stacks and flame graphs: what the width of a call means: time, calls, device or bytes
+    /// Folded stacks and flame graphs: the weight of a call: time, calls, device or bytes
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
 }
@@ -50,19 +50,19 @@ pub struct Export {
 /// What can be written.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Format {
-    /// A folder of tables for DuckDB, pyarrow and the like; several hosts and ranks may share it
+    /// A folder of tables for DuckDB, pyarrow and others; several hosts and ranks can share it
     Parquet,
     /// An OTF2 archive, for Vampir, Scalasca and otf2-print
     Otf2,
-    /// Chrome's trace events in JSON, for speedscope, Perfetto and chrome://tracing
+    /// Chrome trace events (JSON), for speedscope, Perfetto and chrome://tracing
     Chrome,
-    /// A line for each path of calls, as flamegraph.pl and speedscope read them
+    /// Folded stacks, for flamegraph.pl and speedscope
     Folded,
     /// A flame graph (SVG)
     Flame,
 }
 
-/// What was read, and what the format does not tell.
+/// What was read, and what the format cannot represent.
 type Written = (Summary, Vec<String>);
 /// Writes one file.
 type ToFile = fn(&Trace, &Export, Ask<'_>, &mut dyn Write) -> Result<Written, Error>;
@@ -95,14 +95,14 @@ impl Format {
             Self::Parquet => Form {
                 ending: ".parquet",
                 to: To::Shared(to_parquet),
-                then: "a folder for each table, as calls and commands; in DuckDB: SELECT name, sum(duration_ns) FROM \
+                then: "one folder per table, such as calls and commands; in DuckDB: SELECT name, sum(duration_ns) FROM \
                        read_parquet('OUT/calls/**/*.parquet', hive_partitioning = true) GROUP BY name ORDER BY 2 \
-                       DESC; more in docs/export-parquet.md",
+                       DESC; see docs/export-parquet.md",
             },
             Self::Otf2 => Form {
                 ending: ".otf2",
                 to: To::Folder(to_otf2),
-                then: "its anchor file is traces.otf2; otf2-print shows all of it",
+                then: "the anchor file is traces.otf2; `otf2-print` shows the content",
             },
             Self::Chrome => Form {
                 ending: ".json",
@@ -114,7 +114,7 @@ impl Format {
                 to: To::File(|trace, args, watch, out| {
                     to_stacks(trace, args, watch, out, stacks::Form::Folded)
                 }),
-                then: "one line for each path of calls",
+                then: "one line per call path",
             },
             Self::Flame => Form {
                 ending: ".svg",
@@ -134,7 +134,7 @@ fn to_parquet(trace: &Trace, args: &Export, watch: Ask<'_>, folder: &Path) -> Re
 
 fn to_otf2(trace: &Trace, _: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
     let written = otf2::write(trace, folder, watch)?;
-    // What was lost before is told for all formats.
+    // Dropped events are reported for all formats.
     let own = |(name, ..): &(&str, &str, u64)| !name.starts_with("LOST") && !name.starts_with("DAMAGED");
     let left = written.missing().into_iter().filter(own).map(|(_, what, n)| format!("{n} {what}")).collect();
     Ok((written.summary, left))
@@ -156,7 +156,7 @@ fn to_stacks(
     let written = stacks::write(trace, &options, out, watch)?;
     let left = match written.lost_causes {
         0 => Vec::new(),
-        n => vec![format!("{n} commands whose calls are not known any more")],
+        n => vec![format!("{n} commands whose calls are unknown")],
     };
     Ok((written.summary, left))
 }
@@ -210,7 +210,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
 
 fn open(path: &Path) -> Result<Trace> {
     let trace = Trace::open(path)?;
-    super::tell_problems(&trace);
+    super::report_problems(&trace);
     Ok(trace)
 }
 
@@ -227,9 +227,9 @@ fn end(
         Err(error) => return Err(error.into()),
     };
     done()?;
-    super::tell_missing(&summary);
+    super::report_missing(&summary);
     for left in left {
-        say(format_args!("not told as it was: {left}"));
+        say(format_args!("not exported: {left}"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,10 +10,10 @@ use super::watch::Watch;
 use super::{newest, output, terminal};
 use crate::args::{self, FailOn};
 
-/// Exit status when something was found.
+/// Exit status when there are findings.
 const FOUND: u8 = 1;
 
-/// Prints what is wrong.
+/// Prints the findings.
 pub fn run(args: &args::Lint) -> Result<ExitCode> {
     let options = TextOptions { colour: terminal::colour(&std::io::stdout()) };
     if args.rules {
@@ -22,7 +22,7 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
     }
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
-    super::tell_problems(&trace);
+    super::report_problems(&trace);
     let (only, except) = (args.rule.clone(), args.except.clone());
     let looked = Options { only, except, partial: partial(&trace) };
     let watch = Watch::new(false);
@@ -45,7 +45,7 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
     Ok(if failed { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
 }
 
-/// Why not all calls were recorded, if the options of the run say so.
+/// Returns why not all calls were recorded, if the options of the run excluded some.
 fn partial(trace: &Trace) -> Option<String> {
     let options = trace.manifest().options.iter().map(String::as_str);
     let mut options = options.take_while(|option| *option != "--");
@@ -53,5 +53,5 @@ fn partial(trace: &Trace) -> Option<String> {
         let name = option.split('=').next().unwrap_or(option);
         matches!(name, "--include" | "--exclude") || option.ends_with("minimal")
     };
-    options.any(chooses).then(|| "the run was told not to record all of them".to_owned())
+    options.any(chooses).then(|| "the options of the run excluded some of them".to_owned())
 }

@@ -16,18 +16,18 @@ use super::watch::Watch;
 /// Options of `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
-    /// The traces, packed or not: of ranks, of hosts, of programs started apart
+    /// The traces, packed or not: of ranks, of hosts, of programs started separately
     #[arg(required = true, num_args = 2.., value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// The folder to make; must not exist
+    /// The folder to write; must not exist
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Compress its streams by zstd
+    /// Compress the streams with zstd
     #[arg(long)]
     pub compress: bool,
 }
 
-/// Makes the trace.
+/// Writes the trace.
 pub fn run(args: &Merge) -> Result<ExitCode> {
     args.traces.iter().try_for_each(|trace| outside(trace, &args.output))?;
     let watch = Watch::of_bytes();

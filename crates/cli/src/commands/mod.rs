@@ -33,13 +33,13 @@ use crate::args::Command;
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
 
-/// Writes a line for people to stderr, if that is there and takes it: a closed pipe or a full disk
-/// behind it is no failure of ours, and changes no exit status.
+/// Writes a line to stderr. Ignores errors: a closed pipe or a full disk behind it is not a failure
+/// of hetrace, and does not change the exit status.
 pub fn say(what: std::fmt::Arguments) {
     let _ = writeln!(std::io::stderr(), "hetrace: {what}");
 }
 
-/// Does what was typed.
+/// Runs the command.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => Ok(run::run(args)),
@@ -62,23 +62,23 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// Whether an error is only that nobody reads our output any more.
+/// Returns whether an error only says that the reader of our output has closed it.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
     io.any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Whether an error is only that Ctrl-C came while output waited for its reader.
+/// Returns whether an error only says that Ctrl-C was pressed while output waited for its reader.
 pub fn is_stopped(error: &anyhow::Error) -> bool {
     let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
     io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_trace::Stopped>()))
 }
 
-/// Files that are named at most of those that are not as they were written.
+/// Maximum number of changed files that are listed.
 const DIFFERENCES: usize = 16;
 
-/// Says what of a trace could not be read, and what is not as it was written.
-fn tell_problems(trace: &hetrace_trace::trace::Trace) {
+/// Reports what of a trace could not be read, and which files changed.
+fn report_problems(trace: &hetrace_trace::trace::Trace) {
     if let Some(unfinished) = unfinished(trace) {
         say(format_args!("{unfinished}"));
     }
@@ -95,32 +95,32 @@ fn tell_problems(trace: &hetrace_trace::trace::Trace) {
     }
 }
 
-/// Why a trace has no end yet.
+/// Returns why a trace is unfinished.
 fn unfinished(trace: &hetrace_trace::trace::Trace) -> Option<&'static str> {
     let manifest = trace.manifest();
     let session = manifest.session.as_ref().filter(|_| !manifest.is_present())?;
     Some(match recover_state(session) {
-        State::Alive => "this trace is still being recorded: only what was written so far is here",
+        State::Alive => "this trace is still being recorded: later events are missing",
         State::Left => {
-            "hetrace was killed while it recorded this trace: `hetrace recover` adds what is left in shared memory"
+            "hetrace was killed while it recorded this trace: `hetrace recover` adds the events left in shared memory"
         }
-        State::Gone => "hetrace was killed while it recorded this trace: what it had not written is lost",
+        State::Gone => "hetrace was killed while it recorded this trace: events not yet written are lost",
     })
 }
 
-/// Says that a filter let nothing through.
-fn tell_nothing() {
-    say(format_args!("nothing in the trace is what was asked for"));
+/// Reports that no events match the filter.
+fn report_no_match() {
+    say(format_args!("no events match the filter"));
 }
 
-/// Says what a report that has no room for it lacks.
-fn tell_missing(summary: &hetrace_trace::spans::Summary) {
+/// Reports dropped events for forms that do not show them.
+fn report_missing(summary: &hetrace_trace::spans::Summary) {
     if !summary.is_complete() {
         say(format_args!("{}", summary.what_is_missing()));
     }
 }
 
-/// How streams of a trace that is made are written.
+/// Returns how the streams of a new trace are written.
 fn form(compress: bool) -> hetrace_edit::Form {
     if compress { hetrace_edit::Form::Compressed } else { hetrace_edit::Form::Plain }
 }

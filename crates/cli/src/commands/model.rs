@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 
-/// Prints the models, or a part.
+/// Prints the models, or a part of one.
 pub fn run(args: &args::Model) -> Result<ExitCode> {
     let libraries = apis::load(apis::find()?)?;
     let mut out = std::io::stdout().lock();
@@ -28,7 +28,7 @@ pub fn run(args: &args::Model) -> Result<ExitCode> {
                     l.path.display()
                 )?;
             }
-            writeln!(out, "`hetrace model API` lists an API's functions")?;
+            writeln!(out, "`hetrace model API` lists the functions of an API")?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -80,20 +80,20 @@ fn param_json(p: &Param) -> Value {
     value
 }
 
-/// What is recorded of a parameter, in words.
+/// Returns what is recorded of a parameter, in words.
 fn words(p: &Param) -> String {
     let length = |e: &Option<_>| {
         e.as_ref().map(|e: &hetrace_model::Expr| format!(" of {e} bytes")).unwrap_or_default()
     };
     match &p.follow {
         Follow::Value => "value".to_owned(),
-        Follow::Pointee => "the value pointed at".to_owned(),
+        Follow::Pointee => "the value pointed to".to_owned(),
         Follow::Array { length } => format!("array of {length}"),
-        Follow::String { length: l } => format!("text{}", length(l)),
-        Follow::Strings { count, .. } => format!("{count} texts"),
-        Follow::List { pairs: true } => "list of names and values up to 0".to_owned(),
-        Follow::List { pairs: false } => "list of values up to 0".to_owned(),
-        Follow::Info { name, .. } => format!("the value that {name} asks for"),
+        Follow::String { length: l } => format!("string{}", length(l)),
+        Follow::Strings { count, .. } => format!("{count} strings"),
+        Follow::List { pairs: true } => "zero-terminated list of names and values".to_owned(),
+        Follow::List { pairs: false } => "zero-terminated list of values".to_owned(),
+        Follow::Info { name, .. } => format!("the value that {name} selects"),
         Follow::Bytes { length } => format!("{length} bytes"),
         Follow::Data { length } => format!("address, and {length} bytes on demand"),
         Follow::Callback => "address of a function".to_owned(),

@@ -1,4 +1,4 @@
-//! The trace that is meant when none is named.
+//! The default trace: the newest in this folder.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,24 +9,24 @@ use anyhow::{Result, bail};
 use hetrace_ctf::archive;
 use hetrace_ctf::read::Files;
 
-/// How the names of packed traces end.
+/// Extension of packed traces.
 pub const EXTENSION: &str = "tar";
 
-/// The named trace, or the newest of those in this folder, packed or not.
+/// Returns the named trace, or the newest of those in this folder, packed or not.
 pub fn trace(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = named {
         if !path.exists() {
-            bail!("{}: there is no such trace", path.display());
+            bail!("{}: no such trace", path.display());
         }
         return Ok(path.to_owned());
     }
     match newest(Path::new("."))? {
         Some(path) => Ok(path),
-        None => bail!("no trace in this folder; record one with `hetrace run -- PROGRAM`, or name one"),
+        None => bail!("no trace in this folder; record one with `hetrace run -- PROGRAM`, or give its path"),
     }
 }
 
-/// Whether something is a file that many files were packed into.
+/// Returns whether a path is a packed trace.
 pub fn is_packed(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(archive::BLOCK as u64).read_to_end(&mut start));

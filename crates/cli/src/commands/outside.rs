@@ -1,4 +1,4 @@
-//! Results go elsewhere than into the trace that is read.
+//! Keeps results out of the trace that is read.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn outside(trace: &Path, output: &Path) -> Result<()> {
     let Ok(files) = Files::open(trace) else { return Ok(()) };
     if files.contains(output) {
         bail!(
-            "{}: it is inside of {}, which would damage the trace; choose a place outside of it",
+            "{}: inside the trace {}, which this would damage; choose a place outside",
             output.display(),
             files.path().display()
         );

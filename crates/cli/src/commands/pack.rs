@@ -13,21 +13,21 @@ use super::outside::outside;
 use super::say;
 use super::watch::Watch;
 
-/// Exit status when not all could be had.
+/// Exit status when not everything could be unpacked.
 const INCOMPLETE: u8 = 1;
 
 /// Options of `pack`.
 #[derive(Debug, Args)]
 pub struct Pack {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
     /// The file to write; must not exist [default: the trace's name with .tar]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
-    /// How hard to compress: 1 is the fastest, 19 takes very long
+    /// Compression level: 1 is the fastest, 19 the slowest
     #[arg(long, default_value_t = PackOptions::default().level, value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,
-    /// Remove the folder when it has been compared with the file
+    /// Remove the folder after the file has been verified against it
     #[arg(long)]
     pub remove: bool,
 }
@@ -37,7 +37,7 @@ pub struct Pack {
 pub struct Unpack {
     /// The packed trace
     pub file: PathBuf,
-    /// The folder to make; must not exist [default: the file's name without .tar]
+    /// The folder to write; must not exist [default: the file's name without .tar]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         done => done?,
     };
     for name in &done.left_out {
-        say(format_args!("{}: neither file nor folder, left out", trace.join(name).display()));
+        say(format_args!("{}: left out: neither a file nor a folder", trace.join(name).display()));
     }
     let ratio = done.before as f64 / done.after.max(1) as f64;
     writeln!(
@@ -73,7 +73,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Unpacks one.
+/// Unpacks a trace.
 pub fn unpack(args: &Unpack) -> Result<ExitCode> {
     let output = match &args.output {
         Some(output) => output.clone(),
@@ -98,11 +98,11 @@ pub fn unpack(args: &Unpack) -> Result<ExitCode> {
     Ok(if done.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
 }
 
-/// A name in this folder, made of that of a trace.
+/// Returns a name in this folder, derived from that of a trace.
 fn beside(trace: &Path, name: impl Fn(&str) -> String) -> Result<PathBuf> {
     let real = trace.canonicalize()?;
     match real.file_name().and_then(|n| n.to_str()) {
         Some(last) => Ok(PathBuf::from(name(last))),
-        None => bail!("{}: give the result a name with -o", trace.display()),
+        None => bail!("{}: choose a name for the result with -o", trace.display()),
     }
 }

@@ -17,7 +17,7 @@ use crate::args;
 pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
-    super::tell_problems(&trace);
+    super::report_problems(&trace);
     let stdout = std::io::stdout();
     let clock = match (args.wall, args.monotonic) {
         (true, _) => Clock::Wall { utc_offset: utc_offset() },
@@ -46,7 +46,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         to: args.to,
         args: args.arg.clone(),
     };
-    // Lines that come to a terminal tell by themselves how far it is.
+    // Lines on a terminal show the progress already.
     let watch = Watch::new(stdout.is_terminal());
     let mut out = Output::new()?;
     let printed = print_some(&trace, &options, &filter, &|events| watch.seen(events), &mut out);
@@ -54,7 +54,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     let summary = printed?;
     let Some(summary) = summary else { return Ok(watch.stopped()) };
     if !out.used && summary.events > 0 {
-        super::tell_nothing();
+        super::report_no_match();
     }
     if !summary.is_complete() {
         say(format_args!("{}", summary.what_is_missing()));

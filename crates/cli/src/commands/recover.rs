@@ -19,9 +19,9 @@ pub fn run(args: &Recover) -> Result<ExitCode> {
                 say(format_args!("{}: nothing to recover: the trace is finished", path.display()));
                 return Ok(ExitCode::SUCCESS);
             }
-            Some(State::Alive) => bail!("{}: it is still being recorded", path.display()),
+            Some(State::Alive) => bail!("{}: still being recorded", path.display()),
             Some(State::Gone) => bail!(
-                "{}: nothing is left of its session in shared memory of this machine and user",
+                "{}: nothing of its session is left in shared memory of this user on this machine",
                 path.display()
             ),
             Some(State::Left) => {}

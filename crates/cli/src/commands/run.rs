@@ -16,7 +16,7 @@ use hetrace_session::{
 use super::{OWN_FAILURE, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run, Share};
 
-/// What is stored besides.
+/// Returns the options of what is captured.
 fn captures(args: &Run) -> Capture {
     let buffers = args.capture_buffers.iter();
     Capture {
@@ -43,13 +43,13 @@ pub fn run(args: Run) -> ExitCode {
         ended(exit);
     }
     let mut stderr = std::io::stderr().lock();
-    // Nobody may read it, or there is no room for it.
+    // stderr may be closed, or the disk behind it full.
     let _ = report(&mut stderr, &outcome, args.quiet);
     drop(stderr);
     status(outcome.manifest.exit)
 }
 
-/// The status for a program that did not start, as a shell has it: 127 not found, 126 not to be
+/// Returns the status for a program that did not start, as a shell has it: 127 not found, 126 not to be
 /// run; 125 if that was our failure.
 fn not_started(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
@@ -61,12 +61,12 @@ fn not_started(error: &anyhow::Error) -> u8 {
 
 fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
-        bail!("--capture-buffers takes at most {BUFFER_CHOICES} choices");
+        bail!("--capture-buffers accepts at most {BUFFER_CHOICES} globs");
     }
     let libraries = chosen(&args.trace)?;
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
-            bail!("{} exists already; choose another with -o", path.display())
+            bail!("{}: already exists; choose another folder with -o", path.display())
         }
         Some(path) => Place::Named(path.clone()),
         None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
@@ -117,7 +117,7 @@ fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
     let all = apis::find()?;
     if all.is_empty() {
         bail!(
-            "no API library (libhetrace_*.so) beside the hetrace binary or in ../lib/hetrace; \
+            "no API library (libhetrace_*.so) next to the hetrace binary or in ../lib/hetrace; \
              build with `cargo build --release`, or set HETRACE_LIBRARIES"
         );
     }
@@ -127,7 +127,7 @@ fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
     for name in wanted {
         if !all.iter().any(|l| l.api == *name) {
             let names: Vec<&str> = all.iter().map(|l| &*l.api).collect();
-            bail!("no API `{name}`; there is: {}", names.join(", "));
+            bail!("unknown API `{name}`; available: {}", names.join(", "));
         }
     }
     Ok(all.into_iter().filter(|l| wanted.contains(&l.api)).collect())
@@ -151,7 +151,7 @@ fn status(exit: Option<Exit>) -> ExitCode {
             ExitCode::from(128u8.wrapping_add(signal as u8))
         }
         None => {
-            say(format_args!("the program's exit status is not known: another process has taken it"));
+            say(format_args!("the program's exit status is unknown: another process collected it"));
             ExitCode::from(OWN_FAILURE)
         }
     }
@@ -170,7 +170,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: {note}")?;
     }
     if *living > 0 {
-        writeln!(out, "hetrace: {living} traced processes still run; the trace ends here")?;
+        writeln!(out, "hetrace: {living} traced processes are still running; the trace ends here")?;
     }
     let records = manifest.written.records.unwrap_or(0);
     if !quiet && records > 0 {
@@ -178,14 +178,14 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     }
     let losses = &manifest.losses;
     if quiet && losses.device_commands > 0 {
-        // Else the tables say it.
+        // Otherwise the tables show it.
         writeln!(out, "hetrace: LOST: {} device commands without times", losses.device_commands)?;
     }
     let dropped = losses.calls_without_ring.saturating_add(losses.calls).saturating_add(losses.records);
     if records == 0 && dropped > 0 {
-        writeln!(out, "hetrace: nothing was recorded: all calls that are traced were dropped")?;
+        writeln!(out, "hetrace: nothing was recorded: all traced calls were dropped")?;
     } else if records == 0 && remarks.is_empty() {
-        writeln!(out, "hetrace: the program made no call that is traced (see `hetrace doctor`)")?;
+        writeln!(out, "hetrace: the program made no traced calls (see `hetrace doctor`)")?;
     }
     let name = trace.display();
     writeln!(out, "hetrace: {records} records, {} bytes in {name}", manifest.written.bytes)?;

@@ -18,7 +18,7 @@ use super::watch::Watch;
 use super::{newest, output, terminal};
 use crate::args;
 
-/// Prints the tables, or saves what they are made of.
+/// Prints the tables, or saves the aggregates that they are made of.
 pub fn run(args: &args::Tally) -> Result<ExitCode> {
     let watch = Watch::new(false);
     let seen = |events| watch.seen(events);
@@ -44,7 +44,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
             Some(bytes) => from_file(path, &bytes, &query)?,
             None => {
                 let trace = Trace::open(&newest::trace(Some(path))?)?;
-                super::tell_problems(&trace);
+                super::report_problems(&trace);
                 match aggregate(&trace, &Options { extended: args.extended }, &query) {
                     Ok(part) => part,
                     Err(_) => return Ok(watch.stopped()),
@@ -65,7 +65,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was named, each once; nothing for what is told apart anyway.
+/// Returns the keys that were named, without duplicates; none if they are the default keys.
 fn by(named: &[By]) -> Vec<By> {
     let mut by: Vec<By> = Vec::new();
     named.iter().for_each(|one| {
@@ -77,7 +77,7 @@ fn by(named: &[By]) -> Vec<By> {
     if usual { Vec::new() } else { by }
 }
 
-/// The content of a file that is an aggregate; none of a trace.
+/// Returns the content of a file written by `--save`; `None` for a trace.
 pub(super) fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
     if !path.is_file() || newest::is_packed(path) {
         return Ok(None);
@@ -86,7 +86,7 @@ pub(super) fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
     let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.with_context(|| path.display().to_string())?;
     if !is_aggregate(&bytes) {
-        bail!("{}: neither a trace nor a file made by `hetrace tally --save`", path.display());
+        bail!("{}: neither a trace nor a file written by `hetrace tally --save`", path.display());
     }
     Ok(Some(bytes))
 }
@@ -94,15 +94,21 @@ pub(super) fn saved(path: &Path) -> Result<Option<Vec<u8>>> {
 fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> {
     let mut part = Aggregate::from_bytes(bytes).with_context(|| path.display().to_string())?;
     if query.chosen().is_some() {
-        bail!("{}: an aggregate holds sums only; use filters and times with --save", path.display());
+        bail!(
+            "{}: this file contains aggregates only; use filters and time windows together with --save",
+            path.display()
+        );
     }
     if part.is_net() && query.gross {
-        bail!("{}: its times are without what tracing took; use --gross with --save", path.display());
+        bail!(
+            "{}: the tracing overhead is already subtracted in this file; use --gross together with --save",
+            path.display()
+        );
     }
     if part.by() != query.by && !part.tell_apart(&query.by) {
         let wanted: Vec<&str> = query.by.iter().map(|by| by.name()).collect();
         let wanted = if wanted.is_empty() { "api,name".to_owned() } else { wanted.join(",") };
-        bail!("{}: its rows are not told apart by {wanted}; use --by with --save", path.display());
+        bail!("{}: this file is not grouped by {wanted}; use --by together with --save", path.display());
     }
     Ok(part)
 }
@@ -114,8 +120,8 @@ fn save(all: &Aggregate, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says what is missing beside a table that has no room for it.
-fn tell_missing(tables: &Tally) {
+/// Reports dropped events for forms whose tables do not show them.
+fn report_missing(tables: &Tally) {
     let missing = Summary {
         lost_events: tables.lost_events,
         lost_calls: tables.lost_calls,
@@ -144,7 +150,7 @@ fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
         let mut text = Vec::new();
         tables.write_csv(table, &mut text)?;
         output::write(&String::from_utf8_lossy(&text))?;
-        tell_missing(&tables);
+        report_missing(&tables);
         Ok(())
     } else if args.json {
         output::write(&(serde_json::to_string_pretty(&tables)? + "\n"))

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-/// Whether to use colour on a stream.
+/// Returns whether to use colour on a stream.
 pub fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }

@@ -22,34 +22,34 @@ use crate::args::time;
 /// Options of `timeline`.
 #[derive(Debug, Args)]
 pub struct Timeline {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
     /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
-    /// Leave the arguments of calls out
+    /// Leave out the arguments of calls
     #[arg(long)]
     pub no_arguments: bool,
-    /// Draw only what this process does (may be repeated)
+    /// Draw only this process (may be repeated)
     #[arg(long, value_delimiter = ',')]
     pub pid: Vec<i64>,
-    /// Draw from this time after the first event on, as 1.5s, 20ms or 300us
+    /// Draw from this time since the first event, such as 1.5s, 20ms or 300us; in seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Draw what is before this time after the first event
+    /// Draw until this time since the first event
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// Begin another file (NAME.0002.pftrace, …) when one has so many bytes, as 500M or 2G, or ten
-    /// million slices; `all`: one file, whatever its size. stdout is always one [default: 1G]
+    /// Start another file (NAME.0002.pftrace, …) after this many bytes, such as 500M or 2G, or ten
+    /// million slices; `all`: one file, whatever its size. stdout is never split [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub part_size: Option<u64>,
 }
 
-/// Writes the time line.
+/// Writes the timeline.
 pub fn run(args: &Timeline) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
-    super::tell_problems(&trace);
+    super::report_problems(&trace);
     let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
     let whole = to_stdout || args.part_size == Some(u64::MAX);
     let options = Options {
@@ -67,7 +67,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {
             Ok(drawn) => {
                 watch.end();
-                super::tell_missing(&drawn.summary);
+                super::report_missing(&drawn.summary);
                 Ok(ExitCode::SUCCESS)
             }
             Err(Error::Stopped) => Ok(watch.stopped()),
@@ -88,7 +88,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
             if let Some((last, rest)) = files.whole.split_last() {
                 let more =
                     if rest.is_empty() { String::new() } else { format!(" and {} before", rest.len()) };
-                say(format_args!("{}{more} are whole; the rest was not written", last.display()));
+                say(format_args!("{}{more} are complete; the rest was not written", last.display()));
             }
             return Ok(code);
         }
@@ -96,19 +96,19 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     };
     watch.end();
     if drawn.parts.is_empty() && (args.from.is_some() || args.to.is_some()) {
-        bail!("the trace has nothing in that window");
+        bail!("the trace has no events in this time window");
     }
-    tell(&files.finish()?, &drawn)?;
+    report(&files.finish()?, &drawn)?;
     let wanted = |pid: i64| args.pid.is_empty() || args.pid.contains(&pid);
     if !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
-        super::tell_nothing();
+        super::report_no_match();
     }
-    super::tell_missing(&drawn.summary);
+    super::report_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
 }
 
 /// One line for each file.
-fn tell(names: &[PathBuf], drawn: &Drawn) -> io::Result<()> {
+fn report(names: &[PathBuf], drawn: &Drawn) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (name, part) in names.iter().zip(&drawn.parts) {
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -126,7 +126,7 @@ fn tell(names: &[PathBuf], drawn: &Drawn) -> io::Result<()> {
     writeln!(out, "open {them} at https://ui.perfetto.dev")
 }
 
-/// A number of bytes with K, M or G, or `all`.
+/// Returns a number of bytes with K, M or G, or `all`.
 fn size(text: &str) -> Result<u64, String> {
     if text == "all" {
         return Ok(u64::MAX);
@@ -137,10 +137,10 @@ fn size(text: &str) -> Result<u64, String> {
         "k" | "K" => 1_000,
         "M" => 1_000_000,
         "G" => 1_000_000_000,
-        _ => return Err("the unit is K, M or G".to_owned()),
+        _ => return Err("unknown unit; use K, M or G".to_owned()),
     };
     let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "a size, as 500M or 2G, or `all`".to_owned())
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "expected a size such as 500M or 2G, or `all`".to_owned())
 }
 
 impl Parts for Output {
@@ -149,12 +149,12 @@ impl Parts for Output {
     }
 }
 
-/// Files of a time line. One that is not whole has another name, and is removed.
+/// Files of a timeline. An incomplete one has another name, and is removed.
 struct Files {
     output: PathBuf,
     unfinished: PathBuf,
     file: Option<File>,
-    /// Those that are whole.
+    /// The complete ones.
     whole: Vec<PathBuf>,
 }
 
@@ -162,7 +162,7 @@ impl Files {
     fn new(output: PathBuf) -> Result<Self> {
         for name in [&output, &numbered(&output, 1)] {
             if name.exists() {
-                bail!("{}: is there already (choose another with -o)", name.display());
+                bail!("{}: already exists; choose another file with -o", name.display());
             }
         }
         let mut unfinished = output.clone().into_os_string();
@@ -173,7 +173,7 @@ impl Files {
         Ok(Self { output, unfinished, file: Some(file), whole: Vec::new() })
     }
 
-    /// The last file is whole, too.
+    /// Renames the last file to its final name.
     fn finish(mut self) -> io::Result<Vec<PathBuf>> {
         self.file = None;
         let name = match self.whole.len() {

@@ -17,19 +17,19 @@ use crate::args::time;
 /// Options of `trim`.
 #[derive(Debug, Args)]
 pub struct Trim {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
-    /// The folder to make; must not exist
+    /// The folder to write; must not exist
     #[arg(short, long)]
     pub output: PathBuf,
-    /// Compress its streams by zstd
+    /// Compress the streams with zstd
     #[arg(long)]
     pub compress: bool,
-    /// Keep what is at this time after the first event or later, as 1.5s, 20ms or 300us; and what
-    /// is open then
+    /// Keep events from this time since the first event, such as 1.5s, 20ms or 300us, and calls in
+    /// progress then
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Keep what is before this time after the first event
+    /// Keep events before this time since the first event
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
     /// Keep only what this process did (may be repeated)
@@ -43,10 +43,10 @@ pub struct Trim {
     pub api: Vec<String>,
 }
 
-/// Makes the trace.
+/// Writes the trace.
 pub fn run(args: &Trim) -> Result<ExitCode> {
     if args.from.zip(args.to).is_some_and(|(from, to)| from >= to) {
-        bail!("--to has to be after --from");
+        bail!("--to must be after --from");
     }
     let trace = newest::trace(args.trace.as_deref())?;
     outside(&trace, &args.output)?;
@@ -73,7 +73,7 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
     write!(out, "{}: {packets} packets, {:.1} MB", args.output.display(), done.bytes as f64 / 1e6)?;
     match done.before {
         0 => writeln!(out)?,
-        n => writeln!(out, ", with {n} events from before that what is inside needs")?,
+        n => writeln!(out, ", including {n} earlier events that later ones depend on")?,
     }
     Ok(ExitCode::SUCCESS)
 }

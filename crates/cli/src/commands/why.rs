@@ -15,27 +15,27 @@ use crate::args::time;
 /// Options of `why`.
 #[derive(Debug, Args)]
 pub struct Why {
-    /// The trace [default: the newest here]
+    /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Only devices of this number, or with this in their name or UUID
+    /// Only the device with this number, or devices whose name or UUID contains this
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Only from this time after the first event, as 1.5s, 20ms or 300us; seconds without a unit
+    /// Only from this time since the first event, such as 1.5s, 20ms or 300us; in seconds without a unit
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<u64>,
-    /// Only until this time after the first event
+    /// Only until this time since the first event
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub to: Option<u64>,
-    /// Show so many rows of each table
+    /// Maximum number of rows of each table
     #[arg(long, default_value_t = 8, value_name = "N")]
     pub top: usize,
-    /// List single gaps in the order of time
+    /// List individual gaps in order of time
     #[arg(long)]
     pub gaps: bool,
-    /// The shortest gap that is listed
+    /// Minimum duration of a listed gap
     #[arg(long, default_value = "10us", value_name = "TIME", value_parser = time)]
     pub min: u64,
 }
@@ -44,7 +44,7 @@ pub struct Why {
 pub fn run(args: &Why) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
-    super::tell_problems(&trace);
+    super::report_problems(&trace);
     let options = Options {
         device: args.device.clone(),
         from: args.from,

@@ -9,7 +9,7 @@ use crate::read::{Files, PACKED, Trace};
 /// Compressed streams of another size are decompressed to count their packets if they are not larger.
 const MOST_COUNTED: u64 = 64 << 20;
 
-/// What is otherwise than the account says, streams first. `trace` is what was opened from
+/// Returns what is otherwise than the account says, streams first. `trace` is what was opened from
 /// `files`.
 ///
 /// Contents of streams are not compared, nor those of files without a checksum.

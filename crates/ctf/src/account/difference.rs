@@ -111,7 +111,7 @@ impl fmt::Display for Gaps {
 }
 
 impl Difference {
-    /// The file that it is about.
+    /// Returns the file that it is about.
     pub fn name(&self) -> &str {
         match self {
             Self::Missing { name, .. }
@@ -125,7 +125,7 @@ impl Difference {
         }
     }
 
-    /// What kind it is, in a word for programs.
+    /// Returns what kind it is, in a word for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "stream-missing",

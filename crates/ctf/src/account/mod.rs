@@ -110,7 +110,7 @@ impl Counter {
         self.hasher.update(bytes);
     }
 
-    /// The account of the file of this name, which has so many bytes; none without packets.
+    /// Returns the account of the file of this name, which has so many bytes; none without packets.
     pub fn account(&self, name: &str, stored: u64) -> Option<StreamAccount> {
         let checksum = self.hasher.checksum();
         let account = StreamAccount { name: name.to_owned(), stored, checksum, ..self.account.clone() };

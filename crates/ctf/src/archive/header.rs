@@ -79,7 +79,7 @@ fn sum(block: &[u8; BLOCK]) -> u64 {
     block.iter().enumerate().map(|at| u64::from(byte(at))).sum()
 }
 
-/// The path and the size that records tell.
+/// Returns the path and the size from extended header records.
 pub(super) fn pax(mut records: &[u8]) -> (Option<String>, Option<u64>) {
     let (mut path, mut size) = (None, None);
     // LENGTH KEY=VALUE NEWLINE, where the length counts all of it.
@@ -101,7 +101,7 @@ pub(super) fn pax(mut records: &[u8]) -> (Option<String>, Option<u64>) {
     (path, size)
 }
 
-/// What stands before the content of a file: its header, and before that records
+/// Returns what stands before the content of a file: its header, and before that records
 /// of what does not fit in there. `mtime` is in seconds since 1970.
 pub fn header(name: &str, size: u64, mtime: u64) -> Vec<u8> {
     header_up_to(name, size, mtime, size)

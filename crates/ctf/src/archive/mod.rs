@@ -78,12 +78,12 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Whether bytes begin as an archive does.
+/// Returns whether bytes begin as an archive does.
 pub fn is_archive(start: &[u8]) -> bool {
     start.get(..BLOCK).is_some_and(|block| Header::parse(block).is_some())
 }
 
-/// The files in an archive, in their order, and what is wrong with it.
+/// Returns the files in an archive, in their order, and what is wrong with it.
 pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
     let (mut members, mut damages) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -104,9 +104,7 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
             continue;
         }
         let Some(header) = Header::parse(block) else {
-            let resume = (at / BLOCK + 1..bytes.len() / BLOCK)
-                .map(|block| block * BLOCK)
-                .find(|&next| is_archive(&bytes[next..]));
+            let resume = next_header(bytes, at);
             damages.push(Damage::Header { offset: at, resume });
             let Some(resume) = resume else { break };
             (at, name, size) = (resume, None, None);
@@ -127,10 +125,7 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
                 let (path, length) = pax(content);
                 (name, size) = (path.or(name), length.or(size));
             }
-            Kind::LongName if have <= MAX_EXTENSION => {
-                let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
-                name = Some(String::from_utf8_lossy(&content[..end]).into_owned());
-            }
+            Kind::LongName if have <= MAX_EXTENSION => name = Some(long_name(content)),
             Kind::Pax | Kind::LongName | Kind::Other => {}
             Kind::File | Kind::Empty => {
                 let name = name.take().unwrap_or(header.name);
@@ -154,11 +149,23 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
     (members, damages)
 }
 
+/// Returns where the first block after that at `at` starts which is a header.
+fn next_header(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut blocks = (at / BLOCK + 1..bytes.len() / BLOCK).map(|block| block * BLOCK);
+    blocks.find(|&next| is_archive(&bytes[next..]))
+}
+
+/// Returns the name in the content of a long name record, up to its NUL.
+fn long_name(content: &[u8]) -> String {
+    let end = content.iter().position(|&b| b == 0).unwrap_or(content.len());
+    String::from_utf8_lossy(&content[..end]).into_owned()
+}
+
 fn is_zero(block: &[u8]) -> bool {
     block.iter().all(|&b| b == 0)
 }
 
-/// How many bytes of 0 follow a member of so many bytes.
+/// Returns how many bytes of 0 follow a member of so many bytes.
 pub fn padding(size: u64) -> usize {
     (size.wrapping_neg() % BLOCK as u64) as usize
 }
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_told() {
+    fn truncation_is_reported() {
         let bytes = archive(&[("a", b"1"), ("b", &[7; 700])]);
         assert_eq!(members(&bytes[..1536 + 100]).1, [Damage::Cut { name: "b".into(), size: 700, have: 100 }]);
         assert_eq!(members(&bytes[..1024]).1, [Damage::NoEnd]);

@@ -30,7 +30,7 @@ impl Encoding {
         }
     }
 
-    /// The text that these bytes are; none if they are not valid.
+    /// Returns the text that these bytes are; none if they are not valid.
     pub fn decode(self, bytes: &[u8]) -> Option<String> {
         if self.unit() == 1 {
             return std::str::from_utf8(bytes).ok().map(str::to_owned);
@@ -47,7 +47,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of a text, without the zero at its end.
+    /// Returns the bytes of a text, without the zero at its end.
     pub fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Encoding::None | Encoding::Utf8 | Encoding::Ascii => text.as_bytes().to_vec(),

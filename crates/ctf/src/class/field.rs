@@ -71,7 +71,7 @@ pub enum FieldClass {
 }
 
 impl FieldClass {
-    /// The alignment in bits; a power of two in any class made by the parser.
+    /// Returns the alignment in bits; a power of two in any class made by the parser.
     pub fn align(&self) -> u32 {
         match self {
             FieldClass::Integer(c) => c.align,
@@ -86,12 +86,12 @@ impl FieldClass {
         }
     }
 
-    /// Whether an array of this is text: bytes with an encoding.
+    /// Returns whether an array of this is text: bytes with an encoding.
     pub fn is_character(&self) -> bool {
         self.character().is_some()
     }
 
-    /// What this is encoded in, if it is a text.
+    /// Returns what this is encoded in, if it is a text.
     pub fn encoding(&self) -> Option<Encoding> {
         match self {
             FieldClass::String(c) => Some(c.encoding),
@@ -101,7 +101,7 @@ impl FieldClass {
         }
     }
 
-    /// What an array of this is encoded in, if it is text.
+    /// Returns what an array of this is encoded in, if it is text.
     pub fn character(&self) -> Option<Encoding> {
         match self {
             FieldClass::Integer(i) if i.size == 8 && i.align == 8 && i.encoding != Encoding::None => {
@@ -141,7 +141,7 @@ pub struct IntegerClass {
 }
 
 impl IntegerClass {
-    /// A little-endian integer; aligned to bytes if it is made of whole ones.
+    /// Returns a little-endian integer; aligned to bytes if it is made of whole ones.
     pub fn new(size: u32, signed: bool) -> Self {
         Self {
             size,
@@ -163,12 +163,12 @@ impl IntegerClass {
         Self { variable: true, ..Self::new(64, signed) }
     }
 
-    /// An unsigned one.
+    /// Returns an unsigned one.
     pub fn unsigned(size: u32) -> Self {
         Self::new(size, false)
     }
 
-    /// A signed one.
+    /// Returns a signed one.
     pub fn signed(size: u32) -> Self {
         Self::new(size, true)
     }
@@ -197,7 +197,7 @@ impl IntegerClass {
         self
     }
 
-    /// A byte of UTF-8: an array of these is a text.
+    /// Returns a byte of UTF-8: an array of these is a text.
     pub fn character() -> Self {
         Self { encoding: Encoding::Utf8, ..Self::new(8, false) }
     }
@@ -219,12 +219,12 @@ pub struct FloatClass {
 }
 
 impl FloatClass {
-    /// A little-endian binary32 on a byte boundary.
+    /// Returns a little-endian binary32 on a byte boundary.
     pub fn single() -> Self {
         Self { exp_dig: 8, mant_dig: 24, align: 8, byte_order: ByteOrder::Little, reversed: false }
     }
 
-    /// A little-endian binary64 on a byte boundary.
+    /// Returns a little-endian binary64 on a byte boundary.
     pub fn double() -> Self {
         Self { exp_dig: 11, mant_dig: 53, align: 8, byte_order: ByteOrder::Little, reversed: false }
     }
@@ -246,7 +246,7 @@ pub struct EnumClass {
 }
 
 impl EnumClass {
-    /// The first label whose range holds the value; none for flags, of which
+    /// Returns the first label whose range holds the value; none for flags, of which
     /// one would not say all.
     pub fn label(&self, value: i128) -> Option<&str> {
         if self.container.form == IntegerForm::BitMap {
@@ -255,7 +255,7 @@ impl EnumClass {
         self.mappings.iter().find(|m| m.start <= value && value <= m.end).map(|m| m.label.as_str())
     }
 
-    /// All labels of a value: those whose range holds it, or, for flags, those
+    /// Returns all labels of a value: those whose range holds it, or, for flags, those
     /// of whose bits one is set. A label with several ranges comes once.
     pub fn labels(&self, value: i128) -> impl Iterator<Item = &str> {
         let flags = self.container.form == IntegerForm::BitMap;
@@ -305,7 +305,7 @@ impl Default for StructClass {
 }
 
 impl StructClass {
-    /// The alignment in bits: the greatest of the fields' and the stated one.
+    /// Returns the alignment in bits: the greatest of the fields' and the stated one.
     pub fn align(&self) -> u32 {
         self.fields.iter().map(|f| f.class.align()).fold(self.min_align, u32::max)
     }
@@ -316,7 +316,7 @@ impl StructClass {
         self
     }
 
-    /// The position of a field.
+    /// Returns the position of a field.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)
     }
@@ -421,17 +421,17 @@ impl BlobClass {
 }
 
 impl FieldClass {
-    /// An array of a fixed length.
+    /// Returns an array of a fixed length.
     pub fn array(len: u64, element: impl Into<FieldClass>) -> Self {
         FieldClass::Array(ArrayClass { len, element: Box::new(element.into()), min_align: 1 })
     }
 
-    /// A sequence whose length is in an earlier field.
+    /// Returns a sequence whose length is in an earlier field.
     pub fn sequence(length: FieldPath, element: impl Into<FieldClass>) -> Self {
         FieldClass::Sequence(SequenceClass { length, element: Box::new(element.into()), min_align: 1 })
     }
 
-    /// A NUL-terminated UTF-8 string.
+    /// Returns a NUL-terminated UTF-8 string.
     pub fn string() -> Self {
         FieldClass::String(StringClass { encoding: Encoding::Utf8 })
     }

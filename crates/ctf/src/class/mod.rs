@@ -47,7 +47,7 @@ pub struct TraceClass {
 }
 
 impl TraceClass {
-    /// An empty CTF 1.8 trace.
+    /// Returns an empty CTF 1.8 trace.
     pub fn new(byte_order: ByteOrder) -> Self {
         Self {
             major: 1,
@@ -62,17 +62,17 @@ impl TraceClass {
         }
     }
 
-    /// The clock of that name.
+    /// Returns the clock of that name.
     pub fn clock(&self, name: &str) -> Option<&ClockClass> {
         self.clocks.iter().find(|c| c.name == name)
     }
 
-    /// The value of an environment entry.
+    /// Returns the value of an environment entry.
     pub fn env(&self, name: &str) -> Option<&EnvValue> {
         self.env.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    /// The stream class with that id.
+    /// Returns the stream class with that id.
     pub fn stream(&self, id: u64) -> Option<&StreamClass> {
         self.streams.iter().find(|s| s.id == id)
     }
@@ -85,7 +85,7 @@ pub struct Identity {
     pub namespace: Option<String>,
     /// The name, where the class has no other place for it.
     pub name: Option<String>,
-    /// What tells it from others of the same name.
+    /// What distinguishes it from others of the same name.
     pub uid: Option<String>,
 }
 
@@ -136,7 +136,7 @@ pub struct ClockDetails {
 }
 
 impl ClockClass {
-    /// A clock of a given frequency whose tick 0 is the origin.
+    /// Returns a clock of a given frequency whose tick 0 is the origin.
     pub fn new(name: impl Into<String>, frequency: u64) -> Self {
         Self {
             name: name.into(),

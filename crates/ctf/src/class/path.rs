@@ -28,7 +28,7 @@ impl Scope {
         Scope::EventFields,
     ];
 
-    /// The scope as TSDL writes it.
+    /// Returns the scope as TSDL writes it.
     pub fn tsdl(self) -> &'static str {
         match self {
             Scope::PacketHeader => "trace.packet.header",
@@ -56,13 +56,13 @@ pub struct FieldPath {
 }
 
 impl FieldPath {
-    /// A field that stands before the referring one, in the same structure or
+    /// Returns a field that stands before the referring one, in the same structure or
     /// in one around it.
     pub fn relative(name: impl Into<String>) -> Self {
         Self { scope: None, names: vec![name.into()], parents: None }
     }
 
-    /// A field of a scope.
+    /// Returns a field of a scope.
     pub fn absolute<S: Into<String>>(scope: Scope, names: impl IntoIterator<Item = S>) -> Self {
         Self { scope: Some(scope), names: names.into_iter().map(Into::into).collect(), parents: None }
     }

@@ -46,7 +46,7 @@ impl Role {
         Role::EventRecordClassId,
     ];
 
-    /// The role as CTF 2 writes it.
+    /// Returns the role as CTF 2 writes it.
     pub fn name(self) -> &'static str {
         match self {
             Role::PacketMagicNumber => "packet-magic-number",
@@ -69,22 +69,22 @@ impl Role {
 pub struct Roles(u16);
 
 impl Roles {
-    /// Whether a role is in the set.
+    /// Returns whether a role is in the set.
     pub fn has(self, role: Role) -> bool {
         self.0 & 1 << role as u8 != 0
     }
 
-    /// The set with one more role.
+    /// Returns the set with one more role.
     pub fn with(self, role: Role) -> Self {
         Self(self.0 | 1 << role as u8)
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The roles in the order of their declaration.
+    /// Returns the roles in the order of their declaration.
     pub fn iter(self) -> impl Iterator<Item = Role> {
         Role::ALL.into_iter().filter(move |&role| self.has(role))
     }

@@ -22,7 +22,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// The last member of that name.
+    /// Returns the last member of that name.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Json::Object(members) => members.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v),
@@ -227,7 +227,7 @@ impl Parser<'_> {
         Ok(plain)
     }
 
-    /// The four digits behind `\u`.
+    /// Returns the four digits behind `\u`.
     fn unit(&mut self) -> Result<u16, Kind> {
         let digits = self.text.get(self.at + 1..self.at + 5);
         let digits = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));

@@ -255,7 +255,7 @@ fn map_times(class: &mut FieldClass, clock: &str) {
     }
 }
 
-/// A UUID as 16 numbers, or as a text.
+/// Returns a UUID as 16 numbers, or as a text.
 fn uuid(json: &Json) -> Option<[u8; 16]> {
     match json {
         Json::Array(items) => {

@@ -34,7 +34,7 @@ pub(super) struct Aliases {
     deepest: u32,
 }
 
-/// What a property is set to, short enough for an error.
+/// Returns what a property is set to, short enough for an error.
 pub(super) fn bad(property: &'static str, value: &Json) -> Kind {
     let mut value = value.to_string();
     if let Some((end, _)) = value.char_indices().nth(60) {
@@ -102,13 +102,13 @@ impl Aliases {
         Ok(())
     }
 
-    /// A class from its JSON.
+    /// Returns a class from its JSON.
     pub fn class(&mut self, json: &Json) -> Result<FieldClass> {
         self.deepest = 0;
         self.inner(json, 1)
     }
 
-    /// The structure of a scope.
+    /// Returns the structure of a scope.
     pub fn scope(&mut self, of: &Json, property: &'static str) -> Result<Option<StructClass>> {
         match of.get(property) {
             None => Ok(None),
@@ -199,7 +199,7 @@ impl Aliases {
     fn variant(&mut self, json: &Json, depth: u32) -> Result<VariantClass> {
         let (mut options, mut ranges) = (Vec::new(), Vec::new());
         for json in items(need(json, "options")?, "options")? {
-            // Values tell which option they are of by its name, so that it has one.
+            // Values refer to their option by its name, so every option has one.
             let option = options.len();
             let name = text(json, "name")?.map_or_else(|| format!("option{option}"), str::to_owned);
             for (start, end) in self.ranges(need(json, RANGES)?, RANGES)? {
@@ -211,7 +211,7 @@ impl Aliases {
         Ok(VariantClass { tag: location(json, SELECTOR)?, options, ranges: Some(ranges) })
     }
 
-    /// An integer with its names, if it has some.
+    /// Returns an integer with its names, if it has some.
     fn number(&mut self, json: &Json, mut class: IntegerClass) -> Result<FieldClass> {
         if let Some(base) = json.get("preferred-display-base") {
             let known = match base {
@@ -270,7 +270,7 @@ fn length(json: &Json) -> Result<u64> {
     unsigned(json, "length")?.ok_or(Kind::Missing("length"))
 }
 
-/// The order of bytes, and whether the bits stand the other way round.
+/// Returns the order of bytes, and whether the bits stand the other way round.
 fn order(json: &Json) -> Result<(ByteOrder, bool)> {
     let (order, usual) = match text(json, "byte-order")?.ok_or(Kind::Missing("byte-order"))? {
         "little-endian" => (ByteOrder::Little, "first-to-last"),
@@ -313,7 +313,7 @@ fn encoding(json: &Json) -> Result<Encoding> {
     }
 }
 
-/// What a text of a given length consists of.
+/// Returns what a text of a given length consists of.
 fn character(json: &Json) -> Result<IntegerClass> {
     Ok(IntegerClass { encoding: encoding(json)?, ..IntegerClass::character() })
 }

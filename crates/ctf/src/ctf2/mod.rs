@@ -28,7 +28,7 @@ pub use upgrade::upgrade;
 /// What each fragment begins with.
 const SEPARATOR: u8 = 0x1E;
 
-/// Whether metadata is CTF 2's: no TSDL text begins so.
+/// Returns whether metadata is CTF 2's: no TSDL text begins so.
 pub(crate) fn is_ctf2(text: &[u8]) -> bool {
     text.first() == Some(&SEPARATOR)
 }

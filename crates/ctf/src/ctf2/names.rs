@@ -2,12 +2,12 @@
 
 use crate::class::{Base, Encoding, Scope};
 
-/// The root of a field location.
+/// Returns the root of a field location.
 pub(super) fn scope(name: &str) -> Option<Scope> {
     Scope::ALL.into_iter().find(|&scope| scope_name(scope) == name)
 }
 
-/// How CTF 2 names a scope.
+/// Returns how CTF 2 names a scope.
 pub(super) fn scope_name(scope: Scope) -> &'static str {
     match scope {
         Scope::PacketHeader => "packet-header",
@@ -19,14 +19,14 @@ pub(super) fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-/// What texts may be encoded in.
+/// Returns what texts may be encoded in.
 pub(super) fn encoding(name: &str) -> Option<Encoding> {
     [Encoding::Utf8, Encoding::Utf16Be, Encoding::Utf16Le, Encoding::Utf32Be, Encoding::Utf32Le]
         .into_iter()
         .find(|&encoding| encoding_name(encoding) == name)
 }
 
-/// How CTF 2 names an encoding; ASCII is UTF-8, too.
+/// Returns how CTF 2 names an encoding; ASCII is UTF-8, too.
 pub(super) fn encoding_name(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::None | Encoding::Ascii | Encoding::Utf8 => "utf-8",
@@ -37,7 +37,7 @@ pub(super) fn encoding_name(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The number behind a base.
+/// Returns the number behind a base.
 pub(super) fn radix(base: Base) -> u32 {
     match base {
         Base::Binary => 2,
@@ -47,7 +47,7 @@ pub(super) fn radix(base: Base) -> u32 {
     }
 }
 
-/// The base with a number.
+/// Returns the base with a number.
 pub(super) fn base(radix: i128) -> Option<Base> {
     [Base::Binary, Base::Octal, Base::Decimal, Base::Hexadecimal]
         .into_iter()

@@ -44,7 +44,7 @@ impl From<Object> for Json {
     }
 }
 
-/// The metadata of a trace, as fragments that any CTF 2 reader takes; one of CTF
+/// Returns the metadata of a trace, as fragments that any CTF 2 reader takes; one of CTF
 /// 1.8 as [`upgrade`] makes it.
 ///
 /// # Errors
@@ -137,7 +137,7 @@ fn event_class(printer: &Printer<'_>, stream: &StreamClass, event: &EventClass) 
         .with("payload-field-class", printer.structure(&event.fields))
 }
 
-/// A field location.
+/// Returns a field location.
 pub(super) fn location(scope: Option<Scope>, parents: u32, path: &[String]) -> Object {
     let up = (0..parents).map(|_| Json::Null);
     let path = up.chain(path.iter().map(|name| Json::from(name.as_str())));

@@ -20,7 +20,7 @@ impl<'c> Printer<'c> {
         Self { named: shared_enums::collect(trace) }
     }
 
-    /// The fragments that give these names.
+    /// Returns the fragments that give these names.
     pub fn aliases(&self) -> impl Iterator<Item = Object> {
         self.named.iter().zip(0..).map(|(class, number)| {
             Object::new("field-class-alias")
@@ -109,7 +109,7 @@ fn path(path: &FieldPath) -> Object {
     location(path.scope, path.parents.unwrap_or(0), &path.names)
 }
 
-/// An encoding that is not what is meant without one.
+/// Returns an encoding that is not what is meant without one.
 fn text(encoding: Encoding) -> Option<&'static str> {
     Some(names::encoding_name(encoding)).filter(|name| *name != "utf-8")
 }
@@ -118,7 +118,7 @@ fn ranges(ranges: impl Iterator<Item = (i128, i128)>) -> Json {
     Json::Array(ranges.map(|(start, end)| Json::Array(vec![start.into(), end.into()])).collect())
 }
 
-/// What all classes of a fixed number of bits have.
+/// Returns what all classes of a fixed number of bits have.
 fn bits(kind: &str, length: u32, align: u32, order: ByteOrder, reversed: bool) -> Object {
     let (order, other) = match order {
         ByteOrder::Little => ("little-endian", "last-to-first"),

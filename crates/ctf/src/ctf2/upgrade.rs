@@ -145,7 +145,7 @@ impl<'c> Upgrade<'c> {
         class.roles = class.roles.with(role);
     }
 
-    /// A reference as names from its scope on.
+    /// Returns a reference as names from its scope on.
     fn location(&self, path: &FieldPath, at: &Place) -> Result<FieldPath, PlanError> {
         let target = resolve(&self.scopes, at, path).into_iter().next();
         let (place, _) = target.ok_or_else(|| self.unresolved(path, at))?;

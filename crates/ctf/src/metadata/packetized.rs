@@ -5,7 +5,7 @@
 //!  4  uuid [u8; 16]             24  content_size u32,bits 32  compression u8          35  major u8
 //!                                   (header included)     33  encryption u8           36  minor u8
 //! ```
-//! The magic number tells the byte order; text without it is plain.
+//! The magic number determines the byte order; text without it is plain.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::class::ByteOrder;
 const MAGIC: u32 = 0x75D1_1D57;
 const HEADER: usize = 37;
 
-/// The text inside metadata, in packets or not.
+/// Returns the text inside metadata, in packets or not.
 pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
     let order = match bytes.get(..4) {
         Some(b) if b == MAGIC.to_le_bytes() => ByteOrder::Little,

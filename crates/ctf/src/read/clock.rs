@@ -2,7 +2,7 @@
 
 use crate::bits::mask;
 
-/// The clock after a field of `bits` bits has shown `value`.
+/// Returns the clock after a field of `bits` bits has shown `value`.
 ///
 /// A value below the clock's own low bits means that these have wrapped, once:
 /// the same rule as babeltrace2's. More wraps cannot be seen, so a writer has

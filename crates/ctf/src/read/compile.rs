@@ -120,7 +120,7 @@ impl<'c> Compiler<'c, '_> {
         Ok(())
     }
 
-    /// The fields that a path refers to: one at least.
+    /// Returns the fields that a path refers to: one at least.
     fn targets(&self, path: &FieldPath, at: &Place) -> Result<Vec<Target<'c>>, PlanError> {
         let targets = resolve(&self.scopes, at, path);
         if targets.is_empty() {
@@ -130,7 +130,7 @@ impl<'c> Compiler<'c, '_> {
         Ok(targets)
     }
 
-    /// The slot of the fields that a path refers to, and whether they are signed;
+    /// Returns the slot of the fields that a path refers to, and whether they are signed;
     /// none if they cannot serve as what `fits` asks for.
     fn slot(
         &self,
@@ -276,7 +276,7 @@ impl<'c> Compiler<'c, '_> {
         self.slot(path, at, "length", unsigned).map(|(slot, _)| slot)
     }
 
-    /// The slots that fields inside of a place write.
+    /// Returns the slots that fields inside of a place write.
     fn inside(&self, at: &Place) -> Vec<u32> {
         let inside = |p: &Place| p.scope == at.scope && p.indexes.starts_with(&at.indexes);
         self.slots.map.iter().filter(|(p, _)| inside(p)).map(|(_, &s)| s).collect()
@@ -346,7 +346,7 @@ impl Roles18<'_> {
     }
 }
 
-/// The node of bytes that leave nothing behind.
+/// Returns the node of bytes that leave nothing behind.
 fn bytes(align: u32, fixed: Option<u64>, kind: Kind) -> Node {
     Node { align: align.max(8), fixed, active: false, kind }
 }
@@ -360,7 +360,7 @@ fn array_size(len: u64, element: &Node) -> Option<u64> {
     align_up(size, element.align)?.checked_mul(gaps)?.checked_add(size)
 }
 
-/// The options by the values of the tag. Some writers put the `_` of an
+/// Returns the options by the values of the tag. Some writers put the `_` of an
 /// identifier into the label as well, others do not.
 pub(crate) fn ranges(tag: &EnumClass, variant: &VariantClass) -> Vec<(i128, i128, usize)> {
     let option = |label: &str| {

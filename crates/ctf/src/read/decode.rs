@@ -67,7 +67,7 @@ impl<'t> Decoder<'t, '_> {
         })
     }
 
-    /// An integer's bits, its sign extended to all 64.
+    /// Returns an integer's bits, its sign extended to all 64.
     #[inline]
     pub fn int(&mut self, int: &Int) -> Result<u64, DecodeError> {
         let mut raw = self.raw(int.bits, int.order)?;
@@ -79,7 +79,7 @@ impl<'t> Decoder<'t, '_> {
         Ok(value)
     }
 
-    /// An integer in LEB128.
+    /// Returns an integer in LEB128.
     pub fn leb(&mut self, int: &Int) -> Result<u64, DecodeError> {
         let at = self.pos;
         let (mut value, mut bits) = (0, 0);
@@ -134,7 +134,7 @@ impl<'t> Decoder<'t, '_> {
         value.ok_or(DecodeError::Unset { at: self.pos })
     }
 
-    /// A string ended by a zero of `unit` bytes, without it.
+    /// Returns a string ended by a zero of `unit` bytes, without it.
     pub fn string(&mut self, unit: usize) -> Result<&'t [u8], DecodeError> {
         self.align(8)?;
         let at = self.pos;
@@ -167,7 +167,7 @@ impl<'t> Decoder<'t, '_> {
         hit.map(|&(_, _, option)| option).ok_or(DecodeError::NoOption { tag, at: self.pos })
     }
 
-    /// Whether an optional field is there.
+    /// Returns whether an optional field is there.
     pub fn present(&mut self, optional: &Optional) -> Result<bool, DecodeError> {
         let raw = self.slot(optional.slot)?;
         let value = if optional.signed { i128::from(raw as i64) } else { i128::from(raw) };
@@ -265,7 +265,7 @@ impl<'t> Decoder<'t, '_> {
     }
 }
 
-/// How many bytes stand before the first zero of `unit` bytes, which stands at a
+/// Returns how many bytes stand before the first zero of `unit` bytes, which stands at a
 /// multiple of that; none if there is none.
 fn find_zero(data: &[u8], unit: usize) -> Option<usize> {
     match unit {

@@ -56,7 +56,7 @@ pub enum OpenError {
     Plan(#[from] PlanError),
 }
 
-/// A few of many, each on a line of its own.
+/// Returns a few of many, each on a line of its own.
 fn list(paths: &[PathBuf]) -> String {
     const SHOWN: usize = 16;
     let shown = paths.iter().take(SHOWN).map(|path| format!("\n  {}", path.display()));

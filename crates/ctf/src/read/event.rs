@@ -36,7 +36,7 @@ impl<'e, 't> Event<'e, 't> {
         Self { reader, kind, at }
     }
 
-    /// The packet: an event is only made while there is one.
+    /// Returns the packet: an event is only made while there is one.
     fn head(&self) -> Option<&'e Head> {
         self.reader.packet.as_ref()
     }
@@ -47,19 +47,19 @@ impl<'e, 't> Event<'e, 't> {
         &self.stream_class().events[self.at.index]
     }
 
-    /// The position of its class in [`StreamClass::events`]: an index for tables.
+    /// Returns the position of its class in [`StreamClass::events`]: an index for tables.
     #[inline]
     pub fn class_index(&self) -> usize {
         self.at.index
     }
 
-    /// The class of its stream.
+    /// Returns the class of its stream.
     #[inline]
     pub fn stream_class(&self) -> &'t StreamClass {
         self.kind.class
     }
 
-    /// The name of the file it is in.
+    /// Returns the name of the file it is in.
     pub fn stream_name(&self) -> &'t str {
         self.reader.name()
     }
@@ -69,7 +69,7 @@ impl<'e, 't> Event<'e, 't> {
         self.head().map(|p| p.info).unwrap_or_default()
     }
 
-    /// Where it starts in the file, in bytes.
+    /// Returns where it starts in the file, in bytes.
     pub fn offset(&self) -> u64 {
         self.packet().offset + self.at.header_at / 8
     }
@@ -85,7 +85,7 @@ impl<'e, 't> Event<'e, 't> {
         self.at.timestamp
     }
 
-    /// The clock of its stream.
+    /// Returns the clock of its stream.
     #[inline]
     pub fn clock(&self) -> Option<&'t ClockClass> {
         let clocks = &self.reader.trace.class().clocks;
@@ -98,7 +98,7 @@ impl<'e, 't> Event<'e, 't> {
         self.clock()?.ns_from_origin(self.at.timestamp?)
     }
 
-    /// The class, the plan and the start of a scope.
+    /// Returns the class, the plan and the start of a scope.
     fn scope(&self, scope: Scope) -> Option<(&'t StructClass, &'t Node, u64)> {
         let trace = self.reader.trace;
         let plan = self.kind.plan;
@@ -128,7 +128,7 @@ impl<'e, 't> Event<'e, 't> {
         Decoder { data: self.reader.data(), pos, end, state: &self.reader.state, live: false, empty: 0 }
     }
 
-    /// Whether the metadata has this scope for the event.
+    /// Returns whether the metadata has this scope for the event.
     pub fn has(&self, scope: Scope) -> bool {
         self.scope(scope).is_some()
     }
@@ -144,8 +144,8 @@ impl<'e, 't> Event<'e, 't> {
         }
     }
 
-    /// The bytes of the packet from the payload on, for a [`Picker`](super::Picker) of the class; none
-    /// if it does not start at a byte.
+    /// Returns the bytes of the packet from the payload on, for a [`Picker`](super::Picker) of the
+    /// class; none if it does not start at a byte.
     #[inline]
     pub fn payload(&self) -> Option<&'e [u8]> {
         let end = usize::try_from(self.head()?.end / 8).ok()?;
@@ -153,30 +153,30 @@ impl<'e, 't> Event<'e, 't> {
         self.reader.data().get(at..end).filter(|_| self.at.fields_at.is_multiple_of(8))
     }
 
-    /// A scope as a tree: a [`Value::Struct`], empty if there is no such scope.
+    /// Returns a scope as a tree: a [`Value::Struct`], empty if there is no such scope.
     pub fn value(&self, scope: Scope) -> Result<Value, DecodeError> {
         let mut builder = TreeBuilder::default();
         self.visit(scope, &mut builder)?;
         Ok(builder.finish())
     }
 
-    /// The payload as a tree.
+    /// Returns the payload as a tree.
     pub fn fields(&self) -> Result<Value, DecodeError> {
         self.value(Scope::EventFields)
     }
 
-    /// A field of the payload; none if there is none of that name, or if it has parts.
+    /// Returns a field of the payload; none if there is none of that name, or if it has parts.
     pub fn get(&self, name: &str) -> Option<Scalar<'e>> {
         self.get_in(Scope::EventFields, name)
     }
 
-    /// A field of a scope; none if there is none of that name, or if it has parts.
+    /// Returns a field of a scope; none if there is none of that name, or if it has parts.
     pub fn get_in(&self, scope: Scope, name: &str) -> Option<Scalar<'e>> {
         let index = self.scope(scope)?.0.index(name)?;
         self.get_at(scope, index)
     }
 
-    /// An integer of a scope by its position, whatever its values are called; the bits of one that is
+    /// Returns an integer of a scope by its position, whatever its values are called; the bits of one that is
     /// unsigned. None if there is none, or if the field is something else.
     #[inline]
     pub fn integer_at(&self, scope: Scope, index: usize) -> Option<i64> {
@@ -196,7 +196,7 @@ impl<'e, 't> Event<'e, 't> {
         value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
     }
 
-    /// A field of a scope by its position: for those who look names up once per class.
+    /// Returns a field of a scope by its position: for those who look names up once per class.
     pub fn get_at(&self, scope: Scope, index: usize) -> Option<Scalar<'e>> {
         let (class, node, at) = self.scope(scope)?;
         let field = class.fields.get(index)?;

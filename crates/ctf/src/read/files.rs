@@ -104,17 +104,17 @@ impl Files {
         Ok(Self { path: path.into(), place, problems })
     }
 
-    /// Where it is: the file, or the folder with `metadata` in it.
+    /// Returns where it is: the file, or the folder with `metadata` in it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is packed into one file.
+    /// Returns whether it is packed into one file.
     pub fn is_packed(&self) -> bool {
         matches!(self.place, Place::Archive { .. })
     }
 
-    /// What is wrong with the packed file, a sentence each.
+    /// Returns what is wrong with the packed file, a sentence each.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -140,7 +140,7 @@ impl Files {
         names
     }
 
-    /// The paths of all files below the trace's folder, as they are, sorted; and what else
+    /// Returns the paths of all files below the trace's folder, as they are, sorted; and what else
     /// is there that is neither file nor folder.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Files {
         Ok((files, others))
     }
 
-    /// The content of a file as it is, mapped; none if it is not there.
+    /// Returns the content of a file as it is, mapped; none if it is not there.
     ///
     /// # Errors
     /// When it cannot be opened or mapped.
@@ -173,8 +173,8 @@ impl Files {
         })
     }
 
-    /// The size of a file, decompressed; none if it is not there, and no number if a compressed one
-    /// does not say it.
+    /// Returns the size of a file, decompressed; none if it is not there, and no number if a compressed
+    /// one does not say it.
     pub fn size(&self, name: &str) -> Option<Option<u64>> {
         if let Some(size) = self.stored_size(name) {
             return Some(Some(size));
@@ -194,14 +194,14 @@ impl Files {
         }
     }
 
-    /// Whether a path, which need not exist, is of the trace's own file or lies in its folder, also by
-    /// way of links: what is written there would damage the trace.
+    /// Returns whether a path, which need not exist, is of the trace's own file or lies in its folder,
+    /// also by way of links: what is written there would damage the trace.
     pub fn contains(&self, path: &Path) -> bool {
         let Ok(own) = self.path.canonicalize() else { return false };
         landing(path).is_some_and(|path| path.starts_with(&own))
     }
 
-    /// The content of a file, decompressed; none if it is not there. For small files: of
+    /// Returns the content of a file, decompressed; none if it is not there. For small files: of
     /// compressed ones at most 256 MiB.
     ///
     /// # Errors
@@ -232,13 +232,13 @@ impl Files {
         }
     }
 
-    /// The content of `metadata`.
+    /// Returns the content of `metadata`.
     pub(super) fn metadata(&self) -> Result<Vec<u8>, OpenError> {
         let io = |source| OpenError::Io { path: self.path.join(METADATA), source };
         self.read(METADATA).map_err(io)?.ok_or_else(|| OpenError::NoTrace { path: self.path.clone() })
     }
 
-    /// The data streams, in the order of their names without `.zst`, so that it is the
+    /// Returns the data streams, in the order of their names without `.zst`, so that it is the
     /// same for a packed trace.
     pub(super) fn streams(&self) -> Result<Vec<DataFile>, OpenError> {
         let is_stream =
@@ -320,7 +320,7 @@ fn walk(
     Ok(())
 }
 
-/// Where a path leads to, with all links followed as far as there is anything.
+/// Returns where a path leads to, with all links followed as far as there is anything.
 fn landing(path: &Path) -> Option<PathBuf> {
     let mut path = std::path::absolute(path).ok()?;
     // A link to nothing yet: a file that is made by it lies there.
@@ -338,7 +338,7 @@ fn landing(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// What streams are sorted by.
+/// Returns what streams are sorted by.
 fn order(name: &str) -> (&str, &str) {
     (name.strip_suffix(PACKED).unwrap_or(name), name)
 }
@@ -365,7 +365,7 @@ fn inside(folder: &Path, depth: usize, folders: &mut usize, found: &mut Vec<Path
     }
 }
 
-/// What names of members begin with: that of the folder with `metadata`. Of several, the
+/// Returns what names of members begin with: that of the folder with `metadata`. Of several, the
 /// outermost counts: a trace may hold files of any name.
 fn root(path: &Path, members: &[archive::Member]) -> Result<String, OpenError> {
     let is_metadata = |name: &str| {

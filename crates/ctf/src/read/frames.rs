@@ -95,22 +95,22 @@ impl<'t> Frames<'t> {
         self.buffer.get(self.start..).unwrap_or(&[])
     }
 
-    /// Where the window starts in the plain stream.
+    /// Returns where the window starts in the plain stream.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Where the last frame starts in the file.
+    /// Returns where the last frame starts in the file.
     pub fn frame(&self) -> u64 {
         self.frame as u64
     }
 
-    /// Whether the window ends where a frame ends.
+    /// Returns whether the window ends where a frame ends.
     pub fn between(&self) -> bool {
         !self.open
     }
 
-    /// Why the window cannot grow; none if it can.
+    /// Returns why the window cannot grow; none if it can.
     pub fn stop(&self) -> Option<Stop> {
         self.stop
     }
@@ -210,7 +210,7 @@ impl<'t> Frames<'t> {
     }
 }
 
-/// How much plain data a frame says it has.
+/// Returns how much plain data a frame says it has.
 fn content_size(frame: &[u8]) -> Option<u64> {
     get_frame_content_size(frame).ok().flatten().filter(|&size| size <= MAX_CONTENT)
 }
@@ -224,7 +224,7 @@ pub(super) struct Starts {
     pub len: Option<u64>,
 }
 
-/// Where frames start.
+/// Returns where frames start.
 pub(super) fn starts(file: &[u8]) -> Starts {
     let (mut starts, mut at, mut plain) = (Vec::new(), 0, 0u64);
     while at < file.len() {

@@ -25,19 +25,19 @@ pub struct Merge<'t> {
 }
 
 impl<'t> Merge<'t> {
-    /// All streams of a trace.
+    /// Returns all streams of a trace.
     pub fn new(trace: &'t Trace) -> Self {
         Self::of(trace.streams())
     }
 
-    /// Some streams, which may be of several traces with one origin of time.
+    /// Returns some streams, which may be of several traces with one origin of time.
     pub fn of(readers: impl IntoIterator<Item = StreamReader<'t>>) -> Self {
         let readers: Vec<_> = readers.into_iter().collect();
         let pending = (0..readers.len()).rev().collect();
         Self { heap: BinaryHeap::with_capacity(readers.len()), readers, pending }
     }
 
-    /// The next event; none at the end. Damage of a stream is given when the
+    /// Returns the next event; none at the end. Damage of a stream is given when the
     /// stream is read ahead over it, so somewhat before its time.
     pub fn next_event(&mut self) -> Option<Result<Event<'_, 't>, StreamError>> {
         match self.advance()? {
@@ -70,12 +70,12 @@ impl<'t> Merge<'t> {
         Some(Ok(index))
     }
 
-    /// The readers, for their packets and names.
+    /// Returns the readers, for their packets and names.
     pub fn readers(&self) -> &[StreamReader<'t>] {
         &self.readers
     }
 
-    /// What all streams have lost so far.
+    /// Returns what all streams have lost so far.
     pub fn losses(&self) -> Losses {
         self.readers.iter().map(StreamReader::losses).fold(Losses::default(), |a, b| Losses {
             events: a.events.saturating_add(b.events),

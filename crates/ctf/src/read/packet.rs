@@ -65,7 +65,7 @@ pub(super) struct BadHead {
 /// The fields with a meaning of their own.
 #[derive(Default)]
 struct Facts {
-    /// Whether names tell the meaning, as in CTF 1.8, or roles.
+    /// Whether names determine the meaning, as in CTF 1.8, or roles.
     by_name: bool,
     numbers: Vec<(&'static str, u64, u32)>,
     uuid: Vec<u8>,
@@ -87,7 +87,7 @@ const KNOWN: [&str; 11] = [
     "uuid",
 ];
 
-/// What CTF 1.8 calls the field with a role.
+/// Returns what CTF 1.8 calls the field with a role.
 fn name_of(role: Role) -> Option<&'static str> {
     Some(match role {
         Role::PacketMagicNumber => "magic",
@@ -104,13 +104,27 @@ fn name_of(role: Role) -> Option<&'static str> {
 }
 
 impl Facts {
-    /// The value of a field and its size in bits.
+    /// Returns the value of a field and its size in bits.
     fn sized(&self, name: &str) -> Option<(u64, u32)> {
         self.numbers.iter().find(|(n, ..)| *n == name).map(|&(_, value, bits)| (value, bits))
     }
 
     fn get(&self, name: &str) -> Option<u64> {
         self.sized(name).map(|(value, _)| value)
+    }
+
+    /// Returns what the fields say of a packet that starts at `begin`, whose clock is at `now` then;
+    /// place and sizes are not filled in.
+    fn info(&self, begin: Option<u64>, now: u64) -> PacketInfo {
+        PacketInfo {
+            timestamp_begin: begin,
+            timestamp_end: self.sized("timestamp_end").map(|(end, bits)| clock::update(now, end, bits)),
+            events_discarded: self.get("events_discarded"),
+            seq_num: self.get("packet_seq_num"),
+            stream_instance_id: self.get("stream_instance_id"),
+            cpu_id: self.get("cpu_id"),
+            ..PacketInfo::default()
+        }
     }
 }
 
@@ -181,7 +195,7 @@ fn decode<'t>(
     Ok(())
 }
 
-/// Whether a header is not one of this trace.
+/// Returns whether a header is not one of this trace.
 fn foreign(uuid: Option<[u8; 16]>, facts: &Facts) -> Option<PacketDamage> {
     if let Some(found) = facts.get("magic").filter(|&m| m != u64::from(PACKET_MAGIC)) {
         return Some(PacketDamage::Magic { found });
@@ -259,21 +273,9 @@ pub(super) fn head(
     if let Some(damage) = foreign {
         return Err(BadHead { damage, cut: false, size });
     }
-    let begin = facts.get("timestamp_begin");
     let now = state.clock.get();
-    let info = PacketInfo {
-        offset,
-        size: bytes,
-        content_bits: content,
-        timestamp_begin: begin.map(|begin| if plan.clock.is_some() { now } else { begin }),
-        timestamp_end: facts.sized("timestamp_end").map(|(end, bits)| clock::update(now, end, bits)),
-        events_discarded: facts.get("events_discarded"),
-        discarded_before: 0,
-        seq_num: facts.get("packet_seq_num"),
-        missing_before: 0,
-        stream_instance_id: facts.get("stream_instance_id"),
-        cpu_id: facts.get("cpu_id"),
-    };
+    let begin = facts.get("timestamp_begin").map(|begin| if plan.clock.is_some() { now } else { begin });
+    let info = PacketInfo { offset, size: bytes, content_bits: content, ..facts.info(begin, now) };
     let cut = bytes > data.len() as u64;
     Ok(Head { info, stream, context_at, events_at, end: content.min(available), cut })
 }

@@ -42,16 +42,16 @@ pub struct Packet<'t> {
 const NOWHERE: u64 = u64::MAX;
 
 impl<'t> PacketReader<'t> {
-    /// The packets of a data stream file.
+    /// Returns the packets of a data stream file.
     pub fn new(reader: StreamReader<'t>) -> Self {
         let next = reader.next;
         Self { reader, next, head: None }
     }
 
-    /// The next packet; none at the end. Events of the one before that were not asked for
+    /// Returns the next packet; none at the end. Events of the one before that were not asked for
     /// are passed over.
     pub fn next_packet(&mut self) -> Option<Result<Packet<'t>, StreamError>> {
-        // Damage may have told it to go on elsewhere.
+        // Damage may have moved it elsewhere.
         if self.reader.next == NOWHERE {
             self.reader.next = self.next;
         }
@@ -69,7 +69,7 @@ impl<'t> PacketReader<'t> {
         Some(Ok(Packet { info, class, stream, events_at, cut }))
     }
 
-    /// The next event of the packet, and the bytes in which its bits are; none at its end.
+    /// Returns the next event of the packet, and the bytes in which its bits are; none at its end.
     #[inline]
     pub fn next_event(&mut self) -> Option<Result<(Event<'_, 't>, &[u8]), StreamError>> {
         if let Err(error) = self.reader.advance()? {
@@ -81,7 +81,7 @@ impl<'t> PacketReader<'t> {
         self.reader.current().map(|event| Ok((event, bytes.unwrap_or(&[]))))
     }
 
-    /// The bytes of the packet, as far as they are there; none without one.
+    /// Returns the bytes of the packet, as far as they are there; none without one.
     pub fn bytes(&self) -> &[u8] {
         let Some(head) = &self.head else { return &[] };
         let data = self.reader.data();
@@ -119,23 +119,23 @@ impl<'t> PacketReader<'t> {
         ))
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn name(&self) -> &'t str {
         self.reader.name()
     }
 
-    /// What is lost so far, as far as heads tell.
+    /// Returns what is lost so far, as far as packet headers show.
     pub fn losses(&self) -> Losses {
         self.reader.losses()
     }
 
-    /// Whether packets of a class can be read without those before them.
+    /// Returns whether packets of a class can be read without those before them.
     pub fn stands_alone(&self) -> bool {
         self.reader.stands_alone()
     }
 }
 
-/// The smallest number of bits in which event headers of a class may show the clock;
+/// Returns the smallest number of bits in which event headers of a class may show the clock;
 /// none if they do not.
 pub fn clock_bits(class: &StreamClass) -> Option<u32> {
     use crate::class::FieldClass;

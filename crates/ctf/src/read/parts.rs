@@ -59,7 +59,7 @@ impl Trace {
     /// Looks at the frames, and at the packets around the borders of parts.
     fn frame_starts(&self, file: &DataFile, first: Start, most: usize) -> Vec<Start> {
         let mut starts = vec![first];
-        // Only a magic number tells that a frame begins with a packet.
+        // Only a magic number shows that a frame begins with a packet.
         let magic = self.class().packet_header.as_ref().is_some_and(|h| h.index("magic").is_some());
         let frames = if magic { file.frames() } else { &[] };
         for pair in frames.windows(2) {
@@ -85,7 +85,7 @@ impl Trace {
 }
 
 impl Trace {
-    /// The heads of the packets of a data stream file, up to the first that is damaged;
+    /// Returns the heads of the packets of a data stream file, up to the first that is damaged;
     /// none where a packet cannot be read without those before, as in [`Self::parts`].
     pub fn heads(&self, index: usize) -> Option<impl Iterator<Item = PacketInfo>> {
         let file = self.files.get(index).filter(|file| !file.is_compressed())?;
@@ -99,7 +99,7 @@ impl Trace {
         Some(heads)
     }
 
-    /// A reader of the packets of a data stream file from `first` on and before the offset
+    /// Returns a reader of the packets of a data stream file from `first` on and before the offset
     /// `limit`; `before` is the packet before the first, for what is lost between them. In a
     /// compressed file a frame has to begin with the first.
     pub fn packets(
@@ -128,8 +128,8 @@ pub struct FrameHeads<'t> {
 }
 
 impl Trace {
-    /// The frames of a data stream file; none if it is not compressed, if its frames do not
-    /// say their sizes, or if nothing would tell that one begins with a packet.
+    /// Returns the frames of a data stream file; none if it is not compressed, if its frames do not
+    /// say their sizes, or if nothing would show that one begins with a packet.
     pub fn frame_heads(&self, index: usize) -> Option<FrameHeads<'_>> {
         let file = self.files.get(index).filter(|file| file.is_compressed())?;
         self.class().packet_header.as_ref()?.index("magic")?;
@@ -140,7 +140,7 @@ impl Trace {
 }
 
 impl FrameHeads<'_> {
-    /// How many there are; at least one.
+    /// Returns how many there are; at least one.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.file.frames().len()
@@ -151,20 +151,20 @@ impl FrameHeads<'_> {
         self.len
     }
 
-    /// Where a frame starts in the plain stream.
+    /// Returns where a frame starts in the plain stream.
     pub fn offset(&self, frame: usize) -> Option<u64> {
         self.file.frames().get(frame).map(|(plain, _)| *plain)
     }
 
-    /// The head of the packet that a frame begins with, which is decompressed for that; none if it does not
-    /// begin with one that can be read without those before.
+    /// Returns the head of the packet that a frame begins with, which is decompressed for that; none if
+    /// it does not begin with one that can be read without those before.
     pub fn head(&self, frame: usize) -> Option<PacketInfo> {
         let mut reader = StreamReader::part(self.trace, self.file, self.offset(frame)?, u64::MAX, None);
         let opened = matches!(reader.open_packet(), Some(Ok(()))) && reader.stands_alone();
         reader.packet().copied().filter(|_| opened)
     }
 
-    /// The head of the last packet of a frame; none if packets do not end where it ends.
+    /// Returns the head of the last packet of a frame; none if packets do not end where it ends.
     pub fn last(&self, frame: usize) -> Option<PacketInfo> {
         let end = self.offset(frame + 1).unwrap_or(self.len);
         let mut reader = StreamReader::part(self.trace, self.file, self.offset(frame)?, end, None);
@@ -176,7 +176,7 @@ impl FrameHeads<'_> {
     }
 }
 
-/// Whether a packet context shows the whole clock, whatever is in it.
+/// Returns whether a packet context shows the whole clock, whatever is in it.
 pub(super) fn shows_clock(context: Option<&Node>) -> bool {
     match context.map(|node| &node.kind) {
         Some(Kind::Struct { nodes, .. }) => nodes.iter().any(|node| match &node.kind {

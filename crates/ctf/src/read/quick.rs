@@ -56,7 +56,7 @@ pub(super) struct MainForm {
     pub bytes: usize,
     pub id: Part,
     pub clock: Part,
-    /// The ids that it can tell.
+    /// The ids that it can decode.
     pub ids: RangeInclusive<u64>,
     /// The slot that the id is to be left in.
     pub slot: Option<u32>,
@@ -118,7 +118,7 @@ impl QuickHeader {
         Some(Self { tag: Some(Tag { part, slot, main }), main: form, others })
     }
 
-    /// The first form, if nothing but the id chooses it, and it shows the clock.
+    /// Returns the first form, if nothing but the id chooses it, and it shows the clock.
     pub fn main_form(&self) -> Option<MainForm> {
         let Form { bytes, id, clock } = self.main;
         let (ids, slot) = match &self.tag {
@@ -129,7 +129,7 @@ impl QuickHeader {
         Some(MainForm { bytes, id, clock: clock?, ids, slot })
     }
 
-    /// The form of the header that `data` has at `at`. Leaves the tag in its slot,
+    /// Returns the form of the header that `data` has at `at`. Leaves the tag in its slot,
     /// as the long way does.
     #[inline]
     pub fn form(&self, data: &[u8], at: usize, state: &State) -> Option<&Form> {
@@ -184,13 +184,13 @@ impl Found {
 }
 
 impl Form {
-    /// The id of the header that `data` has at `at`.
+    /// Returns the id of the header that `data` has at `at`.
     #[inline]
     pub fn id(&self, data: &[u8], at: usize) -> Option<u64> {
         self.id.get(data, at)
     }
 
-    /// Where the clock stands after it.
+    /// Returns where the clock stands after it.
     #[inline]
     pub fn clock(&self, data: &[u8], at: usize, before: u64) -> Option<u64> {
         match self.clock {
@@ -215,7 +215,7 @@ impl Part {
         })
     }
 
-    /// Where it starts, in bits.
+    /// Returns where it starts, in bits.
     pub fn offset(self) -> u64 {
         let inside = match self.order {
             ByteOrder::Little => self.shift,
@@ -256,19 +256,19 @@ impl QuickBody {
         })
     }
 
-    /// How to get over the payload without leaving lengths behind (see [`Steps::leaps`]).
+    /// Returns how to get over the payload without leaving lengths behind (see [`Steps::leaps`]).
     pub fn leaps(&self) -> Option<(Vec<Leap>, u32)> {
         self.payload.leaps()
     }
 
-    /// Where the payload that starts at `fields` ends.
+    /// Returns where the payload that starts at `fields` ends.
     #[inline]
     pub fn end(&self, data: &[u8], fields: usize, state: &State) -> Option<usize> {
         self.payload.run(data, fields, state)
     }
 }
 
-/// The bytes of a context; 0 if there is none.
+/// Returns the bytes of a context; 0 if there is none.
 fn fixed(node: Option<&Node>) -> Option<usize> {
     match node {
         None => Some(0),

@@ -26,7 +26,7 @@ pub(crate) fn resolve<'c>(scopes: &Scopes<'c>, from: &Place, path: &FieldPath) -
     }
 }
 
-/// The rules of CTF 2.
+/// Returns the rules of CTF 2.
 fn located<'c>(scopes: &Scopes<'c>, from: &Place, path: &FieldPath, parents: u32) -> Option<Vec<Target<'c>>> {
     let (class, mut at) = match path.scope {
         Some(scope) => (scopes.get(scope)?, Place { scope, indexes: Vec::new() }),
@@ -80,7 +80,7 @@ fn content<'c>(class: &'c FieldClass, names: &[String], at: &mut Place, targets:
     }
 }
 
-/// The rules of CTF 1.8.
+/// Returns the rules of CTF 1.8.
 fn named<'c>(scopes: &Scopes<'c>, from: &Place, path: &FieldPath) -> Option<Target<'c>> {
     if let Some(scope) = path.scope {
         return in_scope(scopes, scope, path).filter(|(place, _)| place < from);
@@ -98,7 +98,7 @@ fn in_scope<'c>(scopes: &Scopes<'c>, scope: Scope, path: &FieldPath) -> Option<(
     Some((Place { scope, indexes }, class))
 }
 
-/// The structures around a place, the innermost last: how deep each is, and which
+/// Returns the structures around a place, the innermost last: how deep each is, and which
 /// of its fields leads on.
 fn around<'c>(scopes: &Scopes<'c>, from: &Place) -> Option<Vec<(usize, &'c StructClass, u32)>> {
     enum Around<'c> {
@@ -161,7 +161,7 @@ fn down<'c>(
     Some(class)
 }
 
-/// The last field of that name. Options keep the `_` that paths lose.
+/// Returns the last field of that name. Options keep the `_` that paths lose.
 fn find(fields: &[Field], name: &str) -> Option<usize> {
     fields
         .iter()

@@ -22,7 +22,7 @@ impl<'c> Scopes<'c> {
         }
     }
 
-    /// How errors name a scope.
+    /// Returns how errors name a scope.
     pub fn place(&self, scope: Scope) -> String {
         let stream = self.stream.map_or(String::new(), |s| format!("stream {}: ", s.id));
         let event = self.event.map_or(String::new(), |e| format!("event {:?}: ", e.name));

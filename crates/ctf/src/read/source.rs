@@ -29,7 +29,7 @@ impl<'t> Source<'t> {
         Self::plain_at(file, 0)
     }
 
-    /// What lies before belongs to another reader.
+    /// Returns what lies before belongs to another reader.
     pub fn plain_at(file: &'t Bytes, offset: u64) -> Self {
         let forgotten = usize::try_from(offset).unwrap_or(usize::MAX).min(file.len());
         Source::Plain { window: &file[forgotten..], offset: forgotten as u64, file, forgotten }
@@ -43,7 +43,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Where the window starts in the stream.
+    /// Returns where the window starts in the stream.
     pub fn offset(&self) -> u64 {
         match self {
             Source::Plain { offset, .. } => *offset,
@@ -76,7 +76,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Why the window cannot grow; none if it can.
+    /// Returns why the window cannot grow; none if it can.
     pub fn stop(&self) -> Option<Stop> {
         match self {
             Source::Plain { .. } => Some(Stop::End),
@@ -84,7 +84,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Where the window ends, if packets are likely to begin there too.
+    /// Returns where the window ends, if packets are likely to begin there too.
     pub fn frame_border(&self) -> Option<u64> {
         match self {
             Source::Frames(frames) if frames.between() => {

@@ -61,7 +61,7 @@ impl Leap {
     }
 }
 
-/// Where the last of these leaps ends that start at byte `at`; none where that is not surely
+/// Returns where the last of these leaps ends that start at byte `at`; none where that is not surely
 /// inside of `data`.
 #[inline(always)]
 pub(super) fn over(leaps: &[Leap], data: &[u8], at: usize) -> Option<usize> {
@@ -91,7 +91,7 @@ struct Builder {
 }
 
 impl Steps {
-    /// The steps over `node`; none if it has bits, variants or nested lengths.
+    /// Returns the steps over `node`; none if it has bits, variants or nested lengths.
     pub fn of(node: &Node) -> Option<Self> {
         let mut builder = Builder::default();
         builder.node(node)?;
@@ -202,7 +202,7 @@ impl Builder {
     }
 }
 
-/// A number of bits in bytes.
+/// Returns a number of bits in bytes.
 pub(super) fn whole_bytes(bits: u64) -> Option<usize> {
     usize::try_from(bits / 8).ok().filter(|_| bits.is_multiple_of(8))
 }

@@ -79,7 +79,7 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// A reader of the packets between two offsets.
+    /// Returns a reader of the packets between two offsets.
     pub(super) fn part(
         trace: &'t Trace,
         file: &'t DataFile,
@@ -91,28 +91,28 @@ impl<'t> StreamReader<'t> {
         Self { source, next: start, limit, before, ..Self::new(trace, file) }
     }
 
-    /// Whether the packet that was opened last can be read without those before.
+    /// Returns whether the packet that was opened last can be read without those before.
     pub(super) fn stands_alone(&self) -> bool {
         self.kind.is_some_and(|kind| kind.plan.clock.is_none() || shows_clock(kind.plan.context.as_ref()))
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub fn name(&self) -> &'t str {
         &self.file.name
     }
 
-    /// The packet that the last event is of; none before the first and after the last.
+    /// Returns the packet that the last event is of; none before the first and after the last.
     #[inline]
     pub fn packet(&self) -> Option<&PacketInfo> {
         self.packet.as_ref().map(|p| &p.info)
     }
 
-    /// Whether all bytes of the packet are there.
+    /// Returns whether all bytes of the packet are there.
     pub fn is_whole(&self) -> bool {
         self.packet.as_ref().is_some_and(|packet| !packet.cut)
     }
 
-    /// Where in the stream the next packet starts, as far as is known.
+    /// Returns where in the stream the next packet starts, as far as is known.
     pub fn next_packet_at(&self) -> u64 {
         self.next
     }
@@ -126,12 +126,12 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// What is lost so far. Complete once the stream has been read to its end.
+    /// Returns what is lost so far. Complete once the stream has been read to its end.
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// The next event; none at the end.
+    /// Returns the next event; none at the end.
     #[inline]
     pub fn next_event(&mut self) -> Option<Result<Event<'_, 't>, StreamError>> {
         match self.advance()? {
@@ -140,14 +140,14 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// The event that the last call of [`Self::next_event`] gave.
+    /// Returns the event that the last call of [`Self::next_event`] gave.
     #[inline]
     pub fn current(&self) -> Option<Event<'_, 't>> {
         let at = self.event.as_ref()?;
         Some(Event::new(self, self.kind?, at))
     }
 
-    /// The bytes of the packet and behind it.
+    /// Returns the bytes of the packet and behind it.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
         self.source.window()
@@ -195,7 +195,7 @@ impl<'t> StreamReader<'t> {
         Some(())
     }
 
-    /// Where in the window the next event starts and the content ends, in bytes, if the
+    /// Returns where in the window the next event starts and the content ends, in bytes, if the
     /// packet is of this stream class.
     pub(super) fn scannable(&self, stream: usize) -> Option<(usize, usize)> {
         let packet = self.packet.as_ref().filter(|packet| packet.stream == stream)?;
@@ -256,7 +256,7 @@ impl<'t> StreamReader<'t> {
         })
     }
 
-    /// What ends the window too early. Drops it, and goes on behind if possible.
+    /// Returns what ends the window too early. Drops it, and goes on behind if possible.
     #[cold]
     fn cut_off(&mut self, size: u64) -> StreamError {
         let (file, have) = (self.file.name.clone(), self.data().len() as u64);
@@ -362,7 +362,7 @@ impl<'t> StreamReader<'t> {
         }
     }
 
-    /// Whether at an offset there is a packet, or the end.
+    /// Returns whether at an offset there is a packet, or the end.
     fn leads_on(&mut self, offset: u64) -> bool {
         let forward = offset - self.source.offset();
         let Some(at) = usize::try_from(forward).ok().filter(|&at| at > 0) else {

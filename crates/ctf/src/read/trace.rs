@@ -41,7 +41,7 @@ impl DataFile {
         Self { name, data, frames: OnceLock::new() }
     }
 
-    /// A view from its first byte on.
+    /// Returns a view from its first byte on.
     pub fn source(&self) -> Source<'_> {
         match self.is_compressed() {
             true => Source::Frames(Box::new(Frames::at(&self.data, 0, 0))),
@@ -49,7 +49,7 @@ impl DataFile {
         }
     }
 
-    /// A view from an offset on; in a compressed file, the start of a frame.
+    /// Returns a view from an offset on; in a compressed file, the start of a frame.
     pub fn source_at(&self, offset: u64) -> Source<'_> {
         if !self.is_compressed() {
             return Source::plain_at(&self.data, offset);
@@ -60,7 +60,7 @@ impl DataFile {
         Source::Frames(Box::new(Frames::at(&self.data, at, plain)))
     }
 
-    /// Whether it has to be decompressed.
+    /// Returns whether it has to be decompressed.
     pub fn is_compressed(&self) -> bool {
         self.name.ends_with(PACKED)
     }
@@ -70,12 +70,12 @@ impl DataFile {
         self.data.len() as u64
     }
 
-    /// Where frames start, in the plain stream and in the file.
+    /// Returns where frames start, in the plain stream and in the file.
     pub fn frames(&self) -> &[(u64, usize)] {
         &self.starts().starts
     }
 
-    /// The size of the plain stream, if the frames of all of it say theirs.
+    /// Returns the size of the plain stream, if the frames of all of it say theirs.
     pub fn plain_len(&self) -> Option<u64> {
         self.starts().len
     }
@@ -160,7 +160,7 @@ impl Trace {
         Self::new(metadata::parse(&metadata)?, files.streams()?)
     }
 
-    /// A trace from bytes in memory: the metadata, and streams by name, where
+    /// Returns a trace from bytes in memory: the metadata, and streams by name, where
     /// `.zst` means what it means in [`Self::open`].
     pub fn from_parts(metadata: &[u8], streams: Vec<(String, Vec<u8>)>) -> Result<Self, OpenError> {
         Self::from_class(metadata::parse(metadata)?, streams)
@@ -185,12 +185,12 @@ impl Trace {
         Ok(Self { plans: plans?, header, files, class })
     }
 
-    /// What the metadata says.
+    /// Returns what the metadata says.
     pub fn class(&self) -> &TraceClass {
         &self.class
     }
 
-    /// How many data stream files there are.
+    /// Returns how many data stream files there are.
     pub fn stream_count(&self) -> usize {
         self.files.len()
     }
@@ -200,7 +200,7 @@ impl Trace {
         self.files.get(index).map(|file| file.data.len() as u64)
     }
 
-    /// The name of one data stream file; none beyond the last.
+    /// Returns the name of one data stream file; none beyond the last.
     pub fn stream_name(&self, index: usize) -> Option<&str> {
         self.files.get(index).map(|file| file.name.as_str())
     }
@@ -212,7 +212,7 @@ impl Trace {
         if file.is_compressed() { file.plain_len() } else { Some(file.len()) }
     }
 
-    /// A reader of one data stream file; none beyond the last.
+    /// Returns a reader of one data stream file; none beyond the last.
     pub fn stream(&self, index: usize) -> Option<StreamReader<'_>> {
         self.files.get(index).map(|file| StreamReader::new(self, file))
     }
@@ -281,7 +281,7 @@ impl StreamPlan {
     }
 }
 
-/// The name of a stream's clock: that of its event header, or of its packet context.
+/// Returns the name of a stream's clock: that of its event header, or of its packet context.
 pub fn clock_of(stream: &StreamClass) -> Option<&str> {
     if stream.clock.is_some() {
         return stream.clock.as_deref();

@@ -132,7 +132,7 @@ impl<'t> Decoder<'t, '_> {
         Ok(())
     }
 
-    /// The value of a field without parts; none for others, which are passed over.
+    /// Returns the value of a field without parts; none for others, which are passed over.
     pub fn scalar(&mut self, class: &'t FieldClass, node: &Node) -> Result<Option<Scalar<'t>>, DecodeError> {
         Ok(Some(match &node.kind {
             Kind::Int(int) => {

@@ -27,7 +27,7 @@ pub(super) struct Assign {
 }
 
 impl Assign {
-    /// The name with its dots.
+    /// Returns the name with its dots.
     pub fn name(&self) -> String {
         self.path.join(".")
     }

@@ -36,7 +36,7 @@ pub(super) fn alignment(line: u32, value: i128) -> Result<u32> {
     }
 }
 
-/// The word or text an attribute is set to.
+/// Returns the word or text an attribute is set to.
 pub(super) fn word(a: &Assign) -> Result<&str> {
     match &a.value {
         Literal::Str(text) => Ok(text),

@@ -33,7 +33,7 @@ impl std::fmt::Display for Kind<'_> {
 const PUNCTS: [&str; 19] =
     [":=", "...", "->", "{", "}", "[", "]", "<", ">", "(", ")", ";", ":", ",", "=", ".", "*", "+", "-"];
 
-/// All tokens of a text.
+/// Returns all tokens of a text.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
     let mut lexer = Lexer { rest: text, line: 1 };
     let mut tokens = Vec::with_capacity(text.len() / 5);
@@ -178,7 +178,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// The length of a backslash with the end of its line.
+/// Returns the length of a backslash with the end of its line.
 fn continuation(text: &str) -> Option<usize> {
     ["\\\n", "\\\r\n"].into_iter().find(|c| text.starts_with(c)).map(str::len)
 }

@@ -206,7 +206,7 @@ fn event(types: &mut Types<'_>, items: &[Item]) -> Result<(Option<u64>, EventCla
     Ok((stream, event))
 }
 
-/// The name of an event, which some write without quotes.
+/// Returns the name of an event, which some write without quotes.
 fn name(a: &Assign) -> Result<String> {
     match &a.value {
         Literal::Path(path) => Ok(path.join(".")),

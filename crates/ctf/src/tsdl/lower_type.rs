@@ -182,7 +182,7 @@ impl<'a> Types<'a> {
         Ok(class)
     }
 
-    /// The body of a structure or a variant.
+    /// Returns the body of a structure or a variant.
     fn fields(&mut self, items: &[Item], strip: bool) -> Result<Vec<Field>> {
         self.scoped(|types| {
             let mut fields = Vec::new();
@@ -248,7 +248,7 @@ fn weigh_fields(fields: &[Field]) -> (usize, u32) {
     fields.iter().map(|f| weigh(&f.class)).fold((0, 0), |(n, d), (nodes, depth)| (n + nodes, d.max(depth)))
 }
 
-/// A reference: `stream.event.header.id` from a scope on, anything else relative.
+/// Returns a reference: `stream.event.header.id` from a scope on, anything else relative.
 fn field_path(path: &[String]) -> FieldPath {
     let dotted: Vec<&str> = path.iter().map(String::as_str).collect();
     let (scope, rest) = match dotted.as_slice() {

@@ -39,7 +39,7 @@ fn legal_characters(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }
 
-/// The name of a field as an identifier.
+/// Returns the name of a field as an identifier.
 pub(super) fn to_ident(name: &str) -> String {
     let mut ident = legal_characters(name);
     let letter = ident.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -59,7 +59,7 @@ pub(super) fn to_raw_ident(name: &str) -> String {
     ident
 }
 
-/// An identifier as the name of a field.
+/// Returns an identifier as the name of a field.
 pub(super) fn from_ident(ident: &str) -> &str {
     match ident.strip_prefix('_') {
         Some(name) if !name.is_empty() => name,

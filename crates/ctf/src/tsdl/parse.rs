@@ -6,7 +6,7 @@ use super::{ParseError, ParseErrorKind};
 
 pub(super) use crate::metadata::MAX_DEPTH;
 
-/// The top-level items of a text.
+/// Returns the top-level items of a text.
 pub(super) fn items(tokens: Vec<Token<'_>>) -> Result<Vec<Item>, ParseError> {
     let mut parser = Parser { tokens, at: 0, depth: 0 };
     let mut items = Vec::new();
@@ -29,7 +29,7 @@ impl<'s> Parser<'s> {
         self.at >= self.tokens.len()
     }
 
-    /// The line of the next token, or of the last one at the end.
+    /// Returns the line of the next token, or of the last one at the end.
     pub fn line(&self) -> u32 {
         let token = self.tokens.get(self.at).or(self.tokens.last());
         token.map_or(1, |t| t.line)
@@ -46,7 +46,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether the token `ahead` of the next one is this punctuation.
+    /// Returns whether the token `ahead` of the next one is this punctuation.
     pub fn is_punct_at(&self, ahead: usize, punct: &str) -> bool {
         matches!(self.tokens.get(self.at + ahead), Some(t) if matches!(t.kind, Kind::Punct(p) if p == punct))
     }
@@ -236,7 +236,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A number with signs, perhaps in parentheses.
+    /// Returns a number with signs, perhaps in parentheses.
     pub fn integer(&mut self) -> Result<i128, ParseError> {
         let mut negative = false;
         loop {

@@ -53,7 +53,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of a type: one or more words.
+    /// Returns the name of a type: one or more words.
     pub fn type_name(&mut self) -> Result<String, ParseError> {
         let words = self.words();
         if words.is_empty() { Err(self.unexpected("a type name")) } else { Ok(words.join(" ")) }
@@ -88,7 +88,7 @@ impl Parser<'_> {
         is_word(self)
     }
 
-    /// A type without a declarator.
+    /// Returns a type without a declarator.
     pub fn type_spec(&mut self) -> Result<TypeSpec, ParseError> {
         let line = self.line();
         if !self.begins_braced_type() {
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Spec::Enum { name, container, body })
     }
 
-    /// The optional name behind `struct`, `variant` or `enum`.
+    /// Returns the optional name behind `struct`, `variant` or `enum`.
     fn tag_name(&mut self) -> Result<Option<String>, ParseError> {
         match self.peek_ident() {
             Some(_) => self.ident().map(|name| Some(name.to_owned())),

@@ -7,7 +7,7 @@ use super::print_type::Printer;
 use super::shared_enums;
 use crate::class::{ByteOrder, ClockClass, EnvValue, EventClass, StreamClass, TraceClass};
 
-/// The metadata of a trace, as text that any CTF 1.8 reader takes.
+/// Returns the metadata of a trace, as text that any CTF 1.8 reader takes.
 ///
 /// Types are written where they are used and not named: a named type would turn
 /// its name into a keyword, and fields may bear any name. Enumerations that come
@@ -103,7 +103,7 @@ fn event_block(p: &mut Printer, stream_id: u64, event: &EventClass) {
     });
 }
 
-/// A text between quotes, with what would end it or the line escaped.
+/// Returns a text between quotes, with what would end it or the line escaped.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

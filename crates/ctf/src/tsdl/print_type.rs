@@ -214,7 +214,7 @@ fn enum_name(number: usize) -> String {
     format!("values_{number}")
 }
 
-/// A reference, each name as the field itself is written.
+/// Returns a reference, each name as the field itself is written.
 fn path(path: &FieldPath) -> String {
     let mut text = path.scope.map_or(String::new(), |scope| format!("{}.", scope.tsdl()));
     let names: Vec<String> = path.names.iter().map(|name| to_ident(name)).collect();

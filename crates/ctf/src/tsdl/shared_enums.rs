@@ -6,7 +6,7 @@ use crate::class::{EnumClass, FieldClass, StructClass, TraceClass};
 /// An enumeration with fewer names is as short as a reference to it.
 const WORTH_A_NAME: usize = 4;
 
-/// The enumerations of a trace that are used more than once, in the order of
+/// Returns the enumerations of a trace that are used more than once, in the order of
 /// their first use.
 pub(crate) fn collect(trace: &TraceClass) -> Vec<&EnumClass> {
     let mut seen: Vec<(&EnumClass, usize)> = Vec::new();

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use crate::bits::{align_up, mask, put, reverse, sign_extend};
-use crate::class::{BlobLength, ByteOrder, Encoding, Field, FieldClass, IntegerClass, StructClass};
+use crate::class::{
+    BlobLength, ByteOrder, Encoding, Field, FieldClass, FloatClass, IntegerClass, StructClass,
+};
 use crate::value::Value;
 
 /// A value that its class cannot hold.
@@ -64,12 +66,12 @@ impl Encoder {
         Self::default()
     }
 
-    /// The bits so far.
+    /// Returns the bits so far.
     pub fn position(&self) -> u64 {
         self.pos
     }
 
-    /// The bytes; unused bits of the last one are 0.
+    /// Returns the bytes; unused bits of the last one are 0.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -122,24 +124,10 @@ impl Encoder {
             (FieldClass::Integer(c), _) => self.integer(name, c, value),
             (FieldClass::Enum(c), _) => self.integer(name, &c.container, value),
             (FieldClass::Float(c), Value::Float(v)) => {
-                self.align(c.align);
-                match c.size() {
-                    32 => {
-                        self.bits(turned(u64::from((*v as f32).to_bits()), 32, c.reversed), 32, c.byte_order)
-                    }
-                    _ => self.bits(turned(v.to_bits(), 64, c.reversed), 64, c.byte_order),
-                }
+                self.float(c, *v);
                 Ok(())
             }
-            (FieldClass::String(c), _) => {
-                let (text, unit) = (text(name, c.encoding, value)?, c.encoding.unit());
-                // A NUL inside would end it for the reader.
-                let is_nul = |unit: &&[u8]| unit.iter().all(|&b| b == 0);
-                let len = text.chunks(unit).position(|u| is_nul(&u)).map_or(text.len(), |n| n * unit);
-                self.raw(&text[..len]);
-                self.raw(&[0; 4][..unit]);
-                Ok(())
-            }
+            (FieldClass::String(c), _) => self.string(name, c.encoding, value),
             (FieldClass::Struct(c), _) => self.fields(name, c, value),
             (FieldClass::Array(c), _) if let Some(encoding) = c.element.character() => {
                 let text = text(name, encoding, value)?;
@@ -192,6 +180,25 @@ impl Encoder {
         }
     }
 
+    fn float(&mut self, class: &FloatClass, value: f64) {
+        self.align(class.align);
+        let (raw, bits) = match class.size() {
+            32 => (u64::from((value as f32).to_bits()), 32),
+            _ => (value.to_bits(), 64),
+        };
+        self.bits(turned(raw, bits, class.reversed), bits, class.byte_order);
+    }
+
+    fn string(&mut self, name: &str, encoding: Encoding, value: &Value) -> Result<(), EncodeError> {
+        let (text, unit) = (text(name, encoding, value)?, encoding.unit());
+        // A NUL inside would end it for the reader.
+        let is_nul = |unit: &&[u8]| unit.iter().all(|&b| b == 0);
+        let len = text.chunks(unit).position(|u| is_nul(&u)).map_or(text.len(), |n| n * unit);
+        self.raw(&text[..len]);
+        self.raw(&[0; 4][..unit]);
+        Ok(())
+    }
+
     fn elements(&mut self, name: &str, class: &FieldClass, items: &[Value]) -> Result<(), EncodeError> {
         // An array is aligned even without an element.
         self.align(class.align());
@@ -237,7 +244,7 @@ impl Encoder {
     }
 }
 
-/// A number as its bits stand.
+/// Returns a number as its bits stand.
 fn turned(raw: u64, bits: u32, reversed: bool) -> u64 {
     if reversed { reverse(raw, bits) } else { raw }
 }

@@ -32,7 +32,7 @@ pub const TIMESTAMP_BITS: u32 = 32;
 pub const HEADER_LEN: usize = 6;
 
 /// Nanoseconds that an event has to come less after the one before it in its
-/// packet: half of what the bits show, so that a reader can tell late from early.
+/// packet: half of what the bits show, so that a reader can distinguish late from early.
 pub const MAX_GAP: u64 = 1 << (TIMESTAMP_BITS - 1);
 
 /// Length of the name of a process with its NULs.
@@ -54,7 +54,7 @@ pub fn clock_class(boot_id: [u8; 16], offset_ns: i64) -> ClockClass {
     }
 }
 
-/// What each packet starts with.
+/// Returns what each packet starts with.
 pub fn packet_header_class() -> StructClass {
     StructClass::default()
         .field("magic", IntegerClass::unsigned(32).hex())
@@ -63,7 +63,7 @@ pub fn packet_header_class() -> StructClass {
         .field("stream_instance_id", IntegerClass::unsigned(64))
 }
 
-/// What follows the packet header.
+/// Returns what follows the packet header.
 pub fn packet_context_class() -> StructClass {
     StructClass::default()
         .field("timestamp_begin", IntegerClass::unsigned(64).clock(CLOCK))
@@ -77,14 +77,14 @@ pub fn packet_context_class() -> StructClass {
         .field("procname", FieldClass::array(PROCNAME_LEN as u64, IntegerClass::character()))
 }
 
-/// What each event starts with.
+/// Returns what each event starts with.
 pub fn event_header_class() -> StructClass {
     StructClass::default()
         .field("id", IntegerClass::unsigned(ID_BITS))
         .field("timestamp", IntegerClass::unsigned(TIMESTAMP_BITS).clock(CLOCK))
 }
 
-/// A stream of this form without events.
+/// Returns a stream of this form without events.
 pub fn stream_class(id: u64) -> StreamClass {
     StreamClass {
         id,
@@ -94,7 +94,7 @@ pub fn stream_class(id: u64) -> StreamClass {
     }
 }
 
-/// A trace of this form without streams.
+/// Returns a trace of this form without streams.
 pub fn trace_class(uuid: [u8; 16], clock: ClockClass) -> TraceClass {
     TraceClass {
         uuid: Some(uuid),
@@ -133,7 +133,7 @@ pub struct PacketPreamble {
     pub procname: [u8; PROCNAME_LEN],
 }
 
-/// The bytes of a packet's header and context, as [`packet_header_class`] and
+/// Returns the bytes of a packet's header and context, as [`packet_header_class`] and
 /// [`packet_context_class`] describe them.
 pub fn stream_preamble(p: &PacketPreamble) -> [u8; PREAMBLE_LEN] {
     let mut bytes = [0; PREAMBLE_LEN];
@@ -167,7 +167,7 @@ impl EventHeader {
     /// Bytes of a header.
     pub const LEN: usize = HEADER_LEN;
 
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     #[inline]
     pub fn pack(self) -> [u8; HEADER_LEN] {
         let [i0, i1] = self.id.to_le_bytes();
@@ -175,7 +175,7 @@ impl EventHeader {
         [i0, i1, t0, t1, t2, t3]
     }
 
-    /// The header of these bytes, with the low 32 bits of the clock.
+    /// Returns the header of these bytes, with the low 32 bits of the clock.
     #[inline]
     pub fn unpack([i0, i1, t0, t1, t2, t3]: [u8; HEADER_LEN]) -> Self {
         Self { id: u16::from_le_bytes([i0, i1]), timestamp: u32::from_le_bytes([t0, t1, t2, t3]).into() }

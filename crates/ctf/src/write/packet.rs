@@ -63,7 +63,7 @@ pub struct PacketWriter {
 }
 
 impl PacketWriter {
-    /// A stream without packets.
+    /// Returns a stream without packets.
     pub fn new(identity: StreamIdentity) -> Self {
         Self {
             identity,
@@ -109,7 +109,7 @@ impl PacketWriter {
         if self.finished { PREAMBLE_LEN } else { self.packet.len() }
     }
 
-    /// Whether the packet has no event yet.
+    /// Returns whether the packet has no event yet.
     pub fn is_empty(&self) -> bool {
         self.len() == PREAMBLE_LEN
     }

@@ -9,7 +9,7 @@ use hetrace_format::manifest::Losses;
 
 use super::{Checked, Finding};
 use crate::parallel::in_parallel;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 
 /// How the name of an event ends that begins a call.
 const ENTRY: &str = "_entry";
@@ -33,11 +33,11 @@ impl Manifest {
             done.findings.push(Finding::new(kind, MANIFEST, format!("{MANIFEST}: {text}")));
             Self { is_ours, ..Self::default() }
         };
-        let unknown = "so it is not known what else is missing";
+        let unknown = "so other missing files cannot be detected";
         let read = files.read(MANIFEST).map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
         let manifest = match read {
             Ok(None) if !is_ours => {
-                done.notes.push("there is no account of what was written: only what the trace says of itself was verified".into());
+                done.notes.push("there is no account of what was written: only the content of the trace itself was verified".into());
                 return Self::default();
             }
             Ok(None) => return find("manifest-missing", format!("the manifest is missing, {unknown}")),
@@ -47,11 +47,11 @@ impl Manifest {
         };
         let ended = !is_ours || manifest.exit.is_some();
         if !ended {
-            let text = "the recording was not finished: hetrace was killed, or it still records";
+            let text = "the recording is unfinished: hetrace was killed, or is still recording";
             find("unfinished", text.into());
         } else if manifest.written.account.is_none() {
             let why = "there is no account of what was written (an older hetrace made the trace)";
-            done.notes.push(format!("{MANIFEST}: {why}: whether anything is missing cannot be verified"));
+            done.notes.push(format!("{MANIFEST}: {why}: completeness cannot be verified"));
         }
         losses(&manifest.losses, done);
         let is_whole = is_ours && manifest.trimmed.is_empty();
@@ -79,7 +79,7 @@ fn losses(losses: &Losses, done: &mut Checked) {
         (calls_without_ring, "calls of threads that could not record"),
         (device_commands, "device commands without a record"),
         (unwritten_bytes, "bytes that could not be written to disk"),
-        (damaged_bytes, "bytes of ring buffers that made no sense"),
+        (damaged_bytes, "damaged bytes of ring buffers"),
     ] {
         if *n > 0 {
             done.notes.push(format!("{n} {what}"));
@@ -99,7 +99,7 @@ pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, 
             serde_json::from_slice::<hetrace_model::Model>(&bytes).map_err(|error| error.to_string())
         });
         if let Err(error) = model {
-            let text = format!("{name}: the model cannot be understood ({error}): no report reads the trace");
+            let text = format!("{name}: invalid model ({error}): the reports cannot read the trace");
             done.findings.push(Finding::new("model-damaged", &name, text));
         }
     }
@@ -126,9 +126,9 @@ pub(super) fn blobs(files: &Files, watch: Watch<'_>, done: &mut Checked) -> Resu
             Some(content) => Some(hash(content)),
             None => files.read(&path).ok().flatten().map(|content| hash(&content)),
         };
-        tell(watch, plain.map_or(0, |content| content.len() as u64))?;
+        report(watch, plain.map_or(0, |content| content.len() as u64))?;
         let changed = found != Some(expected);
-        let text = "the content is not what its name says: it was changed, or stored incompletely";
+        let text = "the content does not match its hash: it was changed, or stored incompletely";
         Ok(changed.then(|| Finding::new("blob-changed", &path, format!("{path}: {text}"))))
     };
     done.findings.extend(in_parallel(names.len(), &look)?.into_iter().flatten());

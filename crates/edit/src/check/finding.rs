@@ -14,7 +14,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding.
+    /// Returns a finding.
     pub(super) fn new(kind: &'static str, file: &str, text: impl Into<String>) -> Self {
         Self { kind, file: file.to_owned(), text: text.into() }
     }

@@ -46,7 +46,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether nothing is missing, changed or damaged, as far as that can be known.
+    /// Returns whether nothing is missing, changed or damaged, as far as that can be known.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unusable.is_none()
     }

@@ -4,7 +4,7 @@ use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::read::{PACKED, Packet, PacketReader, StreamError, StreamReader};
 
 use super::Finding;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 
 /// Damages that are named in one stream; more are counted.
 const NAMED: usize = 16;
@@ -32,13 +32,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether it has the packets of another stream.
+    /// Returns whether it has the packets of another stream.
     pub fn is_copy_of(&self, other: &StreamAccount) -> bool {
         let what = |a: &StreamAccount| (a.packets, a.bytes, a.checksum);
         self.account.packets > 0 && what(&self.account) == what(other)
     }
 
-    /// What of it is otherwise than it was written, if nothing else says so.
+    /// Returns what of it is otherwise than it was written, if nothing else says so.
     pub fn differs(&self, written: &StreamAccount) -> Option<Finding> {
         let (name, own) = (&written.name, &self.account);
         let finding = |kind, text| Some(Finding::new(kind, name, format!("{name}: {text}")));
@@ -55,14 +55,11 @@ impl Seen {
         if self.is_as_written || !self.findings.is_empty() {
             return None;
         }
-        finding(
-            "stream-changed",
-            "its bytes are not those that were written: what it shows may be wrong".into(),
-        )
+        finding("stream-changed", "its bytes changed since they were written: its events may be wrong".into())
     }
 }
 
-/// So many packets, as text.
+/// Returns so many packets, as text.
 fn packets(n: u64) -> String {
     if n == 1 { "1 packet is".to_owned() } else { format!("{n} packets are") }
 }
@@ -118,7 +115,7 @@ pub(super) fn look(stream: StreamReader<'_>, known: Known<'_>, watch: Watch<'_>)
                 continue;
             }
         };
-        tell(watch, packet.info.size)?;
+        report(watch, packet.info.size)?;
         looker.head(&packet);
         let events = looker.events(&packet, &mut reader);
         counter.packet(
@@ -250,27 +247,27 @@ impl Looker {
     fn often(&mut self) {
         let more = self.damages.saturating_sub(NAMED as u64);
         if more > 0 {
-            self.find("packet-damaged", format!("{more} more places are damaged"));
+            self.find("packet-damaged", format!("{more} more damaged places"));
         }
         let all = [
             (
                 "packet-repeated",
-                "packets come again or out of order, first number",
+                "packets are repeated or out of order, first number",
                 std::mem::take(&mut self.repeated),
             ),
             (
                 "time-order",
-                "packets begin before the end of the one before, or end before they begin, first at byte",
+                "packets start before the end of the previous one, or end before they start, first at byte",
                 std::mem::take(&mut self.overlapping),
             ),
             (
                 "time-order",
-                "events lie outside of the time of their packet or before the one before, first at byte",
+                "events are outside the time of their packet or before the previous event, first at byte",
                 std::mem::take(&mut self.outside),
             ),
             (
                 "counter",
-                "times the counter of dropped events went back, first at byte",
+                "times the counter of dropped events decreased, first at byte",
                 std::mem::take(&mut self.falling),
             ),
         ];

@@ -32,22 +32,22 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Whether any numbers change.
+    /// Returns whether any numbers change.
     pub fn changes_numbers(&self) -> bool {
         self.offsets.iter().any(|&offset| offset > 0)
     }
 
-    /// What stands for a number.
+    /// Returns what stands for a number.
     pub fn number(&self, kind: Kind, old: u64) -> u64 {
         if old == 0 && !kind.has_zero() { 0 } else { old.wrapping_add(self.offsets[kind as usize]) }
     }
 
-    /// The id of a process.
+    /// Returns the id of a process.
     pub fn pid(&self, pid: u32) -> u32 {
         self.pids.get(&pid).copied().unwrap_or(pid)
     }
 
-    /// The id of a thread of a process.
+    /// Returns the id of a thread of a process.
     pub fn tid(&self, pid: u32, tid: u32) -> u32 {
         self.tids.get(&(pid, tid)).copied().unwrap_or(tid)
     }
@@ -87,7 +87,7 @@ pub(super) fn processes(inputs: &[Input], changes: &mut [Change]) -> Result<(), 
             let mut fresh = || {
                 let id = next;
                 next = next.saturating_add(1);
-                if id > LARGEST { Err(refused(input, "no id is left for its processes")) } else { Ok(id) }
+                if id > LARGEST { Err(refused(input, "no free id for its processes")) } else { Ok(id) }
             };
             let new = fresh()?;
             used.insert(new);
@@ -113,7 +113,7 @@ pub(super) fn streams(inputs: &[Input], changes: &mut [Change]) {
         for &(position, id) in &input.survey.instances {
             let class = class(position);
             if used.contains(&(class, id)) {
-                // Any will do that nobody has: above the largest, or in a gap.
+                // Any unused one: above the largest, or in a gap.
                 let above = taken.range((class, 0)..=(class, u64::MAX)).next_back();
                 let above = above.and_then(|(_, id)| id.checked_add(1));
                 let new = above.or_else(|| (0..).find(|&id| !taken.contains(&(class, id))));
@@ -153,7 +153,7 @@ pub(super) fn clocks(inputs: &[Input], changes: &mut [Change]) -> Result<Clocks,
     for input in inputs {
         let clock = input.trace.class().clocks.first();
         let own = clock.and_then(|clock| clock.ns_from_origin(0));
-        let own = own.ok_or_else(|| refused(input, "its clock's offset to UTC makes no sense"))?;
+        let own = own.ok_or_else(|| refused(input, "the offset of its clock to UTC is invalid"))?;
         let inside = boots_of(input, clock.and_then(|clock| clock.uuid));
         let common = inside.iter().find_map(|(boot, shift)| {
             let (_, origin) = boots.iter().find(|(known, _)| known == boot)?;
@@ -182,7 +182,7 @@ pub(super) fn clocks(inputs: &[Input], changes: &mut [Change]) -> Result<Clocks,
     Ok(Clocks { class, known: known.collect(), aligned })
 }
 
-/// The boots whose clocks are in a trace, and what was added to each.
+/// Returns the boots whose clocks are in a trace, and what was added to each.
 fn boots_of(input: &Input, uuid: Option<[u8; 16]>) -> Vec<(String, i128)> {
     let known = input.manifest.as_ref().and_then(|manifest| manifest.clocks.as_ref());
     match known {
@@ -192,7 +192,7 @@ fn boots_of(input: &Input, uuid: Option<[u8; 16]>) -> Vec<(String, i128)> {
     }
 }
 
-/// An identity as people write it.
+/// Returns an identity as people write it.
 fn text(uuid: [u8; 16]) -> String {
     uuid::Uuid::from_bytes(uuid).to_string()
 }

@@ -32,13 +32,13 @@ impl Kind {
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Whether 0 is a number as any other.
+    /// Returns whether 0 is a number as any other.
     pub fn has_zero(self) -> bool {
         self == Self::Telemetry
     }
 }
 
-/// What a field is, by its name and that of its event.
+/// Returns what a field is, by its name and that of its event.
 fn meaning(event: &str, field: &str) -> Option<What> {
     let api = event.split(':').next().unwrap_or("");
     Some(match (api, field) {
@@ -120,12 +120,12 @@ impl Layout {
         Some(Self { steps })
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether there are others than times.
+    /// Returns whether there are others than times.
     pub fn has_numbers(&self) -> bool {
         let is = |what: &What| !matches!(what, What::Time);
         self.steps.iter().any(|step| match step {
@@ -166,7 +166,7 @@ impl Layout {
     }
 }
 
-/// A number of up to 8 bytes.
+/// Returns a number of up to 8 bytes.
 pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))
 }
@@ -178,7 +178,7 @@ pub(super) fn set_word(bytes: &mut [u8], number: u64) {
     }
 }
 
-/// The bytes of a field that always has as many.
+/// Returns the bytes of a field that always has as many.
 fn size(class: &FieldClass) -> Option<usize> {
     let integer = |c: &IntegerClass| {
         let plain = !c.variable && !c.reversed && c.byte_order == ByteOrder::Little;

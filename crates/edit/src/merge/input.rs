@@ -12,7 +12,7 @@ use hetrace_format::files::MANIFEST;
 
 use super::fields::{Kind, Layout, What, word};
 use crate::parallel::in_parallel;
-use crate::{Error, Watch, account, tell};
+use crate::{Error, Watch, account, report};
 
 /// The ids of a trace.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Input {
             }
             all.instances.extend(part.instances);
         }
-        // Some are told of though nothing of them is there.
+        // Some are defined though the trace has no events of them.
         let manifest = self.manifest.iter();
         let processes = manifest.clone().flat_map(|m| &m.processes).map(|p| (p.pid, None));
         let threads = manifest.flat_map(|m| &m.losses.threads).map(|t| (t.pid, Some(t.tid)));
@@ -127,9 +127,9 @@ impl Input {
         let mut reader = PacketReader::new(stream);
         let mut tids = BTreeSet::new();
         while let Some(packet) = reader.next_packet() {
-            // Who copies it tells of damage.
+            // Damage is reported when it is copied.
             let Ok(packet) = packet else { continue };
-            tell(watch, packet.info.size)?;
+            report(watch, packet.info.size)?;
             let id = |at: usize| reader.bytes().get(at..at + 4).map_or(0, |b| word(b) as u32);
             let (pid, tid) = (id(super::VPID), id(super::VTID));
             tids.insert(tid);
@@ -158,7 +158,7 @@ impl Input {
         Ok(found)
     }
 
-    /// The version of hetrace that wrote it.
+    /// Returns the version of hetrace that wrote it.
     pub fn version(&self) -> &str {
         let version = self.manifest.as_ref().map(|manifest| manifest.version.as_str());
         version.filter(|version| !version.is_empty()).unwrap_or("of unknown version")
@@ -172,7 +172,7 @@ impl Input {
     }
 }
 
-/// Whether a trace has the form of hetrace's.
+/// Returns whether a trace has the form of hetrace's.
 fn is_ours(class: &TraceClass) -> bool {
     let clock = match class.clocks.as_slice() {
         [clock] => clock.name == form::CLOCK && clock.frequency == 1_000_000_000,

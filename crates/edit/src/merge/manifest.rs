@@ -41,36 +41,36 @@ pub(super) fn check_schemas(inputs: &[Input]) -> Result<(), Error> {
     }
 }
 
-/// What is not as it was, a sentence each.
+/// Returns what differs from the inputs, a sentence each.
 pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Vec<String> {
     let mut notes = Vec::new();
     if costs_differ(inputs) {
         notes.push(match cost(inputs) {
-            Some(_) => "recording a call did not take the same in all traces: the least is taken off times"
+            Some(_) => "the tracing overhead per call differs between the traces: the smallest is subtracted from times"
                 .to_owned(),
-            None => "what recording a call took is not known of all traces: it is taken off none".to_owned(),
+            None => "the tracing overhead per call is not known for all traces: none is subtracted".to_owned(),
         });
     }
     let first = inputs.first().map_or("", |input| input.name.as_str());
     for ((input, change), aligned) in inputs.iter().zip(changes).zip(&clocks.aligned) {
         if *aligned {
             notes.push(format!(
-                "times of {} are aligned with those of {first} by the wall clocks of both machines; how far \
-                 these were apart is not known",
+                "times of {} are aligned with those of {first} by the wall clocks of both machines; their \
+                 offset is unknown",
                 input.name
             ));
         }
         if !input.unknown.is_empty() {
             notes.push(format!(
-                "the manifest of {} has members that this version of hetrace does not know; they are left out: {}",
+                "the manifest of {} has members unknown to this version of hetrace; they are left out: {}",
                 input.name,
                 some(input.unknown.iter().cloned())
             ));
         }
         if !change.pids.is_empty() {
-            let named = some(change.pids.iter().map(|(old, new)| format!("{old} is {new} here")));
+            let named = some(change.pids.iter().map(|(old, new)| format!("{old} → {new}")));
             notes.push(format!(
-                "processes of {} have ids that others have, too, and get new ones: {named}",
+                "processes of {} have the same ids as others and get new ones: {named}",
                 input.name
             ));
         }
@@ -78,16 +78,16 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
     notes
 }
 
-/// Some of many, as one text.
+/// Returns some of many, as one text.
 fn some(mut all: impl Iterator<Item = String>) -> String {
     let mut named: Vec<String> = all.by_ref().take(NAMED).collect();
     if all.next().is_some() {
-        named.push("and so on".to_owned());
+        named.push("…".to_owned());
     }
     named.join(", ")
 }
 
-/// The manifest of the result.
+/// Returns the manifest of the result.
 pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done: &Merged) -> Manifest {
     let mut all: Option<Manifest> = None;
     let mut origins: Vec<Origin> = Vec::new();
@@ -104,9 +104,10 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     }
     let mut all = all.unwrap_or_default();
     let problems = done.problems.iter().map(|problem| format!("merged: {problem}"));
-    let without = inputs.iter().filter(|input| input.manifest.is_none()).map(|input| {
-        format!("{} has no manifest: what it lacks beside the streams is not known", input.name)
-    });
+    let without = inputs
+        .iter()
+        .filter(|input| input.manifest.is_none())
+        .map(|input| format!("{} has no manifest: its losses are unknown", input.name));
     join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
     all.exit = worst(&exits);
     all.command = command(&origins);
@@ -117,7 +118,7 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     all
 }
 
-/// What recording a call took: of several, the least, so that nothing is taken off that was not
+/// Returns what recording a call took: of several, the least, so that nothing is taken off that was not
 /// there; none if it is not known of one.
 fn cost(inputs: &[Input]) -> Option<Cost> {
     let mut all = inputs.iter().filter_map(|input| input.manifest.as_ref()).map(|m| m.cost.as_ref());
@@ -130,21 +131,21 @@ fn cost(inputs: &[Input]) -> Option<Cost> {
     Some(least)
 }
 
-/// Whether [`cost`] is another than one of the traces has.
+/// Returns whether [`cost`] is another than one of the traces has.
 fn costs_differ(inputs: &[Input]) -> bool {
     let of_all = cost(inputs);
     let mut known = inputs.iter().filter_map(|input| input.manifest.as_ref()?.cost.as_ref());
     known.any(|own| Some(own) != of_all.as_ref())
 }
 
-/// How it ended: not known if one is not, else as the first that did not end well.
+/// Returns how it ended: not known if one is not, else as the first that did not end well.
 fn worst(exits: &[Option<Exit>]) -> Option<Exit> {
     let well = Some(Exit::Code(0));
     let worst = exits.iter().find(|exit| exit.is_none()).or_else(|| exits.iter().find(|exit| **exit != well));
     worst.copied().unwrap_or(well)
 }
 
-/// What was run: different commands, with `+` between.
+/// Returns what was run: different commands, with `+` between.
 fn command(origins: &[Origin]) -> Vec<String> {
     let mut commands: Vec<&Vec<String>> = Vec::new();
     for command in origins.iter().filter_map(|origin| origin.command.as_ref()) {
@@ -165,7 +166,7 @@ fn command(origins: &[Origin]) -> Vec<String> {
     words
 }
 
-/// What the trace is of: one entry, or those that it has if it was merged itself.
+/// Returns what the trace is of: one entry, or those that it has if it was merged itself.
 fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Origin> {
     let manifest = input.manifest.as_ref();
     if let Some(origins) = manifest.and_then(|manifest| manifest.merged.as_ref()) {
@@ -196,7 +197,7 @@ fn origins(input: &Input, change: &Change, aligned: bool) -> Vec<Origin> {
     }]
 }
 
-/// An origin whose ids, which are those of a merged trace already, change again.
+/// Returns an origin whose ids, which are those of a merged trace already, change again.
 fn again(origin: &Origin, change: &Change) -> Origin {
     let known: BTreeSet<u32> = origin.pids.iter().map(|(new, _)| *new).collect();
     let pids = origin.pids.iter().map(|&(new, own)| (change.pid(new), own)).collect();
@@ -208,7 +209,7 @@ fn again(origin: &Origin, change: &Change) -> Origin {
     Origin { pids, tids: tids.into_values().collect(), ..origin.clone() }
 }
 
-/// A manifest with the ids, numbers and times of the result.
+/// Returns a manifest with the ids, numbers and times of the result.
 fn changed(manifest: &Manifest, change: &Change) -> Manifest {
     let mut manifest = manifest.clone();
     let host = manifest.host.clone();
@@ -308,7 +309,7 @@ fn join(all: &mut Manifest, other: Manifest) {
     all.trimmed.extend(trimmed);
 }
 
-/// The smaller of those that are known.
+/// Returns the smaller of those that are known.
 fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }

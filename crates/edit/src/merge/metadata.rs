@@ -11,7 +11,7 @@ use super::change::Change;
 use super::input::Input;
 use crate::Error;
 
-/// Refuses APIs that not all traces describe alike: reports could not tell which of two
+/// Refuses APIs that not all traces describe alike: reports could not decide which of two
 /// models an event is of.
 pub(super) fn check_models(inputs: &[Input]) -> Result<(), Error> {
     let mut known: BTreeMap<String, (&Input, Json)> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn check_models(inputs: &[Input]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The description, without clock and identity; and in `changes` the ids that stream
+/// Returns the description, without clock and identity; and in `changes` the ids that stream
 /// classes get.
 pub(super) fn unite(inputs: &[Input], changes: &mut [Change]) -> TraceClass {
     let mut class = match inputs.first() {

@@ -128,7 +128,7 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     Ok(done)
 }
 
-/// What each stream file is called: as it was, or with a number behind.
+/// Returns what each stream file is called: as it was, or with a number behind.
 fn names(inputs: &[Input]) -> Vec<(usize, usize, String)> {
     let mut used: BTreeSet<String> = ["metadata", "hetrace"].map(str::to_owned).into();
     let mut all = Vec::new();
@@ -175,7 +175,9 @@ fn others(
                 Some(first) => {
                     if read(first)? != read(input)? {
                         let (first, second) = (&first.name, &input.name);
-                        problems.push(format!("{name} of {second} is not that of {first}, which is kept"));
+                        problems.push(format!(
+                            "{name} differs between {second} and {first}; that of {first} is kept"
+                        ));
                     }
                 }
             }

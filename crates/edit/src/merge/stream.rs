@@ -11,7 +11,7 @@ use super::fields::{Layout, What, set_word, word};
 use super::input::Input;
 use super::{INSTANCE, Merged, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
 use crate::stream_file::{Form, StreamFile};
-use crate::{Error, Watch, account, tell};
+use crate::{Error, Watch, account, report};
 
 /// Where an event's header has the clock.
 const EVENT_TIME: usize = 2;
@@ -41,7 +41,7 @@ impl Copier<'_> {
                     continue;
                 }
             };
-            tell(self.watch, packet.info.size)?;
+            report(self.watch, packet.info.size)?;
             bytes.clear();
             bytes.extend_from_slice(reader.bytes());
             let pid = self.head(&packet, &mut bytes);
@@ -60,7 +60,7 @@ impl Copier<'_> {
         Ok((done, account))
     }
 
-    /// Changes the head of a packet; tells of which process it was.
+    /// Changes the head of a packet; returns the process that it was of.
     fn head(&self, packet: &Packet<'_>, bytes: &mut [u8]) -> u32 {
         let change = self.change;
         let mut set = |at: usize, size: usize, new: &dyn Fn(u64) -> u64| {

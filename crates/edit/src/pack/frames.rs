@@ -18,7 +18,7 @@ const EACH: usize = 4;
 /// The largest content of a frame that is decompressed in one piece.
 const MAX_PIECE: u64 = 64 << 20;
 
-/// Where frames of a file of `len` bytes end: at packets, as far as these can be read.
+/// Returns where frames of a file of `len` bytes end: at packets, as far as these can be read.
 pub(super) fn borders(len: usize, packets: Option<PacketReader<'_>>) -> Vec<usize> {
     let (mut borders, mut last, mut end) = (Vec::new(), 0, 0);
     let mut packets = packets;
@@ -58,12 +58,12 @@ impl Squeezer {
         Self { level, threads }
     }
 
-    /// How many parts to hand in at a time.
+    /// Returns how many parts to hand in at a time.
     pub fn at_once(&self) -> usize {
         self.threads * EACH
     }
 
-    /// A frame of each part, with its size and a checksum.
+    /// Returns a frame of each part, with its size and a checksum.
     pub fn squeeze(&self, parts: &[&[u8]]) -> io::Result<Vec<Vec<u8>>> {
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<Vec<(usize, Vec<u8>)>> {
@@ -103,7 +103,7 @@ pub(super) enum Frame<'f> {
     None(&'f [u8]),
 }
 
-/// The frames of a file.
+/// Returns the frames of a file.
 pub(super) fn split(mut file: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     std::iter::from_fn(move || {
         if file.is_empty() {
@@ -152,7 +152,7 @@ pub(super) fn plain(frame: &[u8], mut piece: impl FnMut(&[u8]) -> Result<(), Err
     }
 }
 
-/// Whether all frames of a file are whole and `same` says yes to all that is in them.
+/// Returns whether all frames of a file are whole and `same` says yes to all that is in them.
 pub(super) fn all_plain(
     file: &[u8],
     mut same: impl FnMut(&[u8]) -> Result<bool, Error>,

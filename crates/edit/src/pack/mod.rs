@@ -4,7 +4,7 @@
 //! NAME.tar   | NAME/hetrace/packed | NAME/metadata.zst | NAME/hetrace/... | NAME/STREAM.zst | ...
 //! STREAM.zst | frame | frame | ...           each of whole packets, with its size and a checksum
 //! ```
-//! The list of files comes first, so that a file that is cut tells what is missing; then
+//! The list of files comes first, so that a truncated file shows what is missing; then
 //! what is needed to understand the rest; then the streams.
 
 mod frames;
@@ -20,7 +20,7 @@ use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, padding};
 use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Trace};
 
 use crate::output::Output;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 use frames::{FRAME, Squeezer, borders};
 pub use unpack::{Unpacked, unpack};
 
@@ -123,7 +123,7 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
     Ok(Packed { files: list.files.len(), before, after, left_out })
 }
 
-/// What is needed to understand the rest comes first.
+/// Returns what is needed to understand the rest comes first.
 fn in_order(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| name != List::NAME);
     let rank = |name: &String| match name.split_once('/') {
@@ -177,7 +177,7 @@ impl Packer<'_> {
         let size = content.len() as u64;
         self.write(&header(&self.name(name), size, self.mtime))?;
         for part in content.chunks(FRAME) {
-            tell(self.watch, part.len() as u64)?;
+            report(self.watch, part.len() as u64)?;
             self.write(part)?;
         }
         self.write(&END[..padding(size)])
@@ -198,7 +198,7 @@ impl Packer<'_> {
                 self.write(&frame)?;
             }
             let end = group.last().copied().unwrap_or(done);
-            tell(self.watch, (end - done) as u64)?;
+            report(self.watch, (end - done) as u64)?;
             content.forget(done..end);
             done = end;
         }
@@ -224,7 +224,7 @@ fn compare(files: &Files, packed: &Path, list: &List, watch: Watch<'_>) -> Resul
         let same = |part: &[u8]| {
             let same = now.get(at..at + part.len()) == Some(part);
             at += part.len();
-            tell(watch, part.len() as u64).map(|()| same)
+            report(watch, part.len() as u64).map(|()| same)
         };
         let same = match listed.compressed {
             true => frames::all_plain(&then, same)?,

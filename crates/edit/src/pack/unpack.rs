@@ -6,11 +6,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Component, Path};
 
 use hetrace_ctf::archive::{List, Listed};
-use hetrace_ctf::read::Files;
+use hetrace_ctf::read::{Content, Files};
 
 use super::frames::{self, FRAME, Frame};
 use crate::output::Output;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 
 /// What was unpacked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Unpacked {
 /// Makes the folder again that a trace was packed from; it must not exist. An archive
 /// that `hetrace pack` has not made is unpacked as it is.
 ///
-/// What is damaged is told, and everything else is there: of a stream the frames that
+/// Damage is reported, and everything else is there: of a stream the frames that
 /// can be decompressed.
 ///
 /// # Errors
@@ -48,9 +48,7 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
         let Some(content) = files.content(&member).map_err(Error::io(packed))? else { continue };
         let listed = known.remove(&member);
         let name = listed.as_ref().map_or(member.as_str(), |listed| &listed.name);
-        // Nothing may get out of the folder.
-        let inside = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
-        if !inside(name) {
+        if !is_inside(name) {
             return Err(Error::Name { path: packed.into(), name: name.to_owned() });
         }
         let path = output.scratch().join(name);
@@ -58,41 +56,53 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
             fs::create_dir_all(parent).map_err(Error::io(parent))?;
         }
         let mut file = BufWriter::new(File::create_new(&path).map_err(Error::io(&path))?);
-        let (mut size, mut damaged) = (0, 0);
+        let mut size = 0;
         let mut write = |bytes: &[u8]| {
             size += bytes.len() as u64;
-            tell(watch, bytes.len() as u64)?;
+            report(watch, bytes.len() as u64)?;
             file.write_all(bytes).map_err(Error::io(&path))
         };
-        if listed.as_ref().is_some_and(|listed| listed.compressed) {
-            let mut at = 0;
-            for frame in frames::split(&content) {
-                let whole = match frame {
-                    Frame::Whole(frame) => {
-                        at += frame.len();
-                        frames::plain(frame, &mut write)?
-                    }
-                    Frame::Cut(frame) => {
-                        frames::plain(frame, &mut write)?;
-                        false
-                    }
-                    Frame::None(_) => false,
-                };
-                damaged += usize::from(!whole);
-                content.forget(0..at);
-            }
+        let whole = if listed.as_ref().is_some_and(|listed| listed.compressed) {
+            decompress(&content, &mut write)?
         } else {
             content.chunks(FRAME).try_for_each(&mut write)?;
-        }
+            true
+        };
         file.flush().map_err(Error::io(&path))?;
         let expected = listed.as_ref().map_or(size, |listed| listed.size);
-        if damaged > 0 || size != expected {
+        if !whole || size != expected {
             done.problems
-                .push(format!("{}: {name}: {size} of {expected} bytes could be had", packed.display()));
+                .push(format!("{}: {name}: only {size} of {expected} bytes could be read", packed.display()));
         }
         done.files += 1;
         done.bytes += size;
     }
     output.finish()?;
     Ok(done)
+}
+
+/// Returns whether a path stays in the folder that it is relative to.
+fn is_inside(name: &str) -> bool {
+    Path::new(name).components().all(|c| matches!(c, Component::Normal(_)))
+}
+
+/// Writes the frames of a file that can be decompressed. Returns whether all were undamaged.
+fn decompress(content: &Content, write: &mut impl FnMut(&[u8]) -> Result<(), Error>) -> Result<bool, Error> {
+    let (mut at, mut all) = (0, true);
+    for frame in frames::split(content) {
+        let whole = match frame {
+            Frame::Whole(frame) => {
+                at += frame.len();
+                frames::plain(frame, &mut *write)?
+            }
+            Frame::Cut(frame) => {
+                frames::plain(frame, &mut *write)?;
+                false
+            }
+            Frame::None(_) => false,
+        };
+        all &= whole;
+        content.forget(0..at);
+    }
+    Ok(all)
 }

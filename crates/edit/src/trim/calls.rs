@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use hetrace_ctf::read::{Merge, Trace};
 
 use super::kinds::{Identity, Kind, StreamKind, ids};
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 
 /// Calls of one thread that are remembered; one that never returns is followed by others.
 const DEPTH: usize = 1 << 12;
@@ -23,7 +23,7 @@ struct Open<'t> {
     offset: u64,
 }
 
-/// The entries of calls that are open at `from`, in nanoseconds from the origin.
+/// Returns the entries of calls that are open at `from`, in nanoseconds from the origin.
 pub(super) fn open_at<'t>(
     trace: &'t Trace,
     kinds: &[StreamKind],
@@ -36,7 +36,7 @@ pub(super) fn open_at<'t>(
         return Ok(places);
     }
     let mut threads: HashMap<(i64, i64), Vec<Open<'t>>> = HashMap::new();
-    // Where packets tell the thread, what the last one told.
+    // Where packets contain the thread: that of the last one.
     let mut of_packet = ("", 0, (0, 0));
     let (mut merge, mut seen, mut bytes) = (Merge::new(trace), 0u64, 0u64);
     while let Some(event) = merge.next_event() {
@@ -47,7 +47,7 @@ pub(super) fn open_at<'t>(
         seen += 1;
         bytes += event.size_bits() / 8;
         if seen.is_multiple_of(OFTEN) {
-            tell(watch, std::mem::take(&mut bytes))?;
+            report(watch, std::mem::take(&mut bytes))?;
         }
         let class = event.stream_class();
         let position = trace.class().streams.iter().position(|s| std::ptr::eq(s, class));

@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Entry(usize),
     /// A call ends.
     Exit(usize),
-    /// What later events need to be understood, whenever it was told.
+    /// What later events need to be understood, whenever it was recorded.
     Definition,
     /// A command on a device: the fields `duration`, `cause_tid` and `queue`.
     Command([Option<usize>; 3]),
@@ -34,7 +34,7 @@ pub(super) struct EventKind {
     pub api: String,
 }
 
-/// Where a stream tells threads.
+/// Where a stream contains the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
     /// In the context of its packets: positions of process and thread.
@@ -53,7 +53,7 @@ pub(super) struct StreamKind {
     pub outlasts: bool,
 }
 
-/// The kinds of all classes, by stream class.
+/// Returns the kinds of all classes, by stream class.
 pub(super) fn kinds(trace: &TraceClass) -> Vec<StreamKind> {
     let mut functions: Vec<String> = Vec::new();
     trace.streams.iter().map(|stream| of_stream(stream, &mut functions)).collect()
@@ -102,13 +102,13 @@ fn of_event(event: &EventClass, functions: &mut Vec<String>) -> EventKind {
     EventKind { kind, api }
 }
 
-/// A field of the payload as a number.
+/// Returns a field of the payload as a number.
 pub(super) fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
     let value = event.get_at(Scope::EventFields, field?)?;
     value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
 }
 
-/// The process and the thread of an event, as far as its stream tells.
+/// Returns the process and the thread of an event, as far as its stream contains them.
 pub(super) fn ids(identity: Identity, event: &Event<'_, '_>) -> [Option<i64>; 2] {
     let (scope, fields) = match identity {
         Identity::Packet(fields) => (Scope::PacketContext, fields),

@@ -80,11 +80,7 @@ pub fn trim(
     let trace = Trace::from_files(&files)?;
     let kinds = kinds(trace.class());
     let first = first(&trace);
-    let after = |ns: Option<u64>, otherwise: i64| match (first, ns) {
-        (Some(first), Some(ns)) => first.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX)),
-        _ => otherwise,
-    };
-    let (from, to) = (after(window.from, i64::MIN), after(window.to, i64::MAX));
+    let (from, to) = limits(window, first);
     let queues = queues(&trace, &kinds);
     let open = match first.is_some_and(|first| from > first) {
         true => calls::open_at(&trace, &kinds, from, watch)?,
@@ -115,8 +111,7 @@ pub fn trim(
         cutter.run(stream)
     };
     let mut done = Trimmed::default();
-    let read = |name: &str| files.read(name).map_err(Error::io(&files.path().join(name)));
-    let old = read(MANIFEST)?;
+    let old = read(&files, MANIFEST)?;
     let original = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()?.written.account);
     let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
     let originals: HashMap<_, _> = original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
@@ -131,30 +126,51 @@ pub fn trim(
     }
     let lacks = account::lacks(&files, &trace, original.as_ref());
     done.problems.splice(0..0, files.problems().iter().chain(&lacks).cloned());
-    let mut write = |name: &str, bytes: &[u8]| {
-        account.files.push(account::file(name, bytes));
-        put(&output, name, bytes)
-    };
-    write("metadata", &read("metadata")?.unwrap_or_default())?;
-    let (all, _) = files.all().map_err(Error::io(files.path()))?;
-    for name in all.iter().filter(|name| name.starts_with("hetrace/")) {
-        let name = name.strip_suffix(PACKED).unwrap_or(name);
-        if name != MANIFEST && name != hetrace_ctf::archive::List::NAME {
-            write(name, &read(name)?.unwrap_or_default())?;
-        }
-    }
+    copy_files(&files, &output, &mut account)?;
     let part = part(&trace, path, &frame);
     let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
+        describe(manifest, lacks);
         manifest.trimmed.push(part);
-        manifest
-            .notes
-            .push("this is a part of a trace; losses in the manifest are those of the whole".into());
-        manifest.notes.extend(lacks.into_iter().map(|lack| format!("the whole lacked: {lack}")));
         manifest.written = Written::of(account);
     });
     put(&output, MANIFEST, &manifest.map_err(io::Error::other).map_err(Error::io(path))?)?;
     output.finish()?;
     Ok(done)
+}
+
+/// Returns the first and the last time to keep, in nanoseconds from the clocks' origin.
+fn limits(window: &Window, first: Option<i64>) -> (i64, i64) {
+    let after = |ns: Option<u64>, otherwise: i64| match (first, ns) {
+        (Some(first), Some(ns)) => first.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX)),
+        _ => otherwise,
+    };
+    (after(window.from, i64::MIN), after(window.to, i64::MAX))
+}
+
+/// Notes in the manifest that this is a part of a trace, and what the whole trace lacks.
+fn describe(manifest: &mut Manifest, lacks: Vec<String>) {
+    let note = "this is a part of a trace; the losses in the manifest are those of the whole trace";
+    manifest.notes.push(note.into());
+    manifest.notes.extend(lacks.into_iter().map(|lack| format!("missing in the whole trace: {lack}")));
+}
+
+/// Reads a file of the trace; `None` if there is none.
+fn read(files: &Files, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    files.read(name).map_err(Error::io(&files.path().join(name)))
+}
+
+/// Copies the files beside the streams, except the manifest, and adds them to the account.
+fn copy_files(files: &Files, output: &Output, account: &mut Account) -> Result<(), Error> {
+    let (all, _) = files.all().map_err(Error::io(files.path()))?;
+    let beside = all.iter().filter(|name| name.starts_with("hetrace/"));
+    let beside = beside.map(|name| name.strip_suffix(PACKED).unwrap_or(name));
+    let beside = beside.filter(|&name| name != MANIFEST && name != hetrace_ctf::archive::List::NAME);
+    for name in std::iter::once("metadata").chain(beside) {
+        let bytes = read(files, name)?.unwrap_or_default();
+        account.files.push(account::file(name, &bytes));
+        put(output, name, &bytes)?;
+    }
+    Ok(())
 }
 
 /// Writes a file of the result.
@@ -164,7 +180,7 @@ fn put(output: &Output, name: &str, bytes: &[u8]) -> Result<(), Error> {
     parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
 }
 
-/// The time of the first event, in nanoseconds from the clocks' origin.
+/// Returns the time of the first event, in nanoseconds from the clocks' origin.
 fn first(trace: &Trace) -> Option<i64> {
     let of = |mut stream: hetrace_ctf::read::StreamReader<'_>| loop {
         if let Ok(event) = stream.next_event()? {
@@ -174,7 +190,7 @@ fn first(trace: &Trace) -> Option<i64> {
     trace.streams().filter_map(of).min()
 }
 
-/// The API of each queue, as files of definitions tell.
+/// Returns the API of each queue, from the files of definitions.
 fn queues(trace: &Trace, kinds: &[StreamKind]) -> HashMap<i64, String> {
     let mut queues = HashMap::new();
     for mut stream in trace.streams() {
@@ -205,7 +221,7 @@ impl Trimmed {
     }
 }
 
-/// What is kept of the trace.
+/// Returns what is kept of the trace.
 fn part(trace: &Trace, path: &Path, frame: &Frame<'_>) -> Part {
     // Times as the trace's clock has them.
     let offset = trace.class().clocks.first().and_then(|clock| clock.ns_from_origin(0)).unwrap_or(0);

@@ -24,7 +24,7 @@ const DISCARDED: (&str, Role) = ("events_discarded", Role::DiscardedEventRecordC
 const CONTENT: (&str, Role) = ("content_size", Role::PacketContentLength);
 const SIZE: (&str, Role) = ("packet_size", Role::PacketTotalLength);
 
-/// Whether heads of a class tell sizes, without which a file is one packet.
+/// Returns whether packet headers of a class contain sizes, without which a file is one packet.
 pub(super) fn has_sizes(class: &StreamClass) -> bool {
     let fields = class.packet_context.iter().flat_map(|c| &c.fields);
     fields.into_iter().any(|f| is(f, CONTENT) || is(f, SIZE))
@@ -73,7 +73,7 @@ impl<'t> Rewriter<'t> {
         Self { trace, class, by_bytes }
     }
 
-    /// A gap that the clock of event headers cannot show, in ticks.
+    /// Returns a gap that the clock of event headers cannot show, in ticks.
     pub fn longest_gap(&self) -> u64 {
         clock_bits(self.class).filter(|&bits| bits < 64).map_or(u64::MAX, |bits| 1 << bits)
     }
@@ -100,7 +100,7 @@ impl<'t> Rewriter<'t> {
         true
     }
 
-    /// The packet's bytes: a head with other numbers, and these events.
+    /// Returns the packet's bytes: a head with other numbers, and these events.
     pub fn packet(
         &self,
         head: &(Value, Value),
@@ -131,7 +131,7 @@ impl<'t> Rewriter<'t> {
         }
     }
 
-    /// A head with other numbers.
+    /// Returns a head with other numbers.
     pub fn head(&self, head: &(Value, Value), numbers: Numbers) -> Result<Vec<u8>, EncodeError> {
         let (header, context) = self.changed(head, numbers);
         self.encode_head(&header, &context).map(Encoder::into_bytes)

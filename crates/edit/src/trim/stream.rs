@@ -11,7 +11,7 @@ use super::kinds::{Identity, Kind, StreamKind, ids, number};
 use super::rewrite::{Body, Numbers, Rewriter, has_sizes};
 use super::{Trimmed, Window};
 use crate::stream_file::StreamFile;
-use crate::{Error, Watch, tell};
+use crate::{Error, Watch, report};
 
 /// A window, as the streams have it.
 pub(super) struct Frame<'w> {
@@ -24,7 +24,7 @@ pub(super) struct Frame<'w> {
 }
 
 impl Frame<'_> {
-    /// Whether only some threads or APIs are wanted.
+    /// Returns whether only some threads or APIs are wanted.
     pub fn chooses(&self) -> bool {
         let w = self.window;
         !(w.pids.is_empty() && w.tids.is_empty() && w.apis.is_empty())
@@ -40,7 +40,7 @@ impl Frame<'_> {
         self.window.apis.is_empty() || self.window.apis.iter().any(|wanted| wanted == api)
     }
 
-    /// Whether an event is of what was chosen.
+    /// Returns whether an event is of what was chosen.
     fn has(&self, kind: &Kind, api: &str, ids: [Option<i64>; 2], event: &Event<'_, '_>) -> bool {
         match kind {
             Kind::Definition | Kind::Telemetry => true,
@@ -53,7 +53,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether an event from before the window outlasts its begin.
+    /// Returns whether an event from before the window outlasts its begin.
     fn outlasts(&self, kind: &Kind, time: i64, event: &Event<'_, '_>) -> bool {
         match kind {
             Kind::Definition => true,
@@ -111,7 +111,7 @@ impl<'t> Cutter<'t, '_> {
                     continue;
                 }
             };
-            tell(self.watch, packet.info.size)?;
+            report(self.watch, packet.info.size)?;
             let class = self.trace.class();
             let rewriter =
                 rewriters.entry(packet.stream).or_insert_with(|| Rewriter::new(class, packet.class));
@@ -171,7 +171,7 @@ impl<'t> Cutter<'t, '_> {
         if all { Place::Inside } else { Place::Cut }
     }
 
-    /// The number and the counter that a packet gets.
+    /// Returns the number and the counter that a packet gets.
     fn numbers(&self, packet: &Packet<'t>, times: Option<(u64, u64)>) -> Numbers {
         let next = |last: u64| last.saturating_add(1).saturating_add(self.missing);
         Numbers {
@@ -197,7 +197,7 @@ impl<'t> Cutter<'t, '_> {
         let head = reader.head().map_err(|e| self.refused(e))?;
         let mut bytes = rewriter.head(&head, numbers).map_err(|e| self.refused(e))?;
         if bytes.len() as u64 * 8 != packet.events_at {
-            return Err(self.refused("its packets cannot be given other numbers"));
+            return Err(self.refused("its packets cannot be renumbered"));
         }
         bytes.extend_from_slice(reader.bytes().get(bytes.len()..).unwrap_or(&[]));
         self.write(packet, numbers, events, &bytes)
@@ -260,7 +260,7 @@ impl<'t> Cutter<'t, '_> {
             return self.copy(packet, reader, rewriter, Some(part.events));
         }
         if clock_bits(packet.class).is_some_and(|bits| bits < 64) && !reader.stands_alone() {
-            return Err(self.refused("its packets do not show the whole clock, so nothing can be cut out"));
+            return Err(self.refused("its packets do not contain full timestamps, so it cannot be trimmed"));
         }
         if part.events > 0 {
             self.flush(packet, &head, rewriter, part)?;
@@ -277,7 +277,7 @@ impl<'t> Cutter<'t, '_> {
         part: Part,
     ) -> Result<(), Error> {
         if self.written && !has_sizes(packet.class) {
-            return Err(self.refused("its packets do not tell their sizes, so there can be one only"));
+            return Err(self.refused("its packets do not contain their sizes, so the file can have only one"));
         }
         let numbers = self.numbers(packet, part.times);
         let bytes = rewriter.packet(head, numbers, &part.body).map_err(|e| self.refused(e))?;

@@ -63,7 +63,7 @@ impl Decoder {
         }
     }
 
-    /// The command of an event at this time. A distance that is not known counts as none; the
+    /// Returns the command of an event at this time. A distance that is not known counts as none; the
     /// weight is at least 1.
     #[inline]
     pub fn command(self, time: u64, untimed: bool) -> Command {
@@ -85,7 +85,7 @@ impl Decoder {
     }
 }
 
-/// A kind by its name, which is what counts; the number only says where to look for it first.
+/// Returns a kind by its name, which is what counts; the number only says where to look for it first.
 fn kind(value: Scalar<'_>) -> Option<CommandKind> {
     let name = value.as_str()?;
     let by_number = value.as_u64().and_then(|n| CommandKind::of_number(u8::try_from(n).ok()?));

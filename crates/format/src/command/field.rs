@@ -118,7 +118,7 @@ impl Number {
         }
     }
 
-    /// What is written where there is no value.
+    /// Returns what is written where there is no value.
     const fn none(self) -> u64 {
         match self {
             Self::Distance => UNKNOWN_DISTANCE as u64,
@@ -210,7 +210,7 @@ pub(super) const UNTIMED: Layout = &[
     (Function, List(Unsigned(32))),
 ];
 
-/// The class of a layout.
+/// Returns the class of a layout.
 pub(super) fn class(layout: Layout) -> StructClass {
     layout.iter().fold(StructClass::default(), |fields, (field, form)| match form {
         One(number) => fields.field(field.name(), number.class()),
@@ -230,12 +230,12 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// A value.
+    /// Returns a value.
     pub fn one(value: u64) -> Self {
         Values { all: [value, 0, 0], count: 1 }
     }
 
-    /// A value, or none.
+    /// Returns a value, or none.
     pub fn some(value: u64, there: bool) -> Self {
         Values { all: [value, 0, 0], count: there.into() }
     }

@@ -22,7 +22,7 @@ impl Sizes {
         self.all.get(..usize::from(self.dimensions)).unwrap_or(&[])
     }
 
-    /// Whether none was given.
+    /// Returns whether none was given.
     pub fn is_empty(&self) -> bool {
         self.dimensions == 0
     }

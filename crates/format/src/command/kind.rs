@@ -76,7 +76,7 @@ named! {
         Acquire = "acquire",
         /// Gives it back.
         Release = "release",
-        /// Runs a whole graph that is not told apart.
+        /// Runs a whole graph whose nodes are not distinguished.
         Graph = "graph",
     }
 }
@@ -105,7 +105,7 @@ named! {
 }
 
 impl MemoryKind {
-    /// Whether it is memory of the host.
+    /// Returns whether it is memory of the host.
     pub const fn is_of_host(self) -> bool {
         match self {
             Self::Pageable | Self::Pinned | Self::Host => true,
@@ -113,8 +113,8 @@ impl MemoryKind {
         }
     }
 
-    /// Whether it is known to be memory that a device has, or managed memory, which it has when it
-    /// uses it.
+    /// Returns whether it is known to be memory that a device has, or managed memory, which it has when
+    /// it uses it.
     pub const fn is_of_device(self) -> bool {
         match self {
             Self::Device | Self::Array | Self::Managed | Self::Peer => true,
@@ -124,7 +124,7 @@ impl MemoryKind {
 }
 
 impl CommandKind {
-    /// Whether a command of this kind keeps its device busy while it runs.
+    /// Returns whether a command of this kind keeps its device busy while it runs.
     pub const fn keeps_busy(self) -> bool {
         match self {
             Self::Marker | Self::Barrier | Self::Acquire | Self::Release | Self::Free => false,
@@ -144,7 +144,7 @@ impl CommandKind {
 }
 
 impl CommandKind {
-    /// Whether commands of this kind move or set memory.
+    /// Returns whether commands of this kind move or set memory.
     pub const fn moves_memory(self) -> bool {
         match self {
             Self::Read | Self::Write | Self::Copy | Self::Fill | Self::Map | Self::Unmap | Self::Migrate => {

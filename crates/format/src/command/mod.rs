@@ -40,7 +40,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// How long it ran.
+    /// Returns how long it ran.
     pub fn duration(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -88,7 +88,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The event's time, number and fields.
+    /// Returns the event's time, number and fields.
     pub fn encode(&self) -> (u64, u16, Vec<u8>) {
         let mut body = Vec::with_capacity(96);
         let (time, id) = match self.times {
@@ -100,7 +100,7 @@ impl Command {
         (time, id, body)
     }
 
-    /// The values of a field; none where it has none.
+    /// Returns the values of a field; none where it has none.
     fn values(&self, field: CommandField, time: u64) -> Values {
         let before = |earlier: Option<u64>| distance(earlier, Some(time));
         let in_graph = self.graph != 0 || self.node != 0;
@@ -160,7 +160,7 @@ fn layout(kind: CommandKind) -> Layout {
     }
 }
 
-/// The classes of commands with times, by kind.
+/// Returns the classes of commands with times, by kind.
 pub fn classes() -> impl Iterator<Item = EventClass> {
     CommandKind::ALL.iter().map(|kind| {
         let name = format!("{PREFIX}{}", kind.name());
@@ -168,7 +168,7 @@ pub fn classes() -> impl Iterator<Item = EventClass> {
     })
 }
 
-/// The class of commands without times.
+/// Returns the class of commands without times.
 pub fn untimed_class() -> EventClass {
     event(UNTIMED_ID, UNTIMED_EVENT, field::class(UNTIMED))
 }

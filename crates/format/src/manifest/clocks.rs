@@ -36,7 +36,7 @@ pub struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// The device's name, or its handle.
+    /// Returns the device's name, or its handle.
     pub fn title(&self) -> Cow<'_, str> {
         if self.name.is_empty() { format!("{:#x}", self.handle).into() } else { (&*self.name).into() }
     }

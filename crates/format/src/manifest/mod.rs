@@ -107,7 +107,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// What an account says was written.
+    /// Returns what an account says was written.
     pub fn of(account: Account) -> Self {
         let bytes = account.streams.iter().map(|stream| stream.stored).fold(0, u64::saturating_add);
         let records = account.streams.iter().map(|stream| stream.events).sum();
@@ -180,7 +180,7 @@ impl Manifest {
         self.device_clocks.iter().filter_map(|clock| clock.error_ns).max()
     }
 
-    /// Whether the launcher lived to write it.
+    /// Returns whether the launcher lived to write it.
     pub fn is_present(&self) -> bool {
         // The first one, written while the program runs, says of no end.
         self.schema != 0 && self.exit.is_some()

@@ -27,12 +27,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// The command line as one text.
+    /// Returns the command line as one text.
     pub fn line(&self) -> String {
         self.command.join(" ")
     }
 
-    /// The program's name, without its folder; empty if it is not known.
+    /// Returns the program's name, without its folder; empty if it is not known.
     pub fn program(&self) -> &str {
         let first = self.command.first().and_then(|line| line.split(' ').next()).unwrap_or("");
         first.rsplit('/').next().unwrap_or("")
@@ -50,7 +50,7 @@ pub struct Interposition {
     pub way: String,
 }
 
-/// A list of texts, a text, or nothing.
+/// Returns a list of texts, a text, or nothing.
 fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

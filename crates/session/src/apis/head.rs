@@ -20,10 +20,10 @@ pub(super) fn read(json: &[u8]) -> serde_json::Result<Head> {
     let fields = Fields { api: &mut api, interpose: &mut interpose };
     let read = serde_json::Deserializer::from_slice(json).deserialize_map(fields);
     match (api, interpose, read) {
-        // That the rest is left over is told as an error, too.
+        // The rest that is left over is reported as an error, too.
         (Some(api), Some(interpose), _) => Ok(Head { api, interpose }),
         (.., Err(error)) => Err(error),
-        _ => Err(serde_json::Error::custom("it names no `api`, or has no `interpose`")),
+        _ => Err(serde_json::Error::custom("`api` or `interpose` is missing")),
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_missing_or_wrong_is_told() {
+    fn a_head_that_is_missing_or_wrong_is_reported() {
         for wrong in ["", "[]", "{}", r#"{"api":"t"}"#, r#"{"api":1}"#, r#"{"api":"t","interpose":{"x":1}}"#]
         {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");

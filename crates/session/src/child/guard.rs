@@ -16,11 +16,11 @@ static DRAINER: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 pub fn while_it_runs(pid: libc::pid_t, drainer: &AtomicU32) {
     PROGRAM.store(pid, Ordering::Relaxed);
     DRAINER.store(std::ptr::from_ref(drainer).cast_mut(), Ordering::Relaxed);
-    // SAFETY: returns a number.
+    // SAFETY: takes no pointer, and returns a number.
     let main = unsafe { libc::gettid() };
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
-        // SAFETY: as above.
+        // SAFETY: takes no pointer, and returns a number.
         if unsafe { libc::gettid() } != main {
             before(what);
             // A thread beside the main one (telemetry): the run goes on without it.
@@ -30,7 +30,7 @@ pub fn while_it_runs(pid: libc::pid_t, drainer: &AtomicU32) {
         }
         let mut stderr = std::io::stderr();
         let _ = writeln!(stderr, "hetrace: internal error: {what}");
-        let _ = writeln!(stderr, "hetrace: the program runs on untraced; please report this");
+        let _ = writeln!(stderr, "hetrace: the program continues untraced; please report this");
         outlast();
     }));
 }

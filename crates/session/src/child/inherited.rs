@@ -61,7 +61,7 @@ extern "C" fn at_start() {
     READ.store(true, Ordering::Relaxed);
 }
 
-/// The bit of a signal in a set.
+/// Returns the bit of a signal in a set.
 pub fn bit(signal: libc::c_int) -> u64 {
     1 << (signal - 1)
 }

@@ -91,7 +91,7 @@ impl Child {
     }
 }
 
-/// The file that a shell would start for this name, if there is one.
+/// Returns the file that a shell would start for this name, if there is one.
 pub fn find(name: &std::ffi::OsStr) -> Option<PathBuf> {
     search::candidates(name).into_iter().find(|path| search::is_executable(path))
 }

@@ -11,7 +11,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// How much of a file shells look at to find out whether it is text.
 const HEAD: u64 = 128;
 
-/// The files that a name may mean, in order: the first that can be executed is the program.
+/// Returns the files that a name may mean, in order: the first that can be executed is the program.
 pub fn candidates(name: &OsStr) -> Vec<PathBuf> {
     if name.is_empty() {
         return Vec::new();
@@ -28,13 +28,13 @@ pub fn candidates(name: &OsStr) -> Vec<PathBuf> {
     path.as_bytes().split(|b| *b == b':').map(join).collect()
 }
 
-/// Whether a file is one that could be executed.
+/// Returns whether a file is one that could be executed.
 pub fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Whether a file that the kernel takes for no program is a script for `/bin/sh`: its first line
-/// is text.
+/// Returns whether a file that the kernel takes for no program is a script for `/bin/sh`: its first
+/// line is text.
 pub fn is_script(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|f| f.take(HEAD).read_to_end(&mut head));

@@ -90,7 +90,7 @@ pub fn install(signal: libc::c_int) {
         libc::sigfillset(&mut action.sa_mask);
         (action, pass_on as *const () as usize)
     };
-    // SAFETY: as above.
+    // SAFETY: `action` is filled in, and its handler does only what a handler may.
     if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } == 0 {
         return;
     }
@@ -188,7 +188,7 @@ unsafe fn act(signal: libc::c_int, info: &mut libc::siginfo_t) {
     }
 }
 
-/// Whether a signal of the kernel's came to the launcher alone: not from the terminal to the
+/// Returns whether a signal of the kernel's came to the launcher alone: not from the terminal to the
 /// group, but as the terminal's hang-up to the session's leader, or for a continued job.
 unsafe fn is_from_elsewhere(signal: libc::c_int) -> bool {
     // SAFETY: plain system calls.

@@ -71,7 +71,7 @@ fn watch(launcher: libc::pid_t, path: &[u8; 32]) -> ! {
     }
 }
 
-/// Whether a process is stopped, by its `stat`. One that is gone is not.
+/// Returns whether a process is stopped, by its `stat`. One that is gone is not.
 fn is_stopped(path: &[u8; 32]) -> bool {
     let mut text = [0u8; 256];
     // SAFETY: a path with its NUL, and room for as many bytes as are asked for.

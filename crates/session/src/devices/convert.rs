@@ -10,12 +10,12 @@ use hetrace_ring::abi::{
     ObjectRecord, QueueRecord, object, special,
 };
 
-/// A text of a record. Programs may write anything.
+/// Returns a text of a record. Programs may write anything.
 pub fn owned(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The definition of a queue.
+/// Returns the definition of a queue.
 pub fn queue(number: u32, device: u32, api: &str, record: &QueueRecord) -> Queue {
     let QueueRecord {
         queue,
@@ -40,7 +40,7 @@ pub fn queue(number: u32, device: u32, api: &str, record: &QueueRecord) -> Queue
     }
 }
 
-/// The definition of a device.
+/// Returns the definition of a device.
 pub fn device(number: u32, name: &[u8], api: &str, record: &DeviceRecord) -> Device {
     let DeviceRecord {
         device,
@@ -69,25 +69,25 @@ pub fn device(number: u32, name: &[u8], api: &str, record: &DeviceRecord) -> Dev
     }
 }
 
-/// A property of a device.
+/// Returns a property of a device.
 pub fn property(device: u32, name: &[u8], value: u64) -> Property {
     Property { device, name: owned(name), value }
 }
 
-/// The definition of a function.
+/// Returns the definition of a function.
 pub fn function(number: u32, name: &[u8], record: &FunctionRecord) -> Function {
     let FunctionRecord { function: _, registers, shared, local, constant, max_threads, reserved: _ } =
         *record;
     Function { function: number, name: owned(name), registers, shared, local, constant, max_threads }
 }
 
-/// How often a function was launched.
+/// Returns how often a function was launched.
 pub fn launches(number: u32, record: &CountRecord) -> Launches {
     let CountRecord { function: _, launches, timed } = *record;
     Launches { function: number, launches, timed }
 }
 
-/// An object, whose call began at `cause`. None if this version has no such event.
+/// Returns an object, whose call began at `cause`. None if this version has no such event.
 pub fn object<'b>(record: &ObjectRecord, parts: [&'b [u8]; OBJECT_PARTS], cause: u64) -> Option<Object<'b>> {
     let ObjectRecord {
         object,
@@ -107,17 +107,17 @@ pub fn object<'b>(record: &ObjectRecord, parts: [&'b [u8]; OBJECT_PARTS], cause:
     Some(Object { kind, cause_tid, cause, object, other, number, length, stored, hash, index, code, parts })
 }
 
-/// What a command does; a kind that this version does not have is `other`.
+/// Returns what a command does; a kind that this version does not have is `other`.
 pub fn kind(number: u8) -> CommandKind {
     CommandKind::of_number(number).unwrap_or_default()
 }
 
-/// A kind of memory; one that this version does not have is not known.
+/// Returns a kind of memory; one that this version does not have is not known.
 pub fn memory(number: u8) -> MemoryKind {
     MemoryKind::of_number(number).unwrap_or_default()
 }
 
-/// How a kernel was launched.
+/// Returns how a kernel was launched.
 pub fn geometry(record: &CommandRecord) -> Geometry {
     let dimensions = usize::from(record.dimensions).min(3);
     let sizes = |row: &[u64; 3]| Sizes::new(row.get(..dimensions).unwrap_or(row));

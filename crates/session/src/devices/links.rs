@@ -35,7 +35,7 @@ impl Links {
         self.young.insert(correlation, call);
     }
 
-    /// The call with that id.
+    /// Returns the call with that id.
     pub fn get(&self, correlation: Key) -> Option<Call> {
         self.young.get(&correlation).or_else(|| self.old.get(&correlation)).copied()
     }

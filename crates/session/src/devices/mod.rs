@@ -124,7 +124,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The devices of a process, before which `generation` others had its id.
+    /// Returns the devices of a process, before which `generation` others had its id.
     pub fn new(identity: Identity, generation: u64, shared: &Arc<Shared>) -> Self {
         Devices {
             identity: Identity { tid: identity.pid, ..identity },
@@ -189,7 +189,7 @@ impl Devices {
                 let resolution = u32::try_from(queue.resolution).unwrap_or(u32::MAX);
                 let clock = || DeviceClock::with_resolution(resolution);
                 self.clocks.entry(key(queue.device)).or_insert_with(clock);
-                self.names.tell_queue(shared, api, &queue, text(name), time);
+                self.names.define_queue(shared, api, &queue, text(name), time);
             }
             special::PENDING => {
                 let (pending, _) = split::<PendingRecord>(body)?;
@@ -203,19 +203,19 @@ impl Devices {
             }
             special::DEVICE => {
                 let (device, name) = split::<DeviceRecord>(body)?;
-                self.names.tell_device(shared, api, &device, text(name), time);
+                self.names.define_device(shared, api, &device, text(name), time);
             }
             special::PROPERTY => {
                 let (property, name) = split::<PropertyRecord>(body)?;
-                self.names.tell_property(shared, key(property.device), text(name), property.value, time);
+                self.names.define_property(shared, key(property.device), text(name), property.value, time);
             }
             special::FUNCTION => {
                 let (function, name) = split::<FunctionRecord>(body)?;
-                self.names.tell_function(shared, api, &function, text(name), time);
+                self.names.define_function(shared, api, &function, text(name), time);
             }
             special::COUNT => {
                 let (count, _) = split::<CountRecord>(body)?;
-                self.names.tell_launches(shared, api, &count, time);
+                self.names.define_launches(shared, api, &count, time);
             }
             _ => {}
         }
@@ -311,12 +311,12 @@ impl Devices {
         self.without_call
     }
 
-    /// The files written.
+    /// Returns the files written.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.iter().chain(&self.definitions)
     }
 
-    /// How well each device's times are known. A device that ran nothing has a
+    /// Returns how well each device's times are known. A device that ran nothing has a
     /// clock that nobody asked for.
     pub fn reports(&self) -> Vec<manifest::DeviceClock> {
         let mut used: Vec<_> = self.used.iter().map(|(device, host)| (*device, *host)).collect();

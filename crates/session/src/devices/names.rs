@@ -61,13 +61,13 @@ struct Device {
 struct Bearer<T> {
     since: u64,
     number: u32,
-    /// Nobody has told of it; it was used.
+    /// No event defined it, but it was used.
     guessed: bool,
     what: T,
 }
 
-/// The bearer of a handle at a time: the last made before, or the first if
-/// none was, since it may have been told after its first use.
+/// Returns the bearer of a handle at a time: the last made before, or the first if
+/// none was, since it may have been defined after its first use.
 fn at<T>(bearers: &[Bearer<T>], time: u64, fits: impl Fn(&T) -> bool) -> Option<u32> {
     let mut fitting = bearers.iter().filter(|b| fits(&b.what));
     let first = fitting.next()?;
@@ -101,26 +101,26 @@ impl Names {
         fresh
     }
 
-    /// The number of a device, which is defined if nobody has told of it.
+    /// Returns the number of a device, which is defined here if no event has defined it.
     pub fn device(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         match self.devices.get(&key) {
             Some(device) => device.number,
             None => {
                 let record = DeviceRecord { device: key.value, ..DeviceRecord::default() };
-                self.tell_device(shared, key.api, &record, b"", time)
+                self.define_device(shared, key.api, &record, b"", time)
             }
         }
     }
 
-    /// What a device is called; empty if nobody said.
+    /// Returns what a device is called; empty if nobody said.
     pub fn device_name(&self, key: Key) -> String {
         let name = self.devices.get(&key).map(|d| &*d.name);
         String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
     }
 
-    /// A device was described. What is told again is written again, under the
+    /// Records the description of a device. What is reported again is written again, under the
     /// same number, if it is new.
-    pub fn tell_device(
+    pub fn define_device(
         &mut self,
         shared: &Shared,
         api: usize,
@@ -145,8 +145,8 @@ impl Names {
         device.number
     }
 
-    /// A property of a device was told.
-    pub fn tell_property(&mut self, shared: &Shared, key: Key, name: &[u8], value: u64, time: u64) {
+    /// A property of a device was reported.
+    pub fn define_property(&mut self, shared: &Shared, key: Key, name: &[u8], value: u64, time: u64) {
         let device = self.device(shared, key, time);
         if self.properties.insert((key, name.to_vec()), value) != Some(value) {
             self.fresh.push((time, define::Property::ID, convert::property(device, name, value).encode()));
@@ -154,7 +154,7 @@ impl Names {
     }
 
     /// A queue was made, on a device of that name.
-    pub fn tell_queue(
+    pub fn define_queue(
         &mut self,
         shared: &Shared,
         api: usize,
@@ -163,10 +163,10 @@ impl Names {
         time: u64,
     ) {
         let device = Key { api, value: record.device };
-        // A name beside a queue is all that some APIs tell of a device.
+        // A name beside a queue is all that some APIs report of a device.
         if !device_name.is_empty() && self.devices.get(&device).is_none_or(|d| d.name.is_empty()) {
             let record = DeviceRecord { device: record.device, ..DeviceRecord::default() };
-            self.tell_device(shared, api, &record, device_name, time);
+            self.define_device(shared, api, &record, device_name, time);
         }
         let key = Key { api, value: record.queue };
         let guessed = confirm(of(&mut self.queues, key), |device| *device == record.device);
@@ -196,14 +196,14 @@ impl Names {
         ));
     }
 
-    /// The queue that had a handle at a time, if anybody told of it. The same
+    /// Returns the queue that had a handle at a time, if any event defined it. The same
     /// handle may stand for a queue of each device of its API.
     pub fn queue(&self, key: Key, device: u64, time: u64) -> Option<u32> {
         let fits = |other: &u64| device == 0 || *other == 0 || *other == device;
         at(self.queues.get(&key)?, time, fits)
     }
 
-    /// A queue that nobody told of.
+    /// Returns a queue that no event defined.
     pub fn guess_queue(&mut self, shared: &Shared, api: usize, record: &QueueRecord, time: u64) -> u32 {
         let number = next(&shared.numbers.queues);
         self.add_queue(shared, api, number, record, (time, time), true);
@@ -211,7 +211,7 @@ impl Names {
     }
 
     /// A function was described.
-    pub fn tell_function(
+    pub fn define_function(
         &mut self,
         shared: &Shared,
         api: usize,
@@ -222,7 +222,7 @@ impl Names {
         let numbers = [record.registers, record.shared, record.local, record.constant, record.max_threads];
         let what = (numbers, name.to_vec());
         let bearers = of(&mut self.functions, Key { api, value: record.function });
-        // Every thread that launches it may tell of it.
+        // Every thread that launches it may define it.
         if bearers.last().is_some_and(|b| !b.guessed && b.what == what) {
             return;
         }
@@ -234,19 +234,19 @@ impl Names {
     }
 
     /// How often a function was launched so far.
-    pub fn tell_launches(&mut self, shared: &Shared, api: usize, record: &CountRecord, time: u64) {
+    pub fn define_launches(&mut self, shared: &Shared, api: usize, record: &CountRecord, time: u64) {
         let key = Key { api, value: record.function };
         let known = self.function(key, time);
         let number = known.unwrap_or_else(|| self.guess_function(shared, key, time));
         self.fresh.push((time, define::Launches::ID, convert::launches(number, record).encode()));
     }
 
-    /// The function that had an id at a time, if anybody told of it.
+    /// Returns the function that had an id at a time, if any event defined it.
     pub fn function(&self, key: Key, time: u64) -> Option<u32> {
         at(self.functions.get(&key)?, time, |_| true)
     }
 
-    /// A function that nobody told of.
+    /// Returns a function that no event defined.
     pub fn guess_function(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         let number = next(&shared.numbers.functions);
         let bearer = Bearer { since: time, number, guessed: true, what: Default::default() };
@@ -256,7 +256,7 @@ impl Names {
         number
     }
 
-    /// The API's function of that name, where there is nothing else to know it by.
+    /// Returns the API's function of that name, where there is nothing else to know it by.
     pub fn function_named(&mut self, shared: &Shared, api: usize, name: &[u8], time: u64) -> u32 {
         let key = (api, name.to_vec());
         if let Some(number) = self.by_name.get(&key) {

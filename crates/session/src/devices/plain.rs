@@ -5,7 +5,7 @@ use hetrace_ring::abi::{
     PendingRecord, PropertyRecord, QueueRecord,
 };
 
-/// A record and what stands behind it. `None` if the bytes are too few.
+/// Returns a record and what stands behind it. `None` if the bytes are too few.
 pub fn split<T: Plain>(bytes: &[u8]) -> Option<(T, &[u8])> {
     let (head, rest) = bytes.split_at_checked(size_of::<T>())?;
     // SAFETY: enough bytes, of a type that is valid for all bit patterns.

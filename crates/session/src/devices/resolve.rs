@@ -11,7 +11,7 @@ use super::{Devices, Ready};
 use crate::time::HostClock;
 
 /// Rings are drained one after the other, so a command may be seen before its
-/// call, or before its queue was told. So many times it is looked at again.
+/// call, or before its queue was defined. So many times it is looked at again.
 const ROUNDS: u8 = 2;
 /// A collector converts the device's time to the host's, and is off by less
 /// than this when it says that a command began before its call.
@@ -29,7 +29,7 @@ pub struct Raw {
     rounds: u8,
 }
 
-/// Commands of a device that began before their call, as told.
+/// Commands of a device that began before their call, as reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Order {
     /// Those that were moved to the beginning of their call.
@@ -41,12 +41,12 @@ pub struct Order {
 }
 
 impl Raw {
-    /// A command reported in the ring of that API at that time.
+    /// Returns a command reported in the ring of that API at that time.
     pub fn new(record: CommandRecord, name: &[u8], api: usize, time: u64) -> Self {
         Raw { record, name: name.to_vec(), api, time, rounds: 0 }
     }
 
-    /// What its API names by this number.
+    /// Returns what its API names by this number.
     fn key(&self, value: u64) -> Key {
         Key { api: self.api, value }
     }
@@ -121,7 +121,7 @@ impl Devices {
             _ => None,
         };
         let host = |time: u64| clock.map_or(time, |clock| clock.to_host(time));
-        // A time that is not told is 0: it counts as the next.
+        // A time that is not reported is 0: it counts as the next.
         let end = host(command.end);
         let start = if command.start == 0 { end } else { host(command.start) };
         let submitted = if command.submitted == 0 { start } else { host(command.submitted) };
@@ -129,7 +129,7 @@ impl Devices {
         Some([queued, submitted, start, end])
     }
 
-    /// When a command will be in the order, as far as is known.
+    /// Returns when a command will be in the order, as far as is known.
     pub(super) fn time_of(&self, raw: &Raw, host: &HostClock) -> u64 {
         let seen = if raw.record.observed == 0 { raw.time } else { host.to_ns(raw.record.observed) };
         self.times(raw).map_or(seen, |[_, _, start, _]| start)
@@ -174,32 +174,8 @@ impl Devices {
             None => names.guess_function(shared, raw.key(record.function), made),
         };
         let peer = if record.peer == 0 { 0 } else { names.device(shared, raw.key(record.peer), made) };
-        let (cause_tid, cause) = match call {
-            Some(call) => (call.tid, Some(call.entry)),
-            None => (record.cause_tid, None),
-        };
-        let times = times.map(|[queued, submitted, start, end]| Times { queued, submitted, start, end });
-        let command = Command {
-            kind: convert::kind(record.kind),
-            queue,
-            cause_tid,
-            cause,
-            times,
-            seen,
-            times_error: record.times_error,
-            function,
-            bytes: record.bytes,
-            from: convert::memory(record.from),
-            to: convert::memory(record.to),
-            peer,
-            status: record.status,
-            shared: record.shared,
-            geometry: convert::geometry(record),
-            graph: record.graph,
-            node: record.node,
-            weight: record.weight,
-        };
-        let (time, id, body) = command.encode();
+        let command = command(record, call, times, seen);
+        let (time, id, body) = Command { queue, function, peer, ..command }.encode();
         Some((time, (id, body)))
     }
 
@@ -231,8 +207,36 @@ impl Devices {
         order.largest_ns = order.largest_ns.max(early);
         *start = entry;
         *end = (*end).max(entry);
-        // Times that were not told are the start's, and follow it.
+        // Times that were not reported are the start's, and follow it.
         *submitted = (*submitted).max(entry);
         *queued = (*queued).max(entry);
+    }
+}
+
+/// Returns a command as its record has it; queue, function and peer are not filled in.
+fn command(record: &CommandRecord, call: Option<Call>, times: Option<[u64; 4]>, seen: u64) -> Command {
+    let (cause_tid, cause) = match call {
+        Some(call) => (call.tid, Some(call.entry)),
+        None => (record.cause_tid, None),
+    };
+    Command {
+        kind: convert::kind(record.kind),
+        queue: 0,
+        cause_tid,
+        cause,
+        times: times.map(|[queued, submitted, start, end]| Times { queued, submitted, start, end }),
+        seen,
+        times_error: record.times_error,
+        function: 0,
+        bytes: record.bytes,
+        from: convert::memory(record.from),
+        to: convert::memory(record.to),
+        peer: 0,
+        status: record.status,
+        shared: record.shared,
+        geometry: convert::geometry(record),
+        graph: record.graph,
+        node: record.node,
+        weight: record.weight,
     }
 }

@@ -12,7 +12,7 @@ use hetrace_ring::abi::{COMMAND_KINDS, command_flag};
 use super::*;
 use crate::time::ReferencePoint;
 
-/// A tick is a nanosecond.
+/// Returns a tick is a nanosecond.
 fn host() -> HostClock {
     let point = |n: u64| ReferencePoint { tsc: n, monotonic_ns: n, realtime_ns: n, uncertainty_ns: 0 };
     HostClock::new(point(1), point(1_000_000_000))
@@ -74,7 +74,7 @@ impl Process {
         self.devices.advance(now, &self.trace, &self.host);
     }
 
-    /// All events by file: time, name and fields.
+    /// Returns all events by file: time, name and fields.
     fn files(&self) -> BTreeMap<String, Vec<(u64, String, Value)>> {
         let trace = Trace::open(&self.path).expect("a trace");
         let mut files = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Process {
         files
     }
 
-    /// The commands, after all is written.
+    /// Returns the commands, after all is written.
     fn finish(&mut self) -> Vec<(u64, String, Value)> {
         self.devices.finish(&self.trace, &self.host);
         self.files().remove("device-7").unwrap_or_default()
@@ -106,7 +106,7 @@ impl Drop for Process {
     }
 }
 
-/// A kernel of a collector.
+/// Returns a kernel of a collector.
 fn collected(correlation: u64, start: u64) -> CommandRecord {
     CommandRecord {
         kind: 1,
@@ -138,7 +138,7 @@ fn list(fields: &Value, name: &str) -> Vec<i64> {
 const UNKNOWN: i64 = -(1 << 47);
 
 #[test]
-fn commands_are_joined_with_calls_told_before_and_after_them() {
+fn commands_are_joined_with_calls_reported_before_and_after_them() {
     let mut p = Process::new("join");
     p.queue(0x10, 50);
     p.link(1, 100);
@@ -201,7 +201,7 @@ fn a_start_a_little_before_its_call_is_moved_and_one_far_before_is_not() {
     let report = &p.devices.reports()[0];
     assert_eq!((report.corrected, report.largest_correction_ns, report.impossible_order), (2, 3_000, 1));
     assert!(report.host_clock && report.error_ns.is_none());
-    // A start before the call is told as it is.
+    // A start before the call is reported as it is.
     assert_eq!(number(&commands[2].2, "cause_before"), -10_000);
 }
 
@@ -255,7 +255,7 @@ fn a_handle_that_comes_again_is_another_queue() {
     // The first one's command is reported after the second was made.
     p.command(&collected(2, 7_000), "k");
     p.command(&collected(1, 6_900), "k");
-    // The same handle on another device is a queue that nobody told of.
+    // The same handle on another device is a queue that no event defined.
     p.command(&CommandRecord { device: 0xe, ..collected(2, 8_000) }, "k");
     let queues: Vec<_> = p.finish().iter().map(|(_, _, f)| number(f, "queue")).collect();
     assert_eq!(queues, [1, 2, 3]);
@@ -272,11 +272,9 @@ fn a_handle_that_comes_again_is_another_queue() {
     assert_eq!(first.2.get("api"), Some(&Value::Str("two".to_owned())));
 }
 
-/// Everything that two APIs of one process name by the same numbers.
-#[test]
-fn equal_keys_of_two_apis_are_two_things() {
+/// Records the same keys in two APIs: devices, a queue, a function, and commands of them.
+fn record_two_apis(p: &mut Process) {
     const CORRELATION: u64 = 1;
-    let mut p = Process::new("apis");
     // Device time runs ahead of the host's by another distance in each API.
     let ahead = [1 << 40, 1 << 41];
     for (api, name) in ["first", "second"].into_iter().enumerate() {
@@ -320,6 +318,13 @@ fn equal_keys_of_two_apis_are_two_things() {
         let copy = CommandRecord { kind: 4, peer: 0xe, ..command };
         p.take_of(api, special::COMMAND, 600_000, &copy, "");
     }
+}
+
+/// Everything that two APIs of one process name by the same numbers.
+#[test]
+fn equal_keys_of_two_apis_are_two_things() {
+    let mut p = Process::new("apis");
+    record_two_apis(&mut p);
     let commands = p.finish();
     let names = p.names();
     let of = |kind: &str| names.iter().filter(|e| e.1 == kind).map(|e| &e.2).collect::<Vec<_>>();
@@ -346,7 +351,7 @@ fn equal_keys_of_two_apis_are_two_things() {
     assert_eq!(functions, ["first", "second", "same name", "same name"]);
 
     // Each command has its own API's call, clock, queue and function.
-    let told: Vec<_> = commands
+    let reported: Vec<_> = commands
         .iter()
         .map(|(time, kind, f)| {
             let function =
@@ -355,7 +360,7 @@ fn equal_keys_of_two_apis_are_two_things() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (500_000, 100, 1, 1),
             (500_000, 100, 1, 3),
@@ -407,7 +412,7 @@ fn functions_and_devices_are_defined_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_as_unknown() {
+fn what_does_not_fit_is_recorded_as_unknown() {
     let mut p = Process::new("wide");
     p.queue(0x10, 50);
     let far = 1 << 60;
@@ -485,7 +490,7 @@ fn commands_in_the_devices_time_are_converted() {
     assert_eq!((number(fields, "kind"), number(fields, "times_error")), (0, -7));
 }
 
-/// A kernel between two events: nobody tells when it entered its queue.
+/// Returns a kernel between two events: when it entered its queue is unknown.
 fn between_events(i: u64, ahead: u64, vouches: bool) -> CommandRecord {
     let cause = i * 10_000;
     CommandRecord {

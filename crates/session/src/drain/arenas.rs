@@ -35,7 +35,7 @@ impl Opened {
         Opened { number, image, api, arena, file, path, looked: 0, open: Vec::new(), unread: None }
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> Option<OsString> {
         self.path.file_name().map(OsString::from)
     }
@@ -60,7 +60,7 @@ impl Opened {
         rings
     }
 
-    /// Whether some task can still write here: its maker's address space is there. Certain,
+    /// Returns whether some task can still write here: its maker's address space is there. Certain,
     /// where the file system has locks; else by the process's id.
     pub fn is_alive(&self, pid: u32) -> bool {
         let header = self.arena.header();
@@ -95,24 +95,24 @@ pub(super) fn open(path: &Path) -> Result<(File, Arena), RingError> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(os)?;
     let metadata = file.metadata().map_err(os)?;
     if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(os(io::Error::other("it is no file of this user")));
+        return Err(os(io::Error::other("not a file of this user")));
     }
     let arena = Arena::open(&file)?;
     Ok((file, arena))
 }
 
-/// Why an arena or a ring can't be read, for people.
+/// Returns why an arena or a ring can't be read, for people.
 pub(super) fn describe(error: &RingError) -> String {
     match error {
         RingError::Map(MapError::Os(error)) => error.to_string(),
         RingError::Map(MapError::Size(_)) => "the file is too short".to_owned(),
-        RingError::Magic(_) => "it is not complete".to_owned(),
-        RingError::Version(version) => format!("its version is {version}"),
-        RingError::Size(_) => "its sizes are impossible".to_owned(),
+        RingError::Magic(_) => "the file is incomplete".to_owned(),
+        RingError::Version(version) => format!("unsupported version {version}"),
+        RingError::Size(_) => "invalid sizes".to_owned(),
     }
 }
 
-/// Whether a process is there and not merely waiting to be buried.
+/// Returns whether a process is there and not merely waiting to be buried.
 fn alive(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());

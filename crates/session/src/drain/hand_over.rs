@@ -51,7 +51,7 @@ pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
 }
 
 impl Source {
-    /// Whether its thread went on elsewhere, and all it left is taken.
+    /// Returns whether its thread went on elsewhere, and all it left is taken.
     fn is_left(&self) -> bool {
         let moved = self.ring.header().state.is_left();
         moved && self.awaits.is_none() && self.ring.waiting() == 0

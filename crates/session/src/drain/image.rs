@@ -39,7 +39,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The image that an arena is of.
+    /// Returns the image that an arena is of.
     pub fn new(header: &ArenaHeader, pid: u32, generation: u64) -> Self {
         let foreign = pid != header.pid;
         let start = header.process_start;
@@ -57,12 +57,12 @@ impl Image {
         }
     }
 
-    /// The process itself.
+    /// Returns the process itself.
     pub fn identity(&self) -> Identity {
         Identity { pid: self.pid, tid: self.pid, name: self.comm }
     }
 
-    /// A thread by the id that the process has for it, with the name that it has now. One that
+    /// Returns a thread by the id that the process has for it, with the name that it has now. One that
     /// has ended has the process's name, which it began with.
     pub fn thread(&mut self, inner: u32) -> Identity {
         let tid = self.outer_tid(inner);
@@ -74,7 +74,7 @@ impl Image {
         Identity { pid: self.pid, tid, name: name.unwrap_or(self.comm) }
     }
 
-    /// What the launcher's namespace calls a thread; what the process calls it, if that can't
+    /// Returns what the launcher's namespace calls a thread; what the process calls it, if that can't
     /// be known any more.
     pub fn outer_tid(&mut self, inner: u32) -> u32 {
         if !self.foreign || inner == 0 {
@@ -120,7 +120,7 @@ pub(super) fn outer_pid(header: &ArenaHeader, file: &File) -> u32 {
     holder().unwrap_or(header.pid)
 }
 
-/// Who holds the lock of a file: `1: FLOCK  ADVISORY  WRITE 3272 00:1b:2 0 EOF`.
+/// Returns who holds the lock of a file: `1: FLOCK  ADVISORY  WRITE 3272 00:1b:2 0 EOF`.
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let file = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(device), rustix::fs::minor(device));
     let of_file = |line: &str| {

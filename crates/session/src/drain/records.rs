@@ -5,7 +5,7 @@ use hetrace_format::calls;
 
 use crate::time::HostClock;
 
-/// A 64-bit word of a record's body.
+/// Returns a 64-bit word of a record's body.
 pub(super) fn word(body: &[u8], index: usize) -> u64 {
     let bytes = body.get(index * 8..index * 8 + 8);
     bytes.and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
@@ -16,7 +16,7 @@ pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_error_text(packet, word(body, 0) as i64, body.get(8..).unwrap_or_default());
 }
 
-/// Name and registers of a call that nobody described.
+/// Name and registers of a call without a description in the model.
 pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));
     let name = body.get(size_of_val(&arguments)..).unwrap_or_default();

@@ -20,7 +20,7 @@ const PORTION: usize = 1 << 20;
 /// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
-/// A count that a program can have come to: years of lost calls. Others are noise.
+/// Returns a count that a program can have come to: years of lost calls. Others are noise.
 pub(crate) fn plausible(count: u64) -> Option<u64> {
     Some(count).filter(|count| *count < 1 << 48)
 }
@@ -73,7 +73,7 @@ enum Taken {
 }
 
 impl Source {
-    /// A ring in which no record is much older than `since`, in ticks.
+    /// Returns a ring in which no record is much older than `since`, in ticks.
     pub fn new(ring: Ring, arena: u32, image: usize, api: usize, stream: Stream, since: u64) -> Self {
         Source {
             ring: Arc::new(ring),
@@ -212,7 +212,7 @@ impl Source {
         }
     }
 
-    /// A thread begins. Returns when it claimed the ring.
+    /// Begins the stream of a thread. Returns when it claimed the ring.
     fn begin(&mut self, body: &[u8], sinks: &mut Sinks<'_>) -> u64 {
         let thread = ThreadRecord {
             tid: word(body, 0) as u32,
@@ -261,7 +261,7 @@ impl Source {
         self.lost().0.wrapping_add(self.lost_elsewhere)
     }
 
-    /// What the ring lost so far: records and calls.
+    /// Returns what the ring lost so far: records and calls.
     pub fn lost(&self) -> (u64, u64) {
         let header = self.ring.header();
         let count = |word: &AtomicU64| plausible(word.load(Ordering::Relaxed)).unwrap_or(0);

@@ -68,7 +68,7 @@ impl Program {
         Program { session, control, arena, _file: file, rings: Vec::new(), largest }
     }
 
-    /// A free ring of at least so many data bytes, or a new one.
+    /// Returns a free ring of at least so many data bytes, or a new one.
     fn ring(&mut self, data: usize) -> *mut u8 {
         for base in &self.rings {
             // SAFETY: a ring made below, which stays mapped.
@@ -167,7 +167,7 @@ impl Thread {
         let word = u64::from(self.number) << 32 | u64::from(self.tried);
         // SAFETY: eight bytes, as the length says.
         let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(word.to_le()) };
-        // SAFETY: as above.
+        // SAFETY: `put` writes the eight bytes behind the head that the length says.
         if unsafe { self.writer.record(ID, record::HEAD + 8, put) }.is_some() {
             self.written.push(self.tried);
         }
@@ -183,7 +183,7 @@ impl Thread {
 /// By thread: the file and the number of each record, in order.
 type Records = BTreeMap<u32, Vec<(String, u32)>>;
 
-/// What the files of a trace have, and how many records each file says were lost.
+/// Returns what the files of a trace have, and how many records each file says were lost.
 fn read(trace: &Path) -> (Records, BTreeMap<String, u64>) {
     let (mut records, mut lost) = (Records::new(), BTreeMap::new());
     for entry in fs::read_dir(trace).expect("a folder").flatten() {
@@ -217,7 +217,7 @@ enum Step {
     Flush,
 }
 
-/// Does it, and answers how many records were lost.
+/// Does it, and returns how many records were lost.
 fn play(steps: &[Step], largest: usize) -> u64 {
     let trace = TempDir::new().expect("a scratch folder");
     let mut program = Program::new(largest);
@@ -339,7 +339,7 @@ fn what_another_left_long_ago_has_the_times_of_then() {
     reader.time.store(then, Ordering::Relaxed);
     // SAFETY: eight bytes, as the length says.
     let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(0) };
-    // SAFETY: as above.
+    // SAFETY: `put` writes the eight bytes behind the head that the length says.
     unsafe { writer.record_at(ID, record::HEAD + 8, then + 1000, put) }.expect("room");
     let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
     let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);

@@ -100,7 +100,7 @@ impl Reader<'_> {
         Some(if self.little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
     }
 
-    /// The bytes of an address.
+    /// Returns the bytes of an address.
     fn word(&self) -> usize {
         if self.wide { 8 } else { 4 }
     }
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Some(table.chunks_exact(size).filter_map(segment).collect())
     }
 
-    /// A text of at most so many bytes.
+    /// Returns a text of at most so many bytes.
     fn text(&self, offset: u64, most: usize) -> String {
         let found = bytes(self.file, offset, most.min(MOST_NAME));
         String::from_utf8_lossy(found.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
@@ -164,7 +164,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a library is AddressSanitizer's shared runtime.
+/// Returns whether a library is AddressSanitizer's shared runtime.
 pub fn is_asan_runtime(name: &str) -> bool {
     name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan")
 }

@@ -55,7 +55,7 @@ impl Injection {
         let way = if theirs.is_some() { "left" } else { "injection" };
         match theirs {
             Some(tool) => self.notes.push(format!(
-                "{title} is not traced: {variable} names {}, which stays",
+                "{title} is not traced: {variable} is already set to {}",
                 Path::new(&tool).display()
             )),
             None => self.variables.push((variable.into(), library.path.clone().into())),
@@ -64,7 +64,7 @@ impl Injection {
     }
 }
 
-/// Whether no program can use the API: the library that all of them need is
+/// Returns whether no program can use the API: the library that all of them need is
 /// neither on the machine nor on the search path.
 pub fn is_absent(library: &Found) -> bool {
     library.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
@@ -125,7 +125,7 @@ pub fn replaces_loader(program: &Path) -> bool {
     program.file_name() == Some(OsStr::new("oclgrind"))
 }
 
-/// A list variable with one more path; a launcher around this one may have named it.
+/// Returns a list variable with one more path; a launcher around this one may have named it.
 fn appended(variable: &str, path: &Path) -> OsString {
     let mut value = std::env::var_os(variable).unwrap_or_default();
     if value.as_bytes().split(|b| *b == b':').any(|other| other == path.as_os_str().as_bytes()) {
@@ -138,13 +138,13 @@ fn appended(variable: &str, path: &Path) -> OsString {
     value
 }
 
-/// Whether the API's loader knows layers. A machine without the loader counts
+/// Returns whether the API's loader knows layers. A machine without the loader counts
 /// as yes: a program may bring its own, and a layer never hurts.
 fn honours_layers(interpose: &Interpose) -> bool {
     loader(interpose).is_none_or(|(_, layers)| layers)
 }
 
-/// The API's loader as a program would find it, and whether it knows layers.
+/// Returns the API's loader as a program would find it, and whether it knows layers.
 pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
     let path = interpose.libraries.iter().find_map(|name| ldcache::find(name))?;
     let bytes = std::fs::read(&path).ok()?;
@@ -153,13 +153,13 @@ pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
     Some((path, layers))
 }
 
-/// Why a program can't be traced, from its file; `None` if nothing speaks
+/// Returns why a program can't be traced, from its file; `None` if nothing speaks
 /// against it.
 pub fn obstacle(program: &Path) -> Option<String> {
     let known = program::recognise(program);
     let obstacle = known.obstacle?;
     Some(match known.interpreter {
-        Some(path) => format!("{} runs it, and {obstacle}", path.display()),
+        Some(path) => format!("its interpreter {}: {obstacle}", path.display()),
         None => obstacle.to_string(),
     })
 }

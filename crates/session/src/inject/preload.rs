@@ -41,12 +41,12 @@ impl Injection {
     }
 }
 
-/// Whether a path can stand in the list.
+/// Returns whether a path can stand in the list.
 fn fits(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|b| b.is_ascii_whitespace() || *b == b':' || *b == b'$')
 }
 
-/// The list: ours, each once, then the user's. `None` if there are none of ours.
+/// Returns the list: ours, each once, then the user's. `None` if there are none of ours.
 fn list(prefix: &str, ours: &[&PathBuf], others: Option<OsString>) -> Option<OsString> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     for path in ours {
@@ -75,7 +75,7 @@ fn with_option(options: Option<OsString>) -> OsString {
     value
 }
 
-/// Whether what glibc's loader puts in place of `$LIB` is a folder of the root, as
+/// Returns whether what glibc's loader puts in place of `$LIB` is a folder of the root, as
 /// it is nearly everywhere: its own C library is found there.
 fn finds_folder() -> bool {
     const OWN: &CStr = c"/$LIB/../../../../../..//$LIB/libc.so.6";

@@ -36,7 +36,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The program's loader would complain of our libraries, or stop.
+    /// Returns the program's loader would complain of our libraries, or stop.
     pub fn forbids_preloading(&self) -> bool {
         matches!(self, Obstacle::Foreign(_) | Obstacle::Loader(_))
     }
@@ -45,20 +45,18 @@ impl Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Obstacle::Setuid => {
-                f.write_str("it is setuid or setgid, so the system lets nobody load a library into it")
-            }
+            Obstacle::Setuid => f.write_str("it is setuid or setgid, so libraries cannot be injected"),
             Obstacle::Capabilities => {
-                f.write_str("its file has capabilities, so the system lets nobody load a library into it")
+                f.write_str("its file has capabilities, so libraries cannot be injected")
             }
-            Obstacle::Static => f.write_str("it is statically linked, so no library can be loaded into it"),
+            Obstacle::Static => f.write_str("it is statically linked, so libraries cannot be injected"),
             Obstacle::Foreign(what) => {
-                write!(f, "it is {what}, and hetrace's libraries are for {} only", std::env::consts::ARCH)
+                write!(f, "it is {what}, but hetrace's libraries are for {} only", std::env::consts::ARCH)
             }
             Obstacle::Loader(name) => {
                 write!(
                     f,
-                    "its dynamic loader is {name}, and hetrace's libraries need that of the GNU C library"
+                    "its dynamic loader is {name}, but hetrace's libraries need the one of the GNU C library"
                 )
             }
         }
@@ -113,7 +111,7 @@ fn open(path: &Path) -> Option<File> {
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-/// The interpreter that a script's first line names; that which `env` finds, if it
+/// Returns the interpreter that a script's first line names; that which `env` finds, if it
 /// is `env`.
 fn interpreter(line: &[u8]) -> Option<PathBuf> {
     let line = line.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
@@ -133,7 +131,7 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     Some(name.to_owned())
 }
 
-/// The program that `env` would start. The kernel passes all that follows as one
+/// Returns the program that `env` would start. The kernel passes all that follows as one
 /// argument, which `-S` splits.
 fn wanted_of_env(argument: &[u8]) -> Option<OsString> {
     let split = [b"-S".as_slice(), b"--split-string=", b"--split-string"];
@@ -146,7 +144,7 @@ fn wanted_of_env(argument: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(word.to_vec()))
 }
 
-/// The file that a name without a slash means. An empty entry of `PATH` is the
+/// Returns the file that a name without a slash means. An empty entry of `PATH` is the
 /// current folder; without the variable the system's own folders are searched.
 pub fn in_path(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
@@ -211,7 +209,7 @@ fn of_elf(elf: &Elf) -> Option<Obstacle> {
     other.then(|| Obstacle::Loader(loader.clone()))
 }
 
-/// How people call a kind of program.
+/// Returns how people call a kind of program.
 fn title(elf: &Elf) -> &'static str {
     match (elf.machine, elf.wide) {
         (62, false) => "an x32 program",

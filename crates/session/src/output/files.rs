@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-/// How many files may be open.
+/// Returns how many files may be open.
 fn most() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let share = limit.map_or(u64::MAX, |limit| limit / SHARE);
@@ -79,7 +79,7 @@ impl Files {
         known.or_insert_with(|| Refused { why: error.to_string(), bytes: 0 }).bytes += bytes;
     }
 
-    /// What was not written so far, by reason.
+    /// Returns what was not written so far, by reason.
     pub fn refused(&self) -> Vec<Refused> {
         self.state().refused.values().cloned().collect()
     }
@@ -155,7 +155,7 @@ pub struct StreamFile {
 }
 
 impl StreamFile {
-    /// The file's name, without what is added for compression.
+    /// Returns the file's name, without what is added for compression.
     pub fn name(&self) -> &str {
         &self.name
     }

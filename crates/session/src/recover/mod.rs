@@ -44,7 +44,7 @@ impl std::fmt::Display for Recovered {
         write!(f, "{}: recovered {records} records, {bytes} bytes", trace.display())?;
         match living {
             0 => Ok(()),
-            n => write!(f, "; {n} traced processes still run, and are not recorded any more"),
+            n => write!(f, "; {n} traced processes are still running and no longer recorded"),
         }
     }
 }
@@ -95,7 +95,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     whole(a).is_some() && whole(a) == whole(b)
 }
 
-/// The manifest of a ticket's trace, if that is unfinished and of this session.
+/// Returns the manifest of a ticket's trace, if that is unfinished and of this session.
 fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
     let text = fs::read(ticket.trace.join(files::MANIFEST)).ok()?;
     let manifest: Manifest = Manifest::parse(&text).ok()?;

@@ -50,7 +50,7 @@ impl Looked {
 }
 
 impl Ticket {
-    /// A ticket for a trace.
+    /// Returns a ticket for a trace.
     pub fn new(trace: &TraceFolder, apis: &[String], started: ReferencePoint) -> io::Result<Self> {
         let clocks = (started.tsc, started.monotonic_ns, started.realtime_ns, started.uncertainty_ns);
         Ok(Ticket {
@@ -92,19 +92,19 @@ impl Ticket {
         (ticket.boot == boot()).then_some(ticket)
     }
 
-    /// When the session's rings were looked at last, in ticks.
+    /// Returns when the session's rings were looked at last, in ticks.
     pub fn looked(&self, session: &Path) -> u64 {
         let bytes = read(&session.join(LOOKED)).unwrap_or_default();
         bytes.try_into().map_or(self.started.0, u64::from_le_bytes)
     }
 
-    /// The clocks when the session began.
+    /// Returns the clocks when the session began.
     pub fn started(&self) -> ReferencePoint {
         let (tsc, monotonic_ns, realtime_ns, uncertainty_ns) = self.started;
         ReferencePoint { tsc, monotonic_ns, realtime_ns, uncertainty_ns }
     }
 
-    /// The trace's folder, to write more streams to.
+    /// Returns the trace's folder, to write more streams to.
     pub fn folder(&self) -> TraceFolder {
         let access = if self.group { Access::Group } else { Access::Owner };
         TraceFolder::new(self.trace.clone(), self.uuid, self.compress).accessible(access)
@@ -115,7 +115,7 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// A short plain file of a session.
+/// Returns a short plain file of a session.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;

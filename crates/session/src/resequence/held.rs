@@ -86,7 +86,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// The least key, and where it is.
+    /// Returns the least key, and where it is.
     pub(super) fn least(&self) -> Option<(u64, At)> {
         let fronts =
             self.tapes.iter().enumerate().filter_map(|(i, tape)| Some((tape.front()?.place(), At::Tape(i))));

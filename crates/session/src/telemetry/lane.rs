@@ -38,7 +38,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// A query that was not made yet.
+    /// Returns a query that was not made yet.
     pub fn new(source: Arc<dyn Source>, place: usize, device: u32, quantity: Quantity) -> Self {
         Query {
             source,
@@ -56,12 +56,12 @@ impl Query {
         }
     }
 
-    /// Whether it is to be made again.
+    /// Returns whether it is to be made again.
     pub fn is_live(&self) -> bool {
         self.unavailable.is_none()
     }
 
-    /// How long it took the last time, in nanoseconds.
+    /// Returns how long it took the last time, in nanoseconds.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
@@ -93,7 +93,7 @@ impl Query {
         }
     }
 
-    /// The event of a reading, if it says something new.
+    /// Returns the event of a reading, if it says something new.
     fn event(&mut self, reading: Reading, time: u64, took: u64) -> Option<Body> {
         let before = self.before.replace((reading, time));
         match (reading, before) {
@@ -114,7 +114,7 @@ impl Query {
         }
     }
 
-    /// What has become of it.
+    /// Returns what has become of it.
     pub fn report(&self, every: u64) -> QuantityReport {
         QuantityReport {
             quantity: self.quantity.name().to_owned(),
@@ -128,7 +128,7 @@ impl Query {
     }
 }
 
-/// A rate from an amount and nanoseconds; nothing if no time has passed.
+/// Returns a rate from an amount and nanoseconds; nothing if no time has passed.
 fn per_second(amount: u64, interval: u64) -> Option<u64> {
     let rate = (u128::from(amount) * 1_000_000_000).checked_div(u128::from(interval))?;
     u64::try_from(rate).ok()
@@ -168,7 +168,7 @@ pub struct LaneReport {
 }
 
 impl Lane {
-    /// A lane of queries that were made once. They may take `load_percent` of the
+    /// Returns a lane of queries that were made once. They may take `load_percent` of the
     /// thread's time.
     pub fn new(
         clock: Arc<dyn Clock>,
@@ -187,7 +187,7 @@ impl Lane {
         Lane { clock, period, queries, schedule, stream, sweeps: 0, longest_ns: 0, missed: 0, cpu_ns: 0 }
     }
 
-    /// Whether it has nothing to ask.
+    /// Returns whether it has nothing to ask.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
@@ -250,7 +250,7 @@ impl Lane {
         self.longest_ns = self.longest_ns.max(self.clock.now().saturating_sub(begin));
     }
 
-    /// What became of the queries, and what they cost.
+    /// Returns what became of the queries, and what they cost.
     pub fn report(&self) -> LaneReport {
         let every = |place| self.schedule.every(place);
         let queries = self.queries.iter().enumerate().map(|(i, q)| (q.device, q.report(every(i))));

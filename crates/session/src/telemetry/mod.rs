@@ -26,7 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::StreamAccount;
-use hetrace_vendor::telemetry::{Libraries, Missing, Opened, Quantity, Source};
+use hetrace_vendor::telemetry::{Device, Libraries, Missing, Opened, Quantity, Source};
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
@@ -54,7 +54,7 @@ pub struct Options {
 pub struct Telemetry {
     clock: Arc<dyn Clock>,
     report: manifest::Telemetry,
-    /// For the user: what is missing and what mends it.
+    /// For the user: what is missing and how to fix it.
     notes: Vec<String>,
     /// When the first sweep began.
     begin: u64,
@@ -64,7 +64,7 @@ pub struct Telemetry {
     unwritten: u64,
     /// Of the stream files of lanes that have ended.
     accounts: Vec<StreamAccount>,
-    /// Lanes whose stream files nobody knows.
+    /// Sampling threads whose stream files are unknown.
     unknown: usize,
 }
 
@@ -147,19 +147,10 @@ impl Telemetry {
             let (id, body) =
                 schema::device_body(*number, source.name(), source.driver(), device, &names.join(" "));
             streams[0].record(id, self.begin).extend_from_slice(&body);
-            self.report.devices.push(TelemetryDevice {
-                device: *number,
-                source: source.name().to_owned(),
-                index: device.index,
-                uuid: device.uuid.clone(),
-                name: device.name.clone(),
-                pci: device.pci.clone(),
-                power: device.power.clone(),
-                quantities: Vec::new(),
-            });
+            self.report.devices.push(reported(*number, source.name(), device));
             if names.is_empty() {
                 let name = if device.name.is_empty() { &device.pci } else { &device.name };
-                self.notes.push(format!("no telemetry of {name}: it answers no query"));
+                self.notes.push(format!("no telemetry of {name}: it supports none of the queries"));
             }
         }
         for (time, (id, body)) in samples {
@@ -180,7 +171,7 @@ impl Telemetry {
         }
     }
 
-    /// What is known so far, for the manifest.
+    /// Returns what is known so far, for the manifest.
     pub fn report(&self) -> manifest::Telemetry {
         self.report.clone()
     }
@@ -199,7 +190,7 @@ impl Telemetry {
             };
             match thread::Builder::new().name("hetrace-sample".to_owned()).spawn(work) {
                 Ok(_) => self.running.push(receiver),
-                Err(error) => self.notes.push(format!("telemetry is missing: no thread for it ({error})")),
+                Err(error) => self.notes.push(format!("no telemetry: cannot start a thread ({error})")),
             }
         }
     }
@@ -220,9 +211,9 @@ impl Telemetry {
                 Ok(lane) => self.note_lane(lane, number == 0),
                 Err(RecvTimeoutError::Timeout) => self
                     .notes
-                    .push("telemetry is incomplete: the driver does not come back from a query".to_owned()),
+                    .push("telemetry is incomplete: a query of the driver did not return".to_owned()),
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.notes.push("telemetry is incomplete: a sampling thread has ended early".to_owned());
+                    self.notes.push("telemetry is incomplete: a sampling thread ended early".to_owned());
                 }
             }
         }
@@ -283,7 +274,7 @@ pub struct Finished {
     pub notes: Vec<String>,
     /// Bytes that could not be written.
     pub unwritten: u64,
-    /// What is in the stream files; none if a lane did not come back, which may write yet.
+    /// What is in the stream files; none if a sampling thread did not return, which may still write.
     pub accounts: Option<Vec<StreamAccount>>,
 }
 
@@ -300,7 +291,21 @@ impl Finished {
     }
 }
 
-/// The stream of a lane. Its first packet is the main thread's.
+/// Returns a device in the manifest, without its quantities.
+fn reported(number: u32, source: &str, device: &Device) -> TelemetryDevice {
+    TelemetryDevice {
+        device: number,
+        source: source.to_owned(),
+        index: device.index,
+        uuid: device.uuid.clone(),
+        name: device.name.clone(),
+        pci: device.pci.clone(),
+        power: device.power.clone(),
+        quantities: Vec::new(),
+    }
+}
+
+/// Returns the stream of a lane. Its first packet is the main thread's.
 fn stream(folder: &TraceFolder, number: u64) -> Stream {
     let mut stream =
         Stream::new(folder, format!("telemetry-{number}"), hetrace_format::telemetry::STREAM, number);

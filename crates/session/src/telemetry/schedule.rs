@@ -32,7 +32,7 @@ struct Query {
 }
 
 impl Query {
-    /// What it is expected to take. A single long one is the system's doing, so
+    /// Returns what it is expected to take. A single long one is the system's doing, so
     /// the shorter of two counts.
     fn cost(&self) -> u64 {
         let [before, last] = self.took;
@@ -41,7 +41,7 @@ impl Query {
 }
 
 impl Schedule {
-    /// A plan for queries that took so long the first time. They may take
+    /// Returns a plan for queries that took so long the first time. They may take
     /// `load_percent` of the time in the long run.
     pub fn new(period_ns: u64, load_percent: u64, costs: &[u64]) -> Self {
         let query = |cost: &u64| Query { took: [*cost; 2], every: 1, next: 1, dropped: false };
@@ -53,13 +53,13 @@ impl Schedule {
         schedule
     }
 
-    /// The first sweep from `from` on in which something is due; nothing if no
+    /// Returns the first sweep from `from` on in which something is due; nothing if no
     /// query is left.
     pub fn next_sweep(&self, from: u64) -> Option<u64> {
         self.live().map(|(_, q)| q.next.max(from)).min()
     }
 
-    /// The queries to make in a sweep, in the order to make them: rare ones last,
+    /// Returns the queries to make in a sweep, in the order to make them: rare ones last,
     /// so that the others keep their rhythm.
     pub fn due(&self, sweep: u64) -> Vec<usize> {
         let mut due: Vec<(usize, &Query)> = self.live().filter(|(_, q)| q.next <= sweep).collect();
@@ -81,7 +81,7 @@ impl Schedule {
         due.into_iter().filter(fits).map(|(place, _)| place).collect()
     }
 
-    /// The queries for a last sweep: what is needed, and of the rest what fits.
+    /// Returns the queries for a last sweep: what is needed, and of the rest what fits.
     pub fn last(&self, needed: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut sum = 0u64;
         let fits = |(place, query): &(usize, &Query)| {
@@ -114,7 +114,7 @@ impl Schedule {
         self.queries.get(place).map_or(1, |q| q.every)
     }
 
-    /// What a sweep may take, in nanoseconds.
+    /// Returns what a sweep may take, in nanoseconds.
     fn room(&self) -> u64 {
         self.period.saturating_mul(FULL_PERCENT) / 100
     }

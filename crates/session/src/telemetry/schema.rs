@@ -7,7 +7,7 @@ use hetrace_vendor::telemetry::{Device, Reading};
 /// An event about to be written: a number and its fields.
 pub type Body = (u16, Vec<u8>);
 
-/// The event that says who a device is. `available` names its quantities.
+/// Returns the event that says who a device is. `available` names its quantities.
 pub fn device_body(number: u32, source: &str, driver: &str, device: &Device, available: &str) -> Body {
     let Device { index, uuid, name, pci, power, power_limit } = device.clone();
     let monitored = Monitored {
@@ -25,7 +25,7 @@ pub fn device_body(number: u32, source: &str, driver: &str, device: &Device, ava
     (Monitored::ID, monitored.encode())
 }
 
-/// The event of a reading. `took` is how long the query lasted, in nanoseconds.
+/// Returns the event of a reading. `took` is how long the query lasted, in nanoseconds.
 /// Counters of links must have become rates: `interval` is what they are over.
 pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) -> Body {
     let mut values = [0; VALUES];
@@ -48,7 +48,7 @@ pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) ->
     Sample { time: 0, values, took }.encode(quantity, device)
 }
 
-/// What a reading is of.
+/// Returns what a reading is of.
 fn quantity(reading: &Reading) -> Kind {
     match reading {
         Reading::Power { .. } => Kind::Power,

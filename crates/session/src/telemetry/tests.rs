@@ -208,7 +208,7 @@ fn until(there: impl Fn() -> bool) {
     }
 }
 
-/// The values of a field in the events of a device.
+/// Returns the values of a field in the events of a device.
 fn values(streams: &[Vec<Seen>], event: &str, device: u32, field: &str) -> Vec<u64> {
     let of =
         streams.iter().flatten().filter(|(name, _, f)| name == event && f["device"] == device.to_string());
@@ -223,7 +223,7 @@ fn each_sample_is_in_the_trace_in_order() {
         // 400 in two seconds, one before them and one after them.
         let expected: Vec<u64> = (1..=402).collect();
         assert_eq!(power, expected);
-        // What does not change is told once.
+        // What does not change is written once.
         assert_eq!(values(&streams, "telemetry:performance_state", device, "state"), [0]);
         let reasons = values(&streams, "telemetry:throttle", device, "reasons");
         assert_eq!(reasons, (0..=402 / 4).collect::<Vec<u64>>());
@@ -260,7 +260,7 @@ fn devices_come_first_with_what_they_can_be_asked_for() {
     let all = "power energy clocks utilization memory temperature performance_state throttle nvlink pcie";
     assert_eq!(first[0].2["available"], all);
     assert_eq!(first[1].2["available"], all.replace("energy ", "").replace("nvlink ", ""));
-    // What it does not tell is asked once, and said.
+    // What it does not support is queried once, and noted.
     let second = &finished.report.devices[1];
     for quantity in ["energy", "nvlink"] {
         let of = second.quantities.iter().find(|q| q.quantity == quantity).expect("a quantity");
@@ -316,7 +316,7 @@ fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
     telemetry.start();
     until(|| script.asked.load(Ordering::Relaxed) > 30);
     let finished = telemetry.finish_within(Duration::from_millis(50));
-    assert!(finished.notes.iter().any(|n| n.contains("does not come back")), "{:?}", finished.notes);
+    assert!(finished.notes.iter().any(|n| n.contains("did not return")), "{:?}", finished.notes);
     assert_eq!(finished.report.devices.len(), 2, "what was known before is reported");
 }
 

@@ -64,7 +64,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The host time of `dev`, never decreasing in `dev`, saturating.
+    /// Returns the host time of `dev`, never decreasing in `dev`, saturating.
     #[must_use]
     pub fn to_host(&self, dev: u64) -> u64 {
         let elapsed = i128::from(dev) - i128::from(self.dev);
@@ -73,7 +73,7 @@ impl Line {
         u64::try_from(host.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// How far [`Line::to_host`] may be off at `dev`, in nanoseconds.
+    /// Returns how far [`Line::to_host`] may be off at `dev`, in nanoseconds.
     #[must_use]
     pub fn error_at(&self, dev: u64) -> u64 {
         let outside = self.dev.saturating_sub(dev) + dev.saturating_sub(self.dev_end);
@@ -81,7 +81,7 @@ impl Line {
         self.error_ns.saturating_add(grown)
     }
 
-    /// Whether there was evidence on both sides.
+    /// Returns whether there was evidence on both sides.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.error_ns != u64::MAX
@@ -120,7 +120,7 @@ impl Band {
         }
     }
 
-    /// The best line: `None` before any evidence.
+    /// Returns the best line: `None` before any evidence.
     pub(super) fn line(&self) -> Option<Line> {
         self.line
     }
@@ -141,12 +141,12 @@ impl Band {
         Ok(())
     }
 
-    /// Whether [`Band::offer`] would take the evidence.
+    /// Returns whether [`Band::offer`] would take the evidence.
     pub(super) fn admits(&self, e: Evidence) -> bool {
         self.weigh(e).is_ok()
     }
 
-    /// The evidence as a point of its hull, and the slopes admitted with it;
+    /// Returns the evidence as a point of its hull, and the slopes admitted with it;
     /// `None` for them if it says nothing new.
     fn weigh(&self, e: Evidence) -> Result<(Point, Option<(f64, f64)>), Contradiction> {
         let (d0, h0) = self.origin.unwrap_or((e.dev, e.host));
@@ -179,7 +179,7 @@ impl Band {
         if low > high { Err(Contradiction) } else { Ok((p, Some((low, high)))) }
     }
 
-    /// The line whose largest error over the observed range is least.
+    /// Returns the line whose largest error over the observed range is least.
     ///
     /// The error of a line is convex in `x`, hence largest at an end of the
     /// range. Seen as pairs (value at the first end, at the last end), the
@@ -226,7 +226,7 @@ impl Band {
     }
 }
 
-/// The value at `x` of the lowest line of this slope above all the vertices.
+/// Returns the value at `x` of the lowest line of this slope above all the vertices.
 fn reach(vertices: &[Point], slope: f64, x: i64) -> f64 {
     let at = |p: &Point| p.y as f64 - slope * (p.x as f64 - x as f64);
     vertices.iter().map(at).fold(f64::NEG_INFINITY, f64::max)

@@ -1,7 +1,7 @@
 //! Device clocks to host time, from inequalities (the convex hull
 //! method; see Couturier and Dagenais, "LTTng CLUST", 2015, §3.4).
 //!
-//! Few APIs tell how the device's clock relates to the host's. But a command is
+//! Few APIs report how the device's clock relates to the host's. But a command is
 //! queued *after* the call that enqueues it began, and was over *before* its
 //! completion was seen. Each such pair is a constraint on the device's clock;
 //! together they leave a narrow band of straight lines, whose middle is used
@@ -67,13 +67,13 @@ impl Default for DeviceClock {
 }
 
 impl DeviceClock {
-    /// A clock with a resolution of one nanosecond.
+    /// Returns a clock with a resolution of one nanosecond.
     #[must_use]
     pub fn new() -> Self {
         Self::with_resolution(1)
     }
 
-    /// A clock whose values are multiples of `resolution_ns` (0 counts as 1),
+    /// Returns a clock whose values are multiples of `resolution_ns` (0 counts as 1),
     /// rounded somehow: all evidence is loosened by that much.
     /// (`CL_DEVICE_PROFILING_TIMER_RESOLUTION` and the like.)
     #[must_use]
@@ -113,14 +113,14 @@ impl DeviceClock {
         self.upper(dev, host.saturating_add(uncertainty_ns));
     }
 
-    /// Whether the current epoch has evidence on both sides. Until then
+    /// Returns whether the current epoch has evidence on both sides. Until then
     /// [`DeviceClock::to_host`] is a guess with an unbounded error.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.band.line().is_some_and(|line| line.is_known())
     }
 
-    /// The host time of `dev`, in `CLOCK_MONOTONIC` nanoseconds, saturating.
+    /// Returns the host time of `dev`, in `CLOCK_MONOTONIC` nanoseconds, saturating.
     ///
     /// With evidence on one side only it is the tightest value that satisfies
     /// it; without any, `dev` itself.
@@ -129,14 +129,14 @@ impl DeviceClock {
         self.line_at(dev).map_or(dev, |line| line.to_host(dev))
     }
 
-    /// How far [`DeviceClock::to_host`] may be off at `dev`: the half-width of
+    /// Returns how far [`DeviceClock::to_host`] may be off at `dev`: the half-width of
     /// the band, growing outside of the observed range. `u64::MAX` if unknown.
     #[must_use]
     pub fn error_at(&self, dev: u64) -> u64 {
         self.line_at(dev).map_or(u64::MAX, |line| line.error_at(dev))
     }
 
-    /// How far [`DeviceClock::to_host`] may be off within the observed range,
+    /// Returns how far [`DeviceClock::to_host`] may be off within the observed range,
     /// in nanoseconds: the worst of all epochs that are known; `u64::MAX` if
     /// none is.
     #[must_use]
@@ -144,26 +144,26 @@ impl DeviceClock {
         self.lines().filter(Line::is_known).map(|line| line.error_ns).max().unwrap_or(u64::MAX)
     }
 
-    /// How many epochs there were: one more than the clock was found stepped
+    /// Returns how many epochs there were: one more than the clock was found stepped
     /// or bent.
     #[must_use]
     pub fn epochs(&self) -> usize {
         self.epochs
     }
 
-    /// How much evidence fitted nowhere and was left out; also what came with
+    /// Returns how much evidence fitted nowhere and was left out; also what came with
     /// the device time 0, which stands for none.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// The lines of the epochs, oldest first, at most the last 1,025.
+    /// Returns the lines of the epochs, oldest first, at most the last 1,025.
     pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.closed.iter().map(|epoch| epoch.line).chain(self.band.line())
     }
 
-    /// The line in force at `dev`: of the newest epoch that has begun by then.
+    /// Returns the line in force at `dev`: of the newest epoch that has begun by then.
     fn line_at(&self, dev: u64) -> Option<Line> {
         if dev >= self.start || self.closed.is_empty() {
             return self.band.line();
@@ -257,7 +257,7 @@ impl DeviceClock {
         self.epochs += 1;
     }
 
-    /// Where the epoch of `band` begins, given its first proof: after the
+    /// Returns where the epoch of `band` begins, given its first proof: after the
     /// latest evidence that it cannot explain. What lies in between fits both;
     /// clocks are most likely to have changed in the longest time without any.
     fn change_before(&self, first: u64, band: &Band) -> u64 {
@@ -271,7 +271,7 @@ impl DeviceClock {
     }
 }
 
-/// Whether the evidence is within the line's error.
+/// Returns whether the evidence is within the line's error.
 fn agrees(line: &Line, e: Evidence) -> bool {
     line.is_known() && excess(line, e) == 0
 }
@@ -286,7 +286,7 @@ fn excess(line: &Line, e: Evidence) -> u64 {
     by.saturating_sub(line.error_at(e.dev))
 }
 
-/// What a bent clock adds to the error of the epoch it ends.
+/// Returns what a bent clock adds to the error of the epoch it ends.
 ///
 /// Just before bending evidence becomes a contradiction, it makes the band very
 /// narrow, and the error looks smaller than it is.

@@ -62,7 +62,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The slope, in nanoseconds per tick.
+    /// Returns the slope, in nanoseconds per tick.
     #[must_use]
     pub fn ns_per_tick(&self) -> f64 {
         self.mult as f64 / (1u64 << MULT_SHIFT) as f64
@@ -98,7 +98,7 @@ pub enum Added {
 #[derive(Clone, Debug)]
 pub struct HostClock {
     /// Ascending by `tsc`, never empty. The last one may begin in the future:
-    /// there the correction under way ends.
+    /// there the pending correction ends.
     segments: Vec<Segment>,
     /// Measured nanoseconds per tick, scaled like [`Segment::mult`].
     rate: u64,
@@ -111,7 +111,7 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// A clock through two points, in either order. The further apart they are
+    /// Returns a clock through two points, in either order. The further apart they are
     /// the better its first rate: with readings good to 300 ns, points 100 ms
     /// apart leave up to 6 ppm. Counts before the first point are extrapolated
     /// back. Two points at the same count give 1 ns per tick.
@@ -182,14 +182,14 @@ impl HostClock {
         self.segments[after.saturating_sub(1)].at(tsc)
     }
 
-    /// The largest distance between this clock and a reading of the real one
+    /// Returns the largest distance between this clock and a reading of the real one
     /// so far, the reading's own uncertainty included, in nanoseconds.
     #[must_use]
     pub fn error_ns(&self) -> u64 {
         self.error_ns
     }
 
-    /// The pieces held, oldest first: with them anyone can convert again. The
+    /// Returns the pieces held, oldest first: with them anyone can convert again. The
     /// last one may begin later than the newest point.
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
@@ -213,13 +213,13 @@ impl HostClock {
         self.last.realtime_ns.wrapping_sub(self.last.monotonic_ns) as i64
     }
 
-    /// How many points were ignored.
+    /// Returns how many points were ignored.
     #[must_use]
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
 
-    /// How many steps (deviations of more than a millisecond) were seen.
+    /// Returns how many steps (deviations of more than a millisecond) were seen.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
@@ -246,7 +246,7 @@ impl HostClock {
         }
     }
 
-    /// Whether what is planned already will still agree one period later.
+    /// Returns whether what is planned already will still agree one period later.
     fn stays_close(&self, p: ReferencePoint, period_ns: u64) -> bool {
         let ticks = ticks(period_ns, self.rate);
         let truth = i128::from(p.monotonic_ns) + i128::from(scale(ticks, self.rate));
@@ -290,12 +290,12 @@ fn scale(ticks: u64, mult: u64) -> u64 {
     if ns > u128::from(u64::MAX) { u64::MAX } else { ns as u64 }
 }
 
-/// How many ticks of `rate` make `ns`; at least one.
+/// Returns how many ticks of `rate` make `ns`; at least one.
 fn ticks(ns: u64, rate: u64) -> u64 {
     u64::try_from((u128::from(ns) << MULT_SHIFT) / u128::from(rate.max(1))).map_or(u64::MAX, |t| t.max(1))
 }
 
-/// The scaled rate from one `(tsc, ns)` to a later one; `None` if it has none.
+/// Returns the scaled rate from one `(tsc, ns)` to a later one; `None` if it has none.
 fn rate_between(from: (u64, u64), to: (u64, u64)) -> Option<u64> {
     let ticks = to.0.checked_sub(from.0).filter(|&t| t > 0)?;
     let ns = to.1.checked_sub(from.1).filter(|&n| n > 0)?;

@@ -24,17 +24,17 @@ pub(super) struct Hull {
 }
 
 impl Hull {
-    /// The vertices, ascending in `x`, slopes strictly falling.
+    /// Returns the vertices, ascending in `x`, slopes strictly falling.
     pub(super) fn vertices(&self) -> &[Point] {
         &self.vertices
     }
 
-    /// Whether every line above the hull is above `p` anyway.
+    /// Returns whether every line above the hull is above `p` anyway.
     pub(super) fn covers(&self, p: Point) -> bool {
         let i = self.vertices.partition_point(|v| v.x < p.x);
         match self.vertices.get(i) {
             Some(v) if v.x == p.x => p.y <= v.y,
-            Some(&right) if i > 0 => turn(self.vertices[i - 1], p, right) >= 0,
+            Some(&right) if i > 0 => orientation(self.vertices[i - 1], p, right) >= 0,
             _ => false,
         }
     }
@@ -52,12 +52,12 @@ impl Hull {
             v.insert(i, p);
         }
         let mut right = i + 1;
-        while right + 1 < v.len() && turn(p, v[right], v[right + 1]) >= 0 {
+        while right + 1 < v.len() && orientation(p, v[right], v[right + 1]) >= 0 {
             right += 1;
         }
         v.drain(i + 1..right);
         let mut left = i;
-        while left >= 2 && turn(v[left - 2], v[left - 1], p) >= 0 {
+        while left >= 2 && orientation(v[left - 2], v[left - 1], p) >= 0 {
             left -= 1;
         }
         v.drain(left..i);
@@ -86,7 +86,7 @@ impl Hull {
 }
 
 /// Positive when a → b → c turns left (b lies below the line from a to c).
-fn turn(a: Point, b: Point, c: Point) -> i128 {
+fn orientation(a: Point, b: Point, c: Point) -> i128 {
     let d = |p: i64, q: i64| i128::from(q) - i128::from(p);
     d(a.x, b.x) * d(a.y, c.y) - d(a.y, b.y) * d(a.x, c.x)
 }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(v.len(), MAX_VERTICES);
         assert_eq!((v[0], v[v.len() - 1]), (all[0], all[all.len() - 1]));
         assert!(v.iter().all(|q| all.contains(q)));
-        assert!(v.windows(3).all(|w| turn(w[0], w[1], w[2]) < 0));
+        assert!(v.windows(3).all(|w| orientation(w[0], w[1], w[2]) < 0));
     }
 
     proptest! {
@@ -146,7 +146,7 @@ mod tests {
             }
             let v = hull.vertices();
             prop_assert!(v.windows(2).all(|w| w[0].x < w[1].x));
-            prop_assert!(v.windows(3).all(|w| turn(w[0], w[1], w[2]) < 0));
+            prop_assert!(v.windows(3).all(|w| orientation(w[0], w[1], w[2]) < 0));
             prop_assert!(v.iter().all(|q| points.contains(&(q.x, q.y))));
             for &(x, y) in &points {
                 prop_assert!(hull.covers(p(x, y)), "({x}, {y}) outside {v:?}");

@@ -12,7 +12,7 @@ fn memory(machine: &Machine<'_>) -> Finding {
     let made = std::fs::create_dir(&probe);
     let _ = std::fs::remove_dir(&probe);
     match made {
-        Ok(()) => Finding::fine("shared memory", "/dev/shm can be written"),
+        Ok(()) => Finding::fine("shared memory", "/dev/shm is writable"),
         Err(e) => Finding::failed("shared memory", format!("/dev/shm: {e}"))
             .with("mount -t tmpfs tmpfs /dev/shm (in a container: --shm-size)"),
     }
@@ -24,10 +24,10 @@ fn clock(machine: &Machine<'_>) -> Finding {
     let source = machine.read("sys/devices/system/clocksource/clocksource0/current_clocksource");
     let counter = match steady {
         true => "runs at a constant rate",
-        false => "may change its rate: times can be off, and the trace says by how much",
+        false => "may change its rate: times may be off, by at most the clock error that the trace reports",
     };
     let source = source.unwrap_or_default();
-    Finding::fine("clock", format!("the processor's counter {counter}; the kernel uses {}", source.trim()))
+    Finding::fine("clock", format!("time stamp counter {counter}; the kernel uses {}", source.trim()))
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
         let machine =
             Machine { root: root.path(), privileged: false, library: &|_| None, variable: &|_| None };
         let missing = memory(&machine);
-        assert!(!missing.works && missing.mend.unwrap().contains("tmpfs"), "{}", missing.says);
+        assert!(!missing.works && missing.fix.unwrap().contains("tmpfs"), "{}", missing.says);
         std::fs::create_dir_all(root.path().join("dev/shm")).unwrap();
         assert!(memory(&machine).works);
         assert_eq!(std::fs::read_dir(root.path().join("dev/shm")).unwrap().count(), 0, "nothing is left");
@@ -49,9 +49,6 @@ mod tests {
         std::fs::write(folder.join("current_clocksource"), "tsc\n").unwrap();
         std::fs::create_dir(root.path().join("proc")).unwrap();
         std::fs::write(root.path().join("proc/cpuinfo"), "flags : constant_tsc\n").unwrap();
-        assert_eq!(
-            clock(&machine).says,
-            "the processor's counter runs at a constant rate; the kernel uses tsc"
-        );
+        assert_eq!(clock(&machine).says, "time stamp counter runs at a constant rate; the kernel uses tsc");
     }
 }

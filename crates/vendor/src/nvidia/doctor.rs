@@ -1,11 +1,11 @@
-//! What `hetrace doctor` finds of NVIDIA's driver and tools. Files only: no
-//! library of theirs is loaded for it.
+//! Findings of `hetrace doctor` about NVIDIA's driver and tools: from files only,
+//! without loading any of their libraries.
 
 use std::path::{Path, PathBuf};
 
 use crate::doctor::{Finding, Machine};
 
-/// Everything worth saying; one line where there is no such driver.
+/// Returns all findings; one where there is no such driver.
 pub(super) fn findings(machine: &Machine<'_>) -> Vec<Finding> {
     let libcuda = (machine.library)("libcuda.so.1");
     let driver = driver(machine, libcuda.as_deref());
@@ -21,7 +21,7 @@ pub(super) fn findings(machine: &Machine<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The kernel's part and the programs' part, which must fit each other.
+/// Checks the kernel module and the user-space library.
 fn driver(machine: &Machine<'_>, libcuda: Option<&Path>) -> Finding {
     let what = "NVIDIA driver";
     let version = machine.read("proc/driver/nvidia/version").and_then(|t| kernel_module(&t));
@@ -30,16 +30,15 @@ fn driver(machine: &Machine<'_>, libcuda: Option<&Path>) -> Finding {
             Finding::fine(what, format!("{version}, {} GPUs; {}", gpus(machine.root), path.display()))
         }
         (Some(version), None) => {
-            let mend = "install the driver's libraries (Debian: libcuda1; in a container: --gpus all)";
-            Finding::failed(what, format!("kernel module {version}, but no libcuda.so.1 for programs"))
-                .with(mend)
+            let fix = "install the driver's libraries (Debian: libcuda1; in a container: --gpus all)";
+            Finding::failed(what, format!("kernel module {version}, but libcuda.so.1 is missing")).with(fix)
         }
         (None, Some(path)) => {
-            let says = format!("{}, but no kernel module is seen", path.display());
-            let mend = "modprobe nvidia; in a container the module may only be hidden, then all is well";
-            Finding::fine(what, says).with(mend)
+            let says = format!("{}, but the kernel module is not visible", path.display());
+            let fix = "modprobe nvidia; in a container the module may just be hidden, then nothing is wrong";
+            Finding::fine(what, says).with(fix)
         }
-        (None, None) => Finding::fine(what, "none here"),
+        (None, None) => Finding::fine(what, "not installed"),
     }
 }
 
@@ -61,7 +60,7 @@ fn toolkit(machine: &Machine<'_>) -> Option<Finding> {
     Some(Finding::fine("CUDA toolkit", format!("{version} in /usr/local/cuda")))
 }
 
-/// Where the toolkit and packages put CUPTI.
+/// Looks for CUPTI where the toolkit and packages install it.
 fn collector(machine: &Machine<'_>) -> Finding {
     let by_name = ["libcupti.so.13", "libcupti.so.12"].iter().find_map(|n| (machine.library)(n));
     let by_setting = (machine.variable)("HETRACE_CUPTI").map(PathBuf::from);
@@ -74,46 +73,48 @@ fn collector(machine: &Machine<'_>) -> Finding {
     };
     match by_setting.or(by_name).or_else(in_toolkit) {
         Some(path) => {
-            let says = format!("{} (programs that bring one of their own use that)", path.display());
+            let says = format!("{} (programs that bring their own use that one)", path.display());
             Finding::fine("CUPTI", says)
         }
         None => Finding::fine(
             "CUPTI",
-            "not on this machine's paths; where a program brings none either, events time its commands",
+            "not in the library paths; programs without their own get command times from events",
         )
         .with("pip install nvidia-cuda-cupti-cu12 (or nvidia-cuda-cupti for CUDA 13), or HETRACE_CUPTI=path"),
     }
 }
 
-/// Tracing needs no privilege, counters inside the device do.
+/// Checks access to device counters, which need a privilege; tracing does not.
 fn counters(machine: &Machine<'_>) -> Option<Finding> {
     let params = machine.read("proc/driver/nvidia/params")?;
     let restricted = params.lines().any(|l| l.replace(' ', "") == "RmProfilingAdminOnly:1");
     if !restricted || machine.privileged {
-        return Some(Finding::fine("GPU counters", "everything is allowed"));
+        return Some(Finding::fine("GPU counters", "available to this user"));
     }
-    let says = "for administrators only: times of commands work, counters of the device do not";
-    let mend = "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' \
+    let says = "restricted to administrators: command times work, device counters do not";
+    let fix = "as root: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' \
                 > /etc/modprobe.d/nvidia-profiling.conf, then reload the module or reboot";
-    Some(Finding::fine("GPU counters", says).with(mend))
+    Some(Finding::fine("GPU counters", says).with(fix))
 }
 
 fn telemetry(machine: &Machine<'_>) -> Finding {
     match (machine.library)("libnvidia-ml.so.1") {
-        Some(path) => Finding::fine("NVML", format!("{}: run --sample works", path.display())),
-        None => Finding::fine("NVML", "no libnvidia-ml.so.1: run --sample has nothing to read").with(
+        Some(path) => Finding::fine("NVML", format!("{}: `run --sample` works", path.display())),
+        None => Finding::fine("NVML", "no libnvidia-ml.so.1: `run --sample` records no telemetry").with(
             "install the driver's libraries (Debian: libnvidia-ml1; in a container: capability utility)",
         ),
     }
 }
 
-/// Tools that have put themselves into every CUDA program.
+/// Finds tools that are injected into every CUDA program.
 fn others(machine: &Machine<'_>) -> Vec<Finding> {
     let tools = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
     let set = tools.iter().filter_map(|name| Some((name, machine.set(name)?)));
     set.map(|(name, value)| {
-        let says = format!("{name}={value}: another tool is in each program; it is left alone");
-        Finding::fine("other tools", says).with(format!("unset {name} if it was left behind"))
+        let says = format!(
+            "{name}={value}: another tool is injected into each program; hetrace does not replace it"
+        );
+        Finding::fine("other tools", says).with(format!("unset {name} if that tool is not wanted"))
     })
     .collect()
 }
@@ -135,9 +136,9 @@ mod tests {
         let machine =
             Machine { root: root.path(), privileged: false, library: &|_| None, variable: &|_| None };
         let cuda = Path::new(LIBCUDA);
-        assert_eq!(driver(&machine, None).says, "none here");
+        assert_eq!(driver(&machine, None).says, "not installed");
         assert_eq!(findings(&machine).len(), 1, "one line where there is no driver");
-        assert!(driver(&machine, Some(cuda)).mend.is_some());
+        assert!(driver(&machine, Some(cuda)).fix.is_some());
         put(
             "proc/driver/nvidia/version",
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release\n",
@@ -148,12 +149,12 @@ mod tests {
 
         assert!(counters(&machine).is_none(), "unknown is not said");
         put("proc/driver/nvidia/params", "EnableMSI: 1\nRmProfilingAdminOnly: 1\n");
-        let mend = counters(&machine).unwrap().mend.unwrap();
-        assert!(mend.contains("NVreg_RestrictProfilingToAdminUsers=0"), "{mend}");
-        assert!(counters(&Machine { privileged: true, ..machine }).unwrap().mend.is_none());
+        let fix = counters(&machine).unwrap().fix.unwrap();
+        assert!(fix.contains("NVreg_RestrictProfilingToAdminUsers=0"), "{fix}");
+        assert!(counters(&Machine { privileged: true, ..machine }).unwrap().fix.is_none());
         put("usr/local/cuda/version.json", r#"{"cuda": {"name": "CUDA SDK", "version": "13.0.1"}}"#);
         assert!(toolkit(&machine).unwrap().says.starts_with("13.0.1"));
-        assert!(collector(&machine).mend.is_some(), "no CUPTI yet");
+        assert!(collector(&machine).fix.is_some(), "no CUPTI yet");
         put("usr/local/cuda/lib64/libcupti.so.13", "");
         assert!(collector(&machine).says.contains("libcupti.so."));
     }

@@ -127,7 +127,7 @@ impl NvmlSource {
         })
     }
 
-    /// All bits, also those without a name in the crate.
+    /// Returns all bits, also those without a name in the crate.
     fn throttle_reasons(&self, device: &NvmlDevice<'_>) -> Result<u64, NvmlError> {
         let lib = self.nvml.lib();
         // Before driver 535 the function had another name.
@@ -145,7 +145,7 @@ impl NvmlSource {
 /// Power readings are of the moment.
 const INSTANT: &str = "instant";
 
-/// The value of a field, of a part of the device.
+/// Returns the value of a field, of a part of the device.
 fn field(device: &NvmlDevice<'_>, id: u32, scope: u32) -> Result<u64, NvmlError> {
     let query = device.nvml().lib().nvmlDeviceGetFieldValues.as_ref();
     let query = query.map_err(|_| NvmlError::FunctionNotFound)?;
@@ -183,7 +183,7 @@ impl Source for NvmlSource {
     }
 }
 
-/// What cannot change while a program runs is refused for good.
+/// Returns what cannot change while a program runs is refused for good.
 fn refusal(error: &NvmlError) -> Refusal {
     let why = error.to_string();
     match error {
@@ -197,31 +197,31 @@ fn refusal(error: &NvmlError) -> Refusal {
     }
 }
 
-/// What is missing, and what mends it.
+/// Returns what is missing and how to fix it.
 fn why_not(error: &NvmlError) -> String {
-    let (what, mend) = match error {
+    let (what, fix) = match error {
         NvmlError::LibloadingError(error) => (
             format!("NVML cannot be loaded ({error})"),
-            "it comes with NVIDIA's driver: the package libnvidia-ml1 or libnvidia-compute-…; \
+            "install it with NVIDIA's driver: package libnvidia-ml1 or libnvidia-compute-…; \
              in a container the driver capability `utility`",
         ),
         NvmlError::DriverNotLoaded => (
             "NVIDIA's kernel driver is not loaded".to_owned(),
-            "install or load it (modprobe nvidia) until `nvidia-smi` works",
+            "install or load it (modprobe nvidia), and check with `nvidia-smi`",
         ),
         NvmlError::LibRmVersionMismatch => (
-            "NVML and the loaded kernel driver are of different versions".to_owned(),
+            "NVML and the loaded kernel driver have different versions".to_owned(),
             "load the new driver, or restart the machine",
         ),
         NvmlError::NoPermission => {
-            ("this user may not talk to NVIDIA's driver".to_owned(), "see the rights of /dev/nvidia*")
+            ("this user has no access to NVIDIA's driver".to_owned(), "check the permissions of /dev/nvidia*")
         }
         NvmlError::FailedToLoadSymbol(symbol) => {
-            (format!("this NVML is too old or none ({symbol})"), "install the driver's own")
+            (format!("this library is not NVML or too old ({symbol})"), "install the one of the driver")
         }
-        error => (format!("NVML says: {error}"), "see whether `nvidia-smi` works"),
+        error => (format!("NVML error: {error}"), "check with `nvidia-smi`"),
     };
-    format!("no GPU telemetry: {what}; {mend}")
+    format!("no GPU telemetry: {what}; {fix}")
 }
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
     fn a_library_that_is_not_there_is_named() {
         let missing = NvmlSource::open(Some(Path::new("/nowhere/libnvidia-ml.so.1"))).expect_err("nothing");
         assert_eq!(missing.name, "nvml");
-        for part in ["/nowhere/libnvidia-ml.so.1", "comes with NVIDIA's driver"] {
+        for part in ["/nowhere/libnvidia-ml.so.1", "install it with NVIDIA's driver"] {
             assert!(missing.why.contains(part), "{}", missing.why);
         }
         assert_eq!(missing.why.lines().count(), 1);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_library_that_is_not_nvml_is_no_fault() {
         let missing = NvmlSource::open(Some(Path::new("libc.so.6"))).expect_err("no NVML");
-        assert!(missing.why.contains("too old or none"), "{}", missing.why);
+        assert!(missing.why.contains("not NVML or too old"), "{}", missing.why);
     }
 
     #[test]

@@ -18,13 +18,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place at `output`; if it is shared, in the folder that may be there.
+    /// Returns a place at `output`; if it is shared, in the folder that may be there.
     ///
     /// # Errors
     /// When something is there already, or it has no name.
     pub fn new(output: &Path, shared: bool) -> Result<Self> {
         let Some(name) = output.file_name() else {
-            bail!("{}: it has no name to write to; give one with -o", output.display());
+            bail!("{}: not the name of a file or folder; choose one with -o", output.display());
         };
         let there = fs::symlink_metadata(output);
         if there.is_ok() && !(shared && output.is_dir()) {
@@ -36,7 +36,7 @@ impl Place {
         Ok(Self { output: output.to_owned(), partial: output.with_file_name(partial), shared })
     }
 
-    /// The file to write.
+    /// Returns the file to write.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -45,7 +45,7 @@ impl Place {
         file.map(BufWriter::new).map_err(|source| self.failed(source))
     }
 
-    /// The folder to write into, which is empty.
+    /// Returns the folder to write into, which is empty.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -54,7 +54,7 @@ impl Place {
         Ok(&self.partial)
     }
 
-    /// An error of the system about this place.
+    /// Returns an error of the system about this place.
     pub fn failed(&self, source: io::Error) -> Error {
         Error::Io { path: self.output.display().to_string(), source }
     }
@@ -73,7 +73,7 @@ impl Place {
         if let Some(file) = files.iter().find(|file| self.output.join(file).exists()) {
             let file = self.output.join(file);
             bail!(
-                "{}: it is there already; give this trace another --rank, or choose another folder with -o",
+                "{}: already exists; give this trace another --rank, or choose another folder with -o",
                 file.display()
             );
         }
@@ -103,7 +103,7 @@ impl Drop for Place {
 }
 
 fn taken(path: &Path) -> anyhow::Error {
-    anyhow::anyhow!("{}: it is there already; remove it, or choose another place with -o", path.display())
+    anyhow::anyhow!("{}: already exists; remove it, or choose another place with -o", path.display())
 }
 
 /// Renames, but not over what is there.
@@ -192,7 +192,7 @@ mod tests {
         write(&["calls/0", "trace/0"]).unwrap();
         write(&["calls/1", "trace/1"]).unwrap();
         let error = write(&["calls/2", "trace/1"]).unwrap_err().to_string();
-        assert!(error.contains("trace/1: it is there already; give this trace another --rank"), "{error}");
+        assert!(error.contains("trace/1: already exists; give this trace another --rank"), "{error}");
         let expected = ["calls/0", "calls/1", "trace/0", "trace/1"].map(PathBuf::from);
         assert_eq!(names(&output), expected);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing is left beside it");

@@ -59,7 +59,7 @@ fn more_vertices_than_are_kept_do_not_admit_a_wrong_line_less() {
     assert!(line.error_ns < 20_300, "{}", line.error_ns);
 }
 
-/// The range of values at both ends over all admitted lines, by trying every
+/// Returns the range of values at both ends over all admitted lines, by trying every
 /// line through two points and every extreme slope through one.
 fn brute_force(points: &[(Kind, f64, f64)]) -> Option<[(f64, f64); 2]> {
     let xs = || points.iter().map(|p| p.1);

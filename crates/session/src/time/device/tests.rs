@@ -31,7 +31,7 @@ fn feed(clock: &mut DeviceClock, truth: &Truth, dev: &mut u64, c: Command) {
     evidence(truth, dev, c).into_iter().for_each(|e| clock.take(e));
 }
 
-/// What CLUST has: nothing but the two inequalities.
+/// Returns what CLUST has: nothing but the two inequalities.
 fn evidence(truth: &Truth, dev: &mut u64, [pause, before, _, work, seen]: Command) -> [Evidence; 2] {
     let queued = *dev + pause;
     let end = queued + work;

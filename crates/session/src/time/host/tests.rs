@@ -207,7 +207,7 @@ proptest! {
 proptest! {
     /// Whatever the points are, also nonsense.
     #[test]
-    fn it_is_monotone_continuous_and_stable_whatever_it_is_told(
+    fn it_is_monotone_continuous_and_stable_whatever_it_is_given(
         points in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40, 0u32..2_000), 2..40),
         ordered in any::<bool>(),
         mut probes in prop::collection::vec(0u64..1 << 41, 1..50),
