@@ -7,17 +7,18 @@ use hetrace_ring::clock::ticks;
 
 use super::{Depth, Enqueued, Times};
 use crate::call::{count_commands, record_with_text};
-use crate::room::{await_room, has_room};
+use crate::room::{await_room, free_bytes, has_room};
 use crate::session;
 
 /// Where a collector's findings go.
 pub(super) trait Report {
-    /// Whether the record of one more command has a place.
-    fn has_room(&mut self) -> bool;
+    /// Returns how many bytes of records the next ones may have until this is called again, of which
+    /// the last record may begin in the last byte; 0 if there is no room for another.
+    fn room(&mut self) -> usize;
     /// Records a command. Returns whether that worked.
     fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool;
-    /// A command that was counted as enqueued is not in flight any more.
-    fn counted(&mut self);
+    /// So many commands that were counted as enqueued are not in flight any more.
+    fn counted(&mut self, commands: u64);
     /// Says what was lost and what is left. Returns whether that worked.
     fn pending(&mut self, pending: &PendingRecord) -> bool;
 }
@@ -25,6 +26,11 @@ pub(super) trait Report {
 /// Bytes that a ring must have free before a command is recorded. With less a ring is exchanged for
 /// a larger one while it still has room, so this keeps no ring from growing.
 const ROOM: usize = hetrace_ring::record::MAX_RECORD;
+/// With as much more there is one look for all records that it has room for.
+const AT_ONCE: usize = 16 << 10;
+/// Bytes of a command's record without the name, and of what a backend may record when it is asked:
+/// how clocks compare.
+pub(super) const MOST_BUT_NAME: usize = size_of::<CommandRecord>() + 128;
 
 /// The ring of this thread.
 #[derive(Debug)]
@@ -42,21 +48,24 @@ impl Ring {
 }
 
 impl Report for Ring {
-    fn has_room(&mut self) -> bool {
-        if self.waits || has_room(ROOM) {
-            return true;
+    fn room(&mut self) -> usize {
+        if self.waits {
+            return AT_ONCE;
         }
         // Once the launcher did not get there in time, it is not waited for again.
-        self.last = self.last && await_room(ROOM);
-        self.last
+        if !has_room(ROOM) {
+            self.last = self.last && await_room(ROOM);
+            return usize::from(self.last);
+        }
+        free_bytes().saturating_sub(ROOM).clamp(1, AT_ONCE)
     }
 
     fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool {
         record_with_text(special::COMMAND, command, name)
     }
 
-    fn counted(&mut self) {
-        count_commands(0, 1);
+    fn counted(&mut self, commands: u64) {
+        count_commands(0, commands);
     }
 
     fn pending(&mut self, pending: &PendingRecord) -> bool {
