@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fen
 use super::lanes::{Lanes, Place};
 use super::links::{Claim, Inbox, Link, Returned};
 use super::nodes::{BATCH, Node, Nodes, Pending};
-use super::report::{MOST_BUT_NAME, Report, record, text};
+use super::report::{MOST_BUT_NAME, Report, text};
 use super::{Backend, Depth, Left, Progress};
 use crate::extra::Extra;
 
@@ -190,6 +190,7 @@ impl<X> Block<X> {
                 waits: 0,
                 room: 0,
                 ended: 0,
+                all_ended: 0,
                 free: Free::default(),
                 outcome: Outcome::default(),
             };
@@ -198,6 +199,7 @@ impl<X> Block<X> {
             round.waits = 0;
             round.ask(false);
             round.count_ended();
+            round.outcome.collected = round.all_ended.saturating_sub(round.outcome.lost);
             round.outcome.left = round.oldest();
             round.free.give_back(self, nodes);
             round.outcome
@@ -255,8 +257,9 @@ struct Round<'r, B: Backend, R, X> {
     waits: u32,
     /// Bytes of records before the next look for room in the ring.
     room: usize,
-    /// Commands that have ended and were not counted yet.
+    /// Commands that have ended and were not counted yet, and those that were.
     ended: u64,
+    all_ended: u64,
     free: Free,
     outcome: Outcome,
 }
@@ -291,23 +294,22 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
         let most = block.put.load(Ordering::Acquire).wrapping_sub(done);
         let mut kept = block.inbox.kept();
         let mut kept_node = nodes.get(kept);
+        // The node that the inbox keeps has a link that leads to the next one, and is the owner's.
+        let mut kept_is_free = block.kept_is_free.load(Ordering::Relaxed);
         for _ in 0..most {
-            let Some(number) = block.inbox.take(|_| kept_node.map(|n| &n.arrival)) else { return };
-            if block.kept_is_free.load(Ordering::Relaxed) {
-                block.kept_is_free.store(false, Ordering::Relaxed);
-                if let Some(node) = kept_node {
-                    self.free.add(kept, node, block, nodes);
-                }
+            let Some(number) = block.inbox.take(|_| kept_node.map(|n| &n.arrival)) else { break };
+            if let Some(node) = kept_node.filter(|_| kept_is_free) {
+                self.free.add(kept, node, block, nodes);
             }
-            let Some(node) = nodes.get(number) else { return };
-            if self.ends_at_once(node) {
-                self.is_free(number, node);
-            } else {
+            let Some(node) = nodes.get(number) else { break };
+            kept_is_free = self.ends_at_once(node);
+            if !kept_is_free {
                 // SAFETY: just taken by who has the claim; the owner wrote it before it put it in.
                 unsafe { block.lanes.add(nodes, number, node) };
             }
             (kept, kept_node) = (number, Some(node));
         }
+        block.kept_is_free.store(kept_is_free, Ordering::Relaxed);
     }
 
     /// Asks about a command that was just taken in, if that can be done now. Returns whether it
@@ -320,7 +322,7 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
         if !may_ask || !self.block.lanes.has_none(self.nodes, command.queue) {
             return false;
         }
-        let has_ended = self.one(node) == Asked::Ended;
+        let has_ended = self.ask_one(node) == Asked::Ended;
         self.waits += u32::from(!has_ended);
         has_ended
     }
@@ -418,8 +420,15 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
         }
     }
 
-    /// Asks about a command, and records it if it has ended.
+    /// Asks about a command of a lane.
+    #[inline(never)]
     fn one(&mut self, node: &Node<B::Token>) -> Asked {
+        self.ask_one(node)
+    }
+
+    /// Asks about a command, and records it if it has ended.
+    #[inline(always)]
+    fn ask_one(&mut self, node: &Node<B::Token>) -> Asked {
         if self.room == 0 && !self.find_room() {
             return Asked::Full;
         }
@@ -432,9 +441,8 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
                 // SAFETY: NULL, or a text that stays until the command was recorded: `Enqueued::name`.
                 let name = unsafe { text(command.name) };
                 self.room = self.room.saturating_sub(MOST_BUT_NAME + name.count_bytes());
-                match self.report.command(&record(command, &times), name) {
-                    true => self.outcome.collected += 1,
-                    false => self.outcome.lost += 1,
+                if !self.report.command(command, &times, name) {
+                    self.outcome.lost += 1;
                 }
             }
         }
@@ -455,16 +463,19 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
 
     /// Counts commands that are not in flight any more.
     fn count_ended(&mut self) {
-        if self.ended > 0 {
-            self.report.counted(std::mem::take(&mut self.ended));
+        let ended = std::mem::take(&mut self.ended);
+        if ended == 0 {
+            return;
         }
+        self.all_ended += ended;
+        let done = self.block.done.load(Ordering::Relaxed).wrapping_add(ended);
+        // Pairs with the Acquire load in `is_empty`.
+        self.block.done.store(done, Ordering::Release);
+        self.report.counted(ended);
     }
 
     /// A node that is in the inbox and in its lane no more.
     fn is_free(&mut self, number: u32, node: &Node<B::Token>) {
-        let done = self.block.done.load(Ordering::Relaxed).wrapping_add(1);
-        // Pairs with the Acquire load in `is_empty`.
-        self.block.done.store(done, Ordering::Release);
         if self.block.inbox.kept() == number {
             // Its link leads to the next one, and is the owner's.
             self.block.kept_is_free.store(true, Ordering::Relaxed);

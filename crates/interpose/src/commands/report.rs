@@ -6,7 +6,8 @@ use hetrace_ring::abi::{CommandRecord, PendingRecord, option, special};
 use hetrace_ring::clock::ticks;
 
 use super::{Depth, Enqueued, Times};
-use crate::call::{count_commands, record_with_text};
+use crate::call::{count_commands, record_here, record_with_text};
+use crate::put::Put;
 use crate::room::{await_room, free_bytes, has_room};
 use crate::session;
 
@@ -16,7 +17,7 @@ pub(super) trait Report {
     /// the last record may begin in the last byte; 0 if there is no room for another.
     fn room(&mut self) -> usize;
     /// Records a command. Returns whether that worked.
-    fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool;
+    fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool;
     /// So many commands that were counted as enqueued are not in flight any more.
     fn counted(&mut self, commands: u64);
     /// Says what was lost and what is left. Returns whether that worked.
@@ -60,8 +61,10 @@ impl Report for Ring {
         free_bytes().saturating_sub(ROOM).clamp(1, AT_ONCE)
     }
 
-    fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool {
-        record_with_text(special::COMMAND, command, name)
+    #[inline(always)]
+    fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
+        // SAFETY: `Finished` reads nothing but what it has references to.
+        unsafe { record_here(special::COMMAND, Finished { command, times, name }) }
     }
 
     fn counted(&mut self, commands: u64) {
@@ -73,7 +76,36 @@ impl Report for Ring {
     }
 }
 
+/// The body of a command's record, which is made where it is to stand.
+#[derive(Clone, Copy)]
+struct Finished<'c> {
+    command: &'c Enqueued,
+    times: &'c Times,
+    name: &'c CStr,
+}
+
+impl Put for Finished<'_> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        size_of::<CommandRecord>() + self.name.count_bytes() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        let text = self.name.to_bytes_with_nul();
+        // SAFETY: contract of `put`: room for `size` bytes, which are a record's and the text's with
+        // its NUL. Records are packed, so the store is unaligned.
+        unsafe {
+            at.cast::<CommandRecord>().write_unaligned(record(self.command, self.times));
+            let at = at.add(size_of::<CommandRecord>());
+            at.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            at.add(text.len())
+        }
+    }
+}
+
 /// The record of a command that has ended.
+#[inline(always)]
 pub(super) fn record(command: &Enqueued, times: &Times) -> CommandRecord {
     let [from, to] = command.memory;
     CommandRecord {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hetrace_ring::abi::{CommandRecord, PendingRecord};
 
 use super::block::{Block, Outcome};
-use super::report::Report;
+use super::report::{Report, record};
 use super::store::{Put, Store, Thread};
 use super::{Backend, Depth, Enqueued, Execution, Left, Progress, Recording, Times};
 
@@ -78,8 +78,8 @@ impl Report for Kept {
         self.room.map_or(1 << 14, |room| usize::from(self.commands.len() < room))
     }
 
-    fn command(&mut self, command: &CommandRecord, _: &CStr) -> bool {
-        self.commands.push(*command);
+    fn command(&mut self, command: &Enqueued, times: &Times, _: &CStr) -> bool {
+        self.commands.push(record(command, times));
         true
     }
 
@@ -167,7 +167,7 @@ fn what_was_lost_is_said_again_if_it_could_not_be_said() {
         fn room(&mut self) -> usize {
             1
         }
-        fn command(&mut self, _: &CommandRecord, _: &CStr) -> bool {
+        fn command(&mut self, _: &Enqueued, _: &Times, _: &CStr) -> bool {
             false
         }
         fn counted(&mut self, _: u64) {}
@@ -437,8 +437,8 @@ fn threads_lose_nothing_and_record_nothing_twice() {
         fn room(&mut self) -> usize {
             1
         }
-        fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool {
-            self.0.lock().expect("kept").command(command, name)
+        fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
+            self.0.lock().expect("kept").command(command, times, name)
         }
         fn counted(&mut self, _: u64) {}
         fn pending(&mut self, _: &PendingRecord) -> bool {
