@@ -178,6 +178,7 @@ struct Asking {
 impl Backend for Asking {
     type Token = Event;
 
+    #[inline(always)]
     fn poll(&mut self, event: Event, command: &Enqueued) -> Progress {
         let mut status = 0i32;
         // SAFETY: room for the answer; the event is live, we own a reference.

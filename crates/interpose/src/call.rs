@@ -123,7 +123,7 @@ unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64)
 #[inline(never)]
 unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     if writer.attached() {
-        if !writer.is_inside() {
+        if !writer.is_inside() || writer.is_handlers() {
             writer.lose_call();
         }
         return None;
