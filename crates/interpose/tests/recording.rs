@@ -435,11 +435,8 @@ fn a_handlers_calls_inside_of_the_tracers_own_are_counted_where_they_are_known()
     let with_flags = |flags: libc::c_int, signal: libc::c_int| {
         in_thread(|| {
             let mut memory = vec![0u8; 1 << 16];
-            let stack = libc::stack_t {
-                ss_sp: memory.as_mut_ptr().cast(),
-                ss_flags: 0,
-                ss_size: memory.len(),
-            };
+            let stack =
+                libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
             // SAFETY: all bit patterns are valid.
             let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
             // SAFETY: all bit patterns are valid.
