@@ -290,7 +290,9 @@ impl Put for Body<'_> {
     }
 
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: room for `size` bytes; the values are readable.
+        // SAFETY: contract of `put`: room for `size` bytes: the record, the name, a size for each
+        // value, and `bytes` for the values, of which no more is written whatever the layout says
+        // now. The values are readable, as the launch requires.
         unsafe {
             at.copy_from_nonoverlapping(std::ptr::from_ref(self.record).cast(), size_of::<ObjectRecord>());
             let mut at = at.add(size_of::<ObjectRecord>());
@@ -300,8 +302,9 @@ impl Put for Body<'_> {
             for place in places() {
                 at = ((place >> 16) as u16).put(at);
             }
+            let mut left = self.bytes;
             for (i, place) in places().enumerate() {
-                let (offset, size) = ((place & 0xffff) as usize, (place >> 16) as usize);
+                let (offset, size) = ((place & 0xffff) as usize, ((place >> 16) as usize).min(left));
                 let from = match self.values {
                     Values::Each(list) => *list.add(i),
                     Values::Packed(all, _) => all.add(offset),
@@ -312,8 +315,10 @@ impl Put for Body<'_> {
                     at.copy_from_nonoverlapping(from, size);
                 }
                 at = at.add(size);
+                left -= size;
             }
-            at
+            at.write_bytes(0, left);
+            at.add(left)
         }
     }
 }

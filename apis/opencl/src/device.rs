@@ -112,7 +112,7 @@ pub unsafe fn enqueue<R: Copy>(
         shared::add(handle);
     }
     let event = Event { handle, shared };
-    let thread = COMMANDS.thread();
+    let thread = COMMANDS.thread_in(&work);
     let place = thread.as_ref().and_then(|t| t.place().or_else(|| make_room(t, &mut work)));
     let (Some(thread), Some(place)) = (&thread, place) else {
         give_up(event);
@@ -138,7 +138,7 @@ pub unsafe fn enqueue<R: Copy>(
     };
     match place.put(event, command) {
         Put::Kept => {}
-        Put::Due => work.collecting(|| COMMANDS.harvest(thread, &mut Asking)),
+        Put::Due => work.collecting(|| COMMANDS.harvest(thread, &mut Asking::default())),
         Put::Full => give_up(event),
     }
     result
@@ -148,7 +148,7 @@ pub unsafe fn enqueue<R: Copy>(
 #[cold]
 #[inline(never)]
 fn make_room<'t>(thread: &'t Thread<Event>, work: &mut OwnWork) -> Option<Place<'t, Event>> {
-    work.collecting(|| COMMANDS.harvest(thread, &mut Asking));
+    work.collecting(|| COMMANDS.harvest(thread, &mut Asking::default()));
     thread.place()
 }
 
@@ -157,23 +157,28 @@ fn make_room<'t>(thread: &'t Thread<Event>, work: &mut OwnWork) -> Option<Place<
 #[inline(never)]
 fn give_up(event: Event) {
     COMMANDS.lose_for_room();
-    Asking.release(event);
+    release(event);
 }
 
 /// The program has waited for a device: collect what is finished.
 pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
-        COMMANDS.collect(Depth::All, &mut Asking);
+        COMMANDS.collect(Depth::All, &mut Asking::default());
     }
 }
 
 /// Asks about events.
-struct Asking;
+#[derive(Default)]
+struct Asking {
+    /// The device whose clock was compared last.
+    compared: u64,
+}
 
 impl Backend for Asking {
     type Token = Event;
 
+    #[inline(always)]
     fn poll(&mut self, event: Event, command: &Enqueued) -> Progress {
         let mut status = 0i32;
         // SAFETY: room for the answer; the event is live, we own a reference.
@@ -206,17 +211,26 @@ impl Backend for Asking {
                 times.error = error;
             }
         }
-        correlate(command.device as P);
+        // Once for all commands of a device that are found in one look.
+        if self.compared != command.device {
+            self.compared = command.device;
+            correlate(command.device as P);
+        }
         Progress::Ended(times)
     }
 
     fn release(&mut self, event: Event) {
-        if event.shared {
-            shared::remove(event.handle);
-        }
-        // SAFETY: the reference is ours.
-        unsafe { real::clReleaseEvent(event.handle) };
+        release(event);
     }
+}
+
+/// Gives our reference back.
+fn release(event: Event) {
+    if event.shared {
+        shared::remove(event.handle);
+    }
+    // SAFETY: the reference is ours: `enqueue` took it, and each event is released once.
+    unsafe { real::clReleaseEvent(event.handle) };
 }
 
 /// Where the bytes of a command come from and go to, as indexes into
@@ -262,7 +276,7 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
 /// What is complete when the program ends is collected; nothing is waited for.
 extern "C" fn at_exit() {
     if timing() {
-        COMMANDS.collect(Depth::Last, &mut Asking);
+        COMMANDS.collect(Depth::Last, &mut Asking::default());
     }
 }
 

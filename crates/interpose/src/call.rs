@@ -123,7 +123,7 @@ unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64)
 #[inline(never)]
 unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     if writer.attached() {
-        if !writer.is_inside() {
+        if !writer.is_inside() || writer.is_handlers() {
             writer.lose_call();
         }
         return None;
@@ -260,6 +260,16 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
 /// # Safety
 /// As [`Put::put`] for `fields`.
 pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
+    // SAFETY: contract of this function, which is that of `Put::put`.
+    unsafe { record_here(id, fields) }
+}
+
+/// As [`record_extra`], inlined: for what is recorded often.
+///
+/// # Safety
+/// As [`Put::put`] for `fields`.
+#[inline(always)]
+pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
     let Some(writer) = writer() else { return false };
     // SAFETY: contract of this function, which is that of `Put::put`.
     unsafe { put(writer, id, fields) }.is_some()
@@ -316,6 +326,7 @@ pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// This task's writer, if it has one with a ring.
+#[inline]
 pub(crate) fn recording() -> Option<&'static Writer> {
     let word = tls::get();
     let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
@@ -358,13 +369,15 @@ pub struct OwnWork {
     /// When the call was entered; later by as much as the real function and collecting took.
     since: u64,
     collecting: u64,
+    /// This task's, since the real function has returned.
+    writer: Option<&'static Writer>,
 }
 
 impl OwnWork {
     /// `entry` is the counter value of the call's entry record.
     #[inline(always)]
     pub fn since(entry: u64) -> Self {
-        Self { since: entry, collecting: 0 }
+        Self { since: entry, collecting: 0, writer: None }
     }
 
     /// Calls the real function; answers with what it answered the counter value after it.
@@ -374,7 +387,15 @@ impl OwnWork {
         let result = call();
         let returned = clock::ticks();
         self.since = self.since.wrapping_add(returned.wrapping_sub(before));
+        // Not before: the real function may fork, or end the thread's ring.
+        self.writer = recording();
         (result, returned)
+    }
+
+    /// Returns the writer that the thread had when the real function returned, if it had a ring.
+    #[inline(always)]
+    pub(crate) fn writer(&self) -> Option<&'static Writer> {
+        self.writer
     }
 
     /// Collects commands that have finished, which is counted apart: it is done in a few calls for many.
@@ -390,7 +411,8 @@ impl OwnWork {
 impl Drop for OwnWork {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(header) = recording().and_then(|w| w.header()) else { return };
+        // A writer of a process that was forked since has no ring.
+        let Some(header) = self.writer.and_then(|w| w.header()) else { return };
         // Counters of two processors may differ by some ticks.
         let ticks = clock::ticks().wrapping_sub(self.since).cast_signed().max(0).cast_unsigned();
         add(&header.timing_ticks, ticks);

@@ -284,6 +284,11 @@ pub unsafe fn text<T>(at: *const T, length: usize, caps: Caps) -> Text {
     Text { at, length }
 }
 
+impl Text {
+    /// No text.
+    const EMPTY: Text = Text { at: std::ptr::null(), length: 0 };
+}
+
 impl Put for Text {
     #[inline(always)]
     fn size(&self) -> usize {
@@ -292,57 +297,88 @@ impl Put for Text {
 
     #[inline(always)]
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: room for the text and its NUL; the text is readable.
+        // SAFETY: contract of `put`: room for `size` bytes, which are those that `text` counted and a
+        // NUL; so many were readable then.
         unsafe {
             copy(self.at, at, self.length);
+            keep_whole(at, self.length);
             *at.add(self.length) = 0;
             at.add(self.length + 1)
         }
     }
 }
 
-/// An 8-bit count and that many texts, together not longer than the cap.
+/// Replaces each NUL of a copied text by a space. There was none when the text was measured, but
+/// another thread of the program may have changed it since; the reader would take the rest of the
+/// text for the fields behind it.
+///
+/// # Safety
+/// `length` bytes at `at` are the caller's, and were written.
+#[inline(always)]
+unsafe fn keep_whole(at: *mut u8, length: usize) {
+    // SAFETY: contract: the bytes are the caller's alone, and have values.
+    let copied = unsafe { std::slice::from_raw_parts_mut(at, length) };
+    if copied.contains(&0) {
+        blank_out(copied);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn blank_out(text: &mut [u8]) {
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+}
+
+/// Most texts of a [`Texts`].
+const TEXTS: usize = 8;
+
+/// An 8-bit count and that many texts, together not longer than the cap. Where they are and how
+/// long is read once, when this is made: the program may change it at any time.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts {
-    at: *const *const u8,
-    lengths: *const usize,
+    texts: [Text; TEXTS],
     count: usize,
-    caps: Caps,
 }
 
 /// Texts behind `at`; `lengths` may be NULL, as may single lengths be 0.
+///
+/// # Safety
+/// `at` is NULL, or has `count` pointers to texts as [`text`] wants them; `lengths` is NULL or has
+/// as many lengths.
 #[inline]
-pub fn texts<T>(at: *const *const T, count: usize, lengths: *const usize, caps: Caps) -> Texts {
-    let count = if at.is_null() { 0 } else { count.min(8) };
+pub unsafe fn texts<T>(at: *const *const T, count: usize, lengths: *const usize, caps: Caps) -> Texts {
+    let count = if at.is_null() { 0 } else { count.min(TEXTS) };
     // All of them must fit into one record.
     let caps = if count == 1 { caps } else { Caps { text: caps.text.min(128), ..caps } };
-    Texts { at: at.cast(), lengths, count, caps }
+    let mut texts = [Text::EMPTY; TEXTS];
+    for (i, place) in texts.iter_mut().enumerate().take(count) {
+        // SAFETY: contract: there is a pointer of this number to a text and, if there are any, a
+        // length of it.
+        *place = unsafe {
+            let length = if lengths.is_null() { 0 } else { *lengths.add(i) };
+            text(*at.add(i), length, caps)
+        };
+    }
+    Texts { texts, count }
 }
 
 impl Texts {
-    /// # Safety
-    /// The texts are readable, and `index` is less than the count.
-    unsafe fn get(&self, index: usize) -> Text {
-        // SAFETY: contract: there is a text of this number, so there is a pointer and, if there are
-        // any, a length of it.
-        unsafe {
-            let length = if self.lengths.is_null() { 0 } else { *self.lengths.add(index) };
-            text(*self.at.add(index), length, self.caps)
-        }
+    fn all(&self) -> impl Iterator<Item = &Text> {
+        self.texts.iter().take(self.count)
     }
 }
 
 impl Put for Texts {
     fn size(&self) -> usize {
-        // SAFETY: made from pointers that the program passes to be read.
-        1 + (0..self.count).map(|i| unsafe { self.get(i) }.size()).sum::<usize>()
+        1 + self.all().map(Text::size).sum::<usize>()
     }
 
     unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: room for `size` bytes.
+        // SAFETY: contract of `put`: room for the count and, in their order, all texts, whose bytes
+        // were readable when they were measured.
         unsafe {
             *at = self.count as u8;
-            (0..self.count).fold(at.add(1), |at, i| self.get(i).put(at))
+            self.all().fold(at.add(1), |at, text| text.put(at))
         }
     }
 }
@@ -414,7 +450,60 @@ mod tests {
             assert_eq!(list(list_of.as_ptr(), 2, CAPS).length, 2, "whole pairs only");
         }
         let strings = [c"one".as_ptr(), c"two".as_ptr()];
-        assert_eq!(written(&texts(strings.as_ptr(), 2, [2, 0].as_ptr(), CAPS)), b"\x02on\0two\0");
+        // SAFETY: two texts with a NUL, and two lengths.
+        let both = unsafe { texts(strings.as_ptr(), 2, [2, 0].as_ptr(), CAPS) };
+        assert_eq!(written(&both), b"\x02on\0two\0");
+    }
+
+    /// Writes a value after `change` was called, which comes between it and its size.
+    fn written_after(value: &(impl Put + Copy), change: impl FnOnce()) -> Vec<u8> {
+        let size = value.size();
+        change();
+        assert_eq!(value.size(), size, "the size was fixed before");
+        written(value)
+    }
+
+    #[test]
+    fn what_the_program_changes_meanwhile_keeps_its_size() {
+        let caps = Caps { seq: 9, bytes: 40, text: 40 };
+        for length in [1, 3, 5, 12, 30] {
+            let other = c"the other one";
+            let mut string = [b'x'; 41];
+            string[length] = 0;
+            let bytes = string.as_mut_ptr();
+            let set = |at: usize, byte: u8| {
+                // SAFETY: inside of `string`, which is only used by pointer from here on.
+                unsafe { *bytes.add(at) = byte };
+            };
+            let mut pointers = [bytes.cast_const(); 2];
+            let (lengths, pointers) = ([0usize, 0], pointers.as_mut_ptr());
+            // SAFETY: texts with a NUL, as many as pointers and lengths.
+            let (one, two) = unsafe {
+                (text(bytes.cast_const(), 0, caps), texts(pointers.cast_const(), 2, lengths.as_ptr(), caps))
+            };
+            let whole = "x".repeat(length);
+            // It grows, and what is behind it is another.
+            let grow = || {
+                set(length, b'y');
+                set(40, 0);
+                // SAFETY: the second of two pointers.
+                unsafe { *pointers.add(1) = other.as_ptr().cast() };
+            };
+            assert_eq!(written_after(&(one, 7u8), grow), format!("{whole}\0\x07").as_bytes());
+            assert_eq!(written(&(two, 7u8)), format!("\x02{whole}\0{whole}\0\x07").as_bytes());
+            // It shrinks: the fields behind it stay where the reader finds them.
+            let shrunk = format!("{}{}", &whole[..length / 2], " ".repeat(length - length / 2));
+            let shrink = || (length / 2..=length).for_each(|i| set(i, 0));
+            assert_eq!(written_after(&(one, 7u8), shrink), format!("{shrunk}\0\x07").as_bytes());
+            assert_eq!(written(&(two, 7u8)), format!("\x02{shrunk}\0{shrunk}\0\x07").as_bytes());
+        }
+        let mut numbers = [5u64, 6, 7, 0, 0];
+        // SAFETY: ends with a 0.
+        let properties = unsafe { list(numbers.as_ptr(), 1, caps) };
+        let numbers = numbers.as_mut_ptr();
+        // SAFETY: inside of `numbers`.
+        let change = || unsafe { (*numbers.add(1), *numbers.add(3)) = (0, 9) };
+        assert_eq!(written_after(&properties, change).len(), 1 + 3 * 8);
     }
 
     #[test]

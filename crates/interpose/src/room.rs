@@ -19,11 +19,20 @@ pub fn await_room(bytes: usize) -> bool {
 
 /// Returns whether this thread's ring has room for so many bytes, or at least half of it is free.
 pub(crate) fn has_room(bytes: usize) -> bool {
-    let Some(header) = tls::writer_at(tls::get()).and_then(|w| w.header()) else {
-        return true; // Its first record gets it a ring, which is empty.
-    };
+    // Its first record gets it a ring, which is empty.
+    free_of_all().is_none_or(|(free, all)| free >= (bytes as u64).min(all / 2))
+}
+
+/// Returns how many bytes of this thread's ring are free; 0 if it has none.
+pub(crate) fn free_bytes() -> usize {
+    free_of_all().map_or(0, |(free, _)| free as usize)
+}
+
+/// Bytes of this thread's ring that are free, and all of it; `None` if it has no ring.
+fn free_of_all() -> Option<(u64, u64)> {
+    let header = tls::writer_at(tls::get())?.header()?;
     let used = header.head.published().wrapping_sub(header.tail.released());
-    header.data_bytes.saturating_sub(used) >= (bytes as u64).min(header.data_bytes / 2)
+    Some((header.data_bytes.saturating_sub(used), header.data_bytes))
 }
 
 #[cold]

@@ -426,3 +426,44 @@ fn a_signal_handler_may_make_a_threads_first_call() {
     assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT]);
     assert_eq!(joined().control.calls_without_ring.load(RELAXED), 0);
 }
+
+#[test]
+fn a_handlers_calls_inside_of_the_tracers_own_are_counted_where_they_are_known() {
+    extern "C" fn handler(_: libc::c_int) {
+        assert_eq!(add(50, |_| ()), 51);
+    }
+    let with_flags = |flags: libc::c_int, signal: libc::c_int| {
+        in_thread(|| {
+            let mut memory = vec![0u8; 1 << 16];
+            let stack =
+                libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+            // SAFETY: all bit patterns are valid.
+            let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
+            // SAFETY: all bit patterns are valid.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = handler as *const () as libc::sighandler_t;
+            action.sa_flags = flags;
+            // SAFETY: a stack that lives until the thread's own is set again, and a handler that
+            // records only.
+            unsafe {
+                assert_eq!(libc::sigaltstack(&stack, &mut before), 0);
+                assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
+            }
+            add(1, |_| ());
+            with_guard(|| {
+                // A call that the tracer makes itself, and one of a handler.
+                add(2, |_| ());
+                // SAFETY: the handler set above.
+                unsafe { libc::raise(signal) };
+            });
+            add(3, |_| ());
+            // SAFETY: the stack that the thread had, or none.
+            assert_eq!(unsafe { libc::sigaltstack(&before, std::ptr::null_mut()) }, 0);
+        })
+    };
+    let (on_its_own, lost) = with_flags(libc::SA_ONSTACK, libc::SIGUSR2);
+    assert_eq!((ids(&on_its_own), lost), (vec![ENTRY, EXIT, ENTRY, EXIT], [0, 1]));
+    // On the thread's stack it looks as the tracer's own (docs/shm-abi.md, "Known limits").
+    let (on_threads, lost) = with_flags(0, libc::SIGURG);
+    assert_eq!((ids(&on_threads), lost), (vec![ENTRY, EXIT, ENTRY, EXIT], [0, 0]));
+}

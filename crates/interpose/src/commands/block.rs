@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fen
 use super::lanes::{Lanes, Place};
 use super::links::{Claim, Inbox, Link, Returned};
 use super::nodes::{BATCH, Node, Nodes, Pending};
-use super::report::{Report, record, text};
+use super::report::{MOST_BUT_NAME, Report, text};
 use super::{Backend, Depth, Left, Progress};
 use crate::extra::Extra;
 
@@ -187,11 +187,19 @@ impl<X> Block<X> {
                 backend,
                 report,
                 depth,
+                waits: 0,
+                room: 0,
+                ended: 0,
+                all_ended: 0,
                 free: Free::default(),
                 outcome: Outcome::default(),
             };
+            round.ask(true);
             round.take_in();
-            round.ask();
+            round.waits = 0;
+            round.ask(false);
+            round.count_ended();
+            round.outcome.collected = round.all_ended.saturating_sub(round.outcome.lost);
             round.outcome.left = round.oldest();
             round.free.give_back(self, nodes);
             round.outcome
@@ -210,8 +218,7 @@ struct Free {
 }
 
 impl Free {
-    fn add<T: Copy, X>(&mut self, number: u32, block: &Block<X>, nodes: &Nodes<T>) {
-        let Some(node) = nodes.get(number) else { return };
+    fn add<T: Copy, X>(&mut self, number: u32, node: &Node<T>, block: &Block<X>, nodes: &Nodes<T>) {
         node.next.set(self.first);
         self.first = number;
         if self.count == 0 {
@@ -246,6 +253,13 @@ struct Round<'r, B: Backend, R, X> {
     backend: &'r mut B,
     report: &'r mut R,
     depth: Depth,
+    /// Queues whose first command waits, of those that were asked about.
+    waits: u32,
+    /// Bytes of records before the next look for room in the ring.
+    room: usize,
+    /// Commands that have ended and were not counted yet, and those that were.
+    ended: u64,
+    all_ended: u64,
     free: Free,
     outcome: Outcome,
 }
@@ -271,39 +285,69 @@ enum Pass {
 }
 
 impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
-    /// Takes what the owner has put in.
+    /// Takes what the owner has put in, and asks about commands of queues in order that have none
+    /// before them: most have ended, and need no lane.
     fn take_in(&mut self) {
-        loop {
-            let before = self.block.inbox.kept();
-            let Some(number) = self.block.inbox.take(|n| self.nodes.arrival(n)) else { return };
-            if self.block.kept_is_free.load(Ordering::Relaxed) {
-                self.block.kept_is_free.store(false, Ordering::Relaxed);
-                self.free.add(before, self.block, self.nodes);
+        let (block, nodes) = (self.block, self.nodes);
+        // As many as there were at first, or a few more: the API may enqueue while it is asked.
+        let done = block.done.load(Ordering::Relaxed);
+        let most = block.put.load(Ordering::Acquire).wrapping_sub(done);
+        let mut kept = block.inbox.kept();
+        let mut kept_node = nodes.get(kept);
+        // The node that the inbox keeps has a link that leads to the next one, and is the owner's.
+        let mut kept_is_free = block.kept_is_free.load(Ordering::Relaxed);
+        for _ in 0..most {
+            let Some(number) = block.inbox.take(|_| kept_node.map(|n| &n.arrival)) else { break };
+            if let Some(node) = kept_node.filter(|_| kept_is_free) {
+                self.free.add(kept, node, block, nodes);
             }
-            // SAFETY: just taken by who has the claim; the owner wrote it before it put it in.
-            unsafe { self.block.lanes.add(self.nodes, number) };
+            let Some(node) = nodes.get(number) else { break };
+            kept_is_free = self.ends_at_once(node);
+            if !kept_is_free {
+                // SAFETY: just taken by who has the claim; the owner wrote it before it put it in.
+                unsafe { block.lanes.add(nodes, number, node) };
+            }
+            (kept, kept_node) = (number, Some(node));
         }
+        block.kept_is_free.store(kept_is_free, Ordering::Relaxed);
     }
 
-    /// Asks about the commands of all queues, or of some: then the next look begins behind them.
-    fn ask(&mut self) {
+    /// Asks about a command that was just taken in, if that can be done now. Returns whether it
+    /// has ended.
+    #[inline]
+    fn ends_at_once(&mut self, node: &Node<B::Token>) -> bool {
+        // SAFETY: it was just taken in by who has the claim, and was written before.
+        let Pending { command, .. } = unsafe { node.read() };
+        let may_ask = command.in_order && !self.outcome.full && self.waits < self.depth.queues();
+        if !may_ask || !self.block.lanes.has_none(self.nodes, command.queue) {
+            return false;
+        }
+        let has_ended = self.ask_one(node) == Asked::Ended;
+        self.waits += u32::from(!has_ended);
+        has_ended
+    }
+
+    /// Asks about the commands of all queues that are in order, or of all that are not; or of some:
+    /// then the next look begins behind them.
+    fn ask(&mut self, in_order: bool) {
         let (block, nodes) = (self.block, self.nodes);
-        let mut waits = 0;
-        for (bucket, mut place) in block.lanes.places() {
-            if waits >= self.depth.queues() || self.outcome.full {
-                block.lanes.begin.set(bucket);
-                return;
+        for (bucket, mut place) in block.lanes.places(in_order) {
+            if self.waits >= self.depth.queues() || self.outcome.full {
+                return block.lanes.stop_at(in_order, bucket);
             }
-            while let Some((_, first)) = place.first(nodes) {
+            while let Some((number, first)) = place.first(nodes) {
                 // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
-                let in_order = unsafe { first.read() }.command.in_order;
-                let left = if in_order { self.ask_first(place) } else { self.ask_each(place) };
+                if unsafe { first.read() }.command.in_order != in_order {
+                    place = place.after(first);
+                    continue;
+                }
+                let left = if in_order { self.ask_first(place, number, first) } else { self.ask_each(place) };
                 if self.outcome.full {
                     break;
                 }
                 // A lane that is over has made room for the next.
                 if left && let Some((_, first)) = place.first(nodes) {
-                    waits += 1;
+                    self.waits += 1;
                     place = place.after(first);
                 }
             }
@@ -311,19 +355,19 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
     }
 
     /// Asks about commands that end one after the other. Returns whether some are left.
-    fn ask_first(&mut self, place: Place<'_>) -> bool {
-        while let Some((number, node)) = place.first(self.nodes) {
-            let is_last = node.next.get() == 0;
+    fn ask_first<'r>(&mut self, place: Place<'r>, mut number: u32, mut node: &'r Node<B::Token>) -> bool
+    where
+        Self: 'r,
+    {
+        loop {
             if self.one(node) != Asked::Ended {
                 return true;
             }
-            place.remove(self.nodes, None);
-            self.is_free(number);
-            if is_last {
-                break;
-            }
+            let next = place.remove_first(self.nodes, number, node);
+            self.is_free(number, node);
+            let Some(next) = next else { return false };
+            (number, node) = next;
         }
-        false
     }
 
     /// Asks about commands that end in any order: from the first, and from where the last look
@@ -367,7 +411,7 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
                 }
                 Asked::Ended => {
                     place.remove(self.nodes, Some(before));
-                    self.is_free(number);
+                    self.is_free(number, node);
                     if is_only {
                         return Pass::Emptied;
                     }
@@ -376,48 +420,77 @@ impl<B: Backend, R: Report, X> Round<'_, B, R, X> {
         }
     }
 
-    /// Asks about a command, and records it if it has ended.
+    /// Asks about a command of a lane.
+    #[inline(never)]
     fn one(&mut self, node: &Node<B::Token>) -> Asked {
-        if !self.report.has_room() {
-            self.outcome.full = true;
+        self.ask_one(node)
+    }
+
+    /// Asks about a command, and records it if it has ended.
+    #[inline(always)]
+    fn ask_one(&mut self, node: &Node<B::Token>) -> Asked {
+        if self.room == 0 && !self.find_room() {
             return Asked::Full;
         }
-        // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
+        // SAFETY: it was taken out of the inbox, so it has a command, and the claim makes it ours.
         let Pending { token, command } = unsafe { node.read() };
         match self.backend.poll(*token, command) {
             Progress::Waits => return Asked::Waits,
             Progress::Gone => self.outcome.lost += 1,
             Progress::Ended(times) => {
-                // SAFETY: as `Enqueued::name` says.
+                // SAFETY: NULL, or a text that stays until the command was recorded: `Enqueued::name`.
                 let name = unsafe { text(command.name) };
-                match self.report.command(&record(command, &times), name) {
-                    true => self.outcome.collected += 1,
-                    false => self.outcome.lost += 1,
+                self.room = self.room.saturating_sub(MOST_BUT_NAME + name.count_bytes());
+                if !self.report.command(command, &times, name) {
+                    self.outcome.lost += 1;
                 }
             }
         }
-        self.report.counted();
+        self.ended += 1;
         self.backend.release(*token);
         Asked::Ended
     }
 
-    /// A node that was taken out of its lane.
-    fn is_free(&mut self, number: u32) {
-        let done = self.block.done.load(Ordering::Relaxed).wrapping_add(1);
+    /// Looks for room in the ring, for some commands at a time. Returns whether there is any.
+    #[cold]
+    #[inline(never)]
+    fn find_room(&mut self) -> bool {
+        self.count_ended();
+        self.room = self.report.room();
+        self.outcome.full = self.room == 0;
+        !self.outcome.full
+    }
+
+    /// Counts commands that are not in flight any more.
+    fn count_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        if ended == 0 {
+            return;
+        }
+        self.all_ended += ended;
+        let done = self.block.done.load(Ordering::Relaxed).wrapping_add(ended);
         // Pairs with the Acquire load in `is_empty`.
         self.block.done.store(done, Ordering::Release);
+        self.report.counted(ended);
+    }
+
+    /// A node that is in the inbox and in its lane no more.
+    fn is_free(&mut self, number: u32, node: &Node<B::Token>) {
         if self.block.inbox.kept() == number {
             // Its link leads to the next one, and is the owner's.
             self.block.kept_is_free.store(true, Ordering::Relaxed);
         } else {
-            self.free.add(number, self.block, self.nodes);
+            self.free.add(number, node, self.block, self.nodes);
         }
     }
 
     /// Since when the oldest command is in flight.
     fn oldest(&self) -> Left {
         let mut left = Left::default();
-        for (_, mut place) in self.block.lanes.places() {
+        for (bucket, mut place) in self.block.lanes.places(true) {
+            if place.first(self.nodes).is_none() {
+                self.block.lanes.is_unused(bucket);
+            }
             while let Some((_, first)) = place.first(self.nodes) {
                 // SAFETY: it is in a lane, so it has a command, and the claim makes it ours.
                 left.add(Left { oldest: unsafe { first.read() }.command.cause });

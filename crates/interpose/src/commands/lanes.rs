@@ -23,8 +23,10 @@ const BUCKETS: usize = 32;
 #[derive(Debug)]
 pub(super) struct Lanes {
     buckets: [Link; BUCKETS],
-    /// The bucket to begin with.
-    pub(super) begin: Link,
+    /// A bit for each bucket that has a lane, and for some that have none any more.
+    used: Link,
+    /// The bucket to begin with: of queues in order, and of those without.
+    begin: [Link; 2],
 }
 
 /// Where a lane hangs: the number of its first command stands there.
@@ -35,43 +37,84 @@ impl Lanes {
     /// Puts a command behind the others of its queue.
     ///
     /// # Safety
-    /// The caller collects, and the node was taken out of the inbox and has a command.
-    pub(super) unsafe fn add<T: Copy>(&self, nodes: &Nodes<T>, number: u32) {
-        let Some(node) = nodes.get(number) else { return };
-        // SAFETY: by the contract.
+    /// The caller collects; `node` has this number, was taken out of the inbox and has a command.
+    pub(super) unsafe fn add<T: Copy>(&self, nodes: &Nodes<T>, number: u32, node: &Node<T>) {
+        // SAFETY: contract: the node has a command, and the caller collects.
         let (queue, in_order) = unsafe { key(node) };
         node.next.set(0);
-        let mut place = self.bucket(queue);
-        while let Some(first) = nodes.get(place.get()) {
-            // SAFETY: as the one above it was added here, so it has a command and is ours.
-            if unsafe { key(first) } == (queue, in_order) {
+        let place = match self.find(nodes, queue, in_order) {
+            Ok(first) => {
                 if let Some(last) = nodes.get(first.last.get()) {
                     last.next.set(number);
                 }
-                first.last.set(number);
-                return;
+                return first.last.set(number);
             }
-            place = &first.other;
-        }
+            Err(place) => place,
+        };
         node.last.set(number);
         node.other.set(0);
         node.resume.set(0);
         place.set(number);
+        self.used.set(self.used.get() | 1 << bucket(queue));
+    }
+
+    /// Returns whether a queue in order has no command here. Only who collects may ask.
+    #[inline]
+    pub(super) fn has_none<T: Copy>(&self, nodes: &Nodes<T>, queue: u64) -> bool {
+        self.bucket(queue).get() == 0 || self.find(nodes, queue, true).is_err()
+    }
+
+    /// Returns the first command of a lane, or where a new one is to hang.
+    fn find<'l, T: Copy>(
+        &'l self,
+        nodes: &'l Nodes<T>,
+        queue: u64,
+        in_order: bool,
+    ) -> Result<&'l Node<T>, &'l Link> {
+        let mut place = self.bucket(queue);
+        while let Some(first) = nodes.get(place.get()) {
+            // SAFETY: `add` put it here, so it has a command; only who collects calls this.
+            if unsafe { key(first) } == (queue, in_order) {
+                return Ok(first);
+            }
+            place = &first.other;
+        }
+        Err(place)
     }
 
     fn bucket(&self, queue: u64) -> &Link {
-        let hash = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59;
-        self.buckets.get(hash as usize).unwrap_or(&self.buckets[0])
+        self.buckets.get(bucket(queue)).unwrap_or(&self.buckets[0])
     }
 
-    /// The buckets, beginning where the last collector stopped.
-    pub(super) fn places(&self) -> impl Iterator<Item = (u32, Place<'_>)> {
-        let begin = self.begin.get();
-        (0..BUCKETS as u32).filter_map(move |i| {
-            let number = begin.wrapping_add(i) % BUCKETS as u32;
-            self.buckets.get(number as usize).map(|b| (number, Place(b)))
+    /// The buckets that have lanes, beginning where [`Lanes::stop_at`] stopped.
+    pub(super) fn places(&self, in_order: bool) -> impl Iterator<Item = (u32, Place<'_>)> {
+        let [unordered, ordered] = &self.begin;
+        let begin = if in_order { ordered } else { unordered }.get();
+        let mut left = self.used.get().rotate_right(begin);
+        std::iter::from_fn(move || {
+            let bit = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            let number = begin.wrapping_add(bit) % BUCKETS as u32;
+            let bucket = self.buckets.get(number as usize).filter(|_| bit < BUCKETS as u32)?;
+            Some((number, Place(bucket)))
         })
     }
+
+    /// The next look begins at this bucket.
+    pub(super) fn stop_at(&self, in_order: bool, bucket: u32) {
+        let [unordered, ordered] = &self.begin;
+        if in_order { ordered } else { unordered }.set(bucket);
+    }
+
+    /// A bucket has no lane any more.
+    pub(super) fn is_unused(&self, bucket: u32) {
+        self.used.set(self.used.get() & !(1 << bucket));
+    }
+}
+
+/// The number of a queue's bucket.
+fn bucket(queue: u64) -> usize {
+    (queue.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize
 }
 
 /// # Safety
@@ -95,10 +138,11 @@ impl<'l> Place<'l> {
     }
 
     /// Takes a command out of the lane: the first, or the one behind `before`.
-    pub(super) fn remove<T: Copy>(self, nodes: &Nodes<T>, before: Option<u32>) {
+    pub(super) fn remove<T: Copy>(self, nodes: &'l Nodes<T>, before: Option<u32>) {
         let Some((number, first)) = self.first(nodes) else { return };
         let Some(before) = before.and_then(|b| Some((b, nodes.get(b)?))) else {
-            return self.remove_first(nodes, number, first);
+            self.remove_first(nodes, number, first);
+            return;
         };
         let (before_number, before) = before;
         let removed = before.next.get();
@@ -112,15 +156,23 @@ impl<'l> Place<'l> {
         }
     }
 
-    fn remove_first<T: Copy>(self, nodes: &Nodes<T>, number: u32, first: &Node<T>) {
-        let Some(next) = nodes.get(first.next.get()) else {
+    /// Takes the first command out of the lane, and returns the one behind it.
+    pub(super) fn remove_first<T: Copy>(
+        self,
+        nodes: &'l Nodes<T>,
+        number: u32,
+        first: &Node<T>,
+    ) -> Option<(u32, &'l Node<T>)> {
+        let after = first.next.get();
+        let Some(next) = nodes.get(after) else {
             self.0.set(first.other.get());
-            return;
+            return None;
         };
         next.last.set(first.last.get());
         next.other.set(first.other.get());
         let resume = first.resume.get();
         next.resume.set(if resume == number { 0 } else { resume });
-        self.0.set(first.next.get());
+        self.0.set(after);
+        Some((after, next))
     }
 }

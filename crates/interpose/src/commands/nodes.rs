@@ -93,12 +93,6 @@ impl<T: Copy> Nodes<T> {
         Some(unsafe { &*chunk.add(at % CHUNK) })
     }
 
-    /// The link by which a node arrives.
-    #[inline(always)]
-    pub(super) fn arrival(&self, number: u32) -> Option<&Link> {
-        self.get(number).map(|n| &n.arrival)
-    }
-
     /// Returns the first of a chain of nodes that now are the caller's alone; 0 if `limit` nodes
     /// were made, or there is no memory.
     #[cold]

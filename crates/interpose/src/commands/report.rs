@@ -6,18 +6,20 @@ use hetrace_ring::abi::{CommandRecord, PendingRecord, option, special};
 use hetrace_ring::clock::ticks;
 
 use super::{Depth, Enqueued, Times};
-use crate::call::{count_commands, record_with_text};
-use crate::room::{await_room, has_room};
+use crate::call::{count_commands, record_here, record_with_text};
+use crate::put::Put;
+use crate::room::{await_room, free_bytes, has_room};
 use crate::session;
 
 /// Where a collector's findings go.
 pub(super) trait Report {
-    /// Whether the record of one more command has a place.
-    fn has_room(&mut self) -> bool;
+    /// Returns how many bytes of records the next ones may have until this is called again, of which
+    /// the last record may begin in the last byte; 0 if there is no room for another.
+    fn room(&mut self) -> usize;
     /// Records a command. Returns whether that worked.
-    fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool;
-    /// A command that was counted as enqueued is not in flight any more.
-    fn counted(&mut self);
+    fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool;
+    /// So many commands that were counted as enqueued are not in flight any more.
+    fn counted(&mut self, commands: u64);
     /// Says what was lost and what is left. Returns whether that worked.
     fn pending(&mut self, pending: &PendingRecord) -> bool;
 }
@@ -25,6 +27,11 @@ pub(super) trait Report {
 /// Bytes that a ring must have free before a command is recorded. With less a ring is exchanged for
 /// a larger one while it still has room, so this keeps no ring from growing.
 const ROOM: usize = hetrace_ring::record::MAX_RECORD;
+/// With as much more there is one look for all records that it has room for.
+const AT_ONCE: usize = 16 << 10;
+/// Bytes of a command's record without the name, and of what a backend may record when it is asked:
+/// how clocks compare.
+pub(super) const MOST_BUT_NAME: usize = size_of::<CommandRecord>() + 128;
 
 /// The ring of this thread.
 #[derive(Debug)]
@@ -42,21 +49,26 @@ impl Ring {
 }
 
 impl Report for Ring {
-    fn has_room(&mut self) -> bool {
-        if self.waits || has_room(ROOM) {
-            return true;
+    fn room(&mut self) -> usize {
+        if self.waits {
+            return AT_ONCE;
         }
         // Once the launcher did not get there in time, it is not waited for again.
-        self.last = self.last && await_room(ROOM);
-        self.last
+        if !has_room(ROOM) {
+            self.last = self.last && await_room(ROOM);
+            return usize::from(self.last);
+        }
+        free_bytes().saturating_sub(ROOM).clamp(1, AT_ONCE)
     }
 
-    fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool {
-        record_with_text(special::COMMAND, command, name)
+    #[inline(always)]
+    fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
+        // SAFETY: `Finished` reads nothing but what it has references to.
+        unsafe { record_here(special::COMMAND, Finished { command, times, name }) }
     }
 
-    fn counted(&mut self) {
-        count_commands(0, 1);
+    fn counted(&mut self, commands: u64) {
+        count_commands(0, commands);
     }
 
     fn pending(&mut self, pending: &PendingRecord) -> bool {
@@ -64,7 +76,36 @@ impl Report for Ring {
     }
 }
 
+/// The body of a command's record, which is made where it is to stand.
+#[derive(Clone, Copy)]
+struct Finished<'c> {
+    command: &'c Enqueued,
+    times: &'c Times,
+    name: &'c CStr,
+}
+
+impl Put for Finished<'_> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        size_of::<CommandRecord>() + self.name.count_bytes() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        let text = self.name.to_bytes_with_nul();
+        // SAFETY: contract of `put`: room for `size` bytes, which are a record's and the text's with
+        // its NUL. Records are packed, so the store is unaligned.
+        unsafe {
+            at.cast::<CommandRecord>().write_unaligned(record(self.command, self.times));
+            let at = at.add(size_of::<CommandRecord>());
+            at.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            at.add(text.len())
+        }
+    }
+}
+
 /// The record of a command that has ended.
+#[inline(always)]
 pub(super) fn record(command: &Enqueued, times: &Times) -> CommandRecord {
     let [from, to] = command.memory;
     CommandRecord {

@@ -29,7 +29,7 @@ use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
 use crate::ErrnoGuard;
-use crate::call::{count_enqueued, recording, thread_extra, thread_id, with_guard};
+use crate::call::{OwnWork, count_enqueued, recording, thread_extra, thread_id, with_guard};
 
 /// Blocks that are mapped together: one for each bit of a word.
 const SLAB: usize = 64;
@@ -222,7 +222,19 @@ where
     /// Returns this thread's part, made if need be. `None` where there is no ring, or no memory.
     #[inline]
     pub fn thread(&self) -> Option<Thread<T, X>> {
-        let writer = match recording() {
+        self.thread_of(recording())
+    }
+
+    /// Returns this thread's part, as [`Store::thread`] does, inside of a call whose real function
+    /// has returned.
+    #[inline(always)]
+    pub fn thread_in(&self, work: &OwnWork) -> Option<Thread<T, X>> {
+        self.thread_of(work.writer())
+    }
+
+    #[inline(always)]
+    fn thread_of(&self, writer: Option<&'static Writer>) -> Option<Thread<T, X>> {
+        let writer = match writer {
             Some(writer) => writer,
             // A thread of which no call was recorded yet gets its ring now.
             None => with_guard(recording)?,

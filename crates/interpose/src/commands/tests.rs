@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hetrace_ring::abi::{CommandRecord, PendingRecord};
 
 use super::block::{Block, Outcome};
-use super::report::Report;
+use super::report::{Report, record};
 use super::store::{Put, Store, Thread};
 use super::{Backend, Depth, Enqueued, Execution, Left, Progress, Recording, Times};
 
@@ -73,17 +73,18 @@ struct Kept {
 }
 
 impl Report for Kept {
-    fn has_room(&mut self) -> bool {
-        self.room.is_none_or(|room| self.commands.len() < room)
+    fn room(&mut self) -> usize {
+        // One at a time if it is short, else many.
+        self.room.map_or(1 << 14, |room| usize::from(self.commands.len() < room))
     }
 
-    fn command(&mut self, command: &CommandRecord, _: &CStr) -> bool {
-        self.commands.push(*command);
+    fn command(&mut self, command: &Enqueued, times: &Times, _: &CStr) -> bool {
+        self.commands.push(record(command, times));
         true
     }
 
-    fn counted(&mut self) {
-        self.counted += 1;
+    fn counted(&mut self, commands: u64) {
+        self.counted += commands;
     }
 
     fn pending(&mut self, pending: &PendingRecord) -> bool {
@@ -163,13 +164,13 @@ fn beyond_the_bound_commands_are_counted_and_nothing_else() {
 fn what_was_lost_is_said_again_if_it_could_not_be_said() {
     struct Deaf;
     impl Report for Deaf {
-        fn has_room(&mut self) -> bool {
-            true
+        fn room(&mut self) -> usize {
+            1
         }
-        fn command(&mut self, _: &CommandRecord, _: &CStr) -> bool {
+        fn command(&mut self, _: &Enqueued, _: &Times, _: &CStr) -> bool {
             false
         }
-        fn counted(&mut self) {}
+        fn counted(&mut self, _: u64) {}
         fn pending(&mut self, _: &PendingRecord) -> bool {
             false
         }
@@ -433,13 +434,13 @@ fn threads_lose_nothing_and_record_nothing_twice() {
     let (over, clock) = (AtomicBool::new(false), AtomicU64::new(0));
     struct Locked<'k>(&'k Mutex<Kept>);
     impl Report for Locked<'_> {
-        fn has_room(&mut self) -> bool {
-            true
+        fn room(&mut self) -> usize {
+            1
         }
-        fn command(&mut self, command: &CommandRecord, name: &CStr) -> bool {
-            self.0.lock().expect("kept").command(command, name)
+        fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
+            self.0.lock().expect("kept").command(command, times, name)
         }
-        fn counted(&mut self) {}
+        fn counted(&mut self, _: u64) {}
         fn pending(&mut self, _: &PendingRecord) -> bool {
             true
         }

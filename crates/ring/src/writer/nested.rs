@@ -174,6 +174,14 @@ impl Writer {
         self.busy.set(0);
     }
 
+    /// Whether a call that comes while the tracer itself is calling is a signal handler's for
+    /// certain: it runs on the alternate signal stack, and the tracer does not. On the thread's own
+    /// stack a handler's calls can't be distinguished from the tracer's.
+    #[cold]
+    pub fn is_handlers(&self) -> bool {
+        self.is_inside() && on_another_stack(self.inside_stack.get())
+    }
+
     /// The tracer's own calls were left by a handler that did not return: calls are the
     /// program's again.
     pub(super) fn is_inside_no_more(&self) -> bool {
