@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::paths::Paths;
 use hetrace_trace::demangle;
-use hetrace_trace::kinds::is_traffic;
+use hetrace_trace::spans::CommandKind;
 use hetrace_trace::sums::{Missing, RunSums};
 
 /// Sums of calls, or of commands. Times in nanoseconds.
@@ -66,7 +66,7 @@ pub(super) struct CommandKey {
 impl CommandKey {
     /// Whether it moves or sets memory.
     pub fn is_copy(&self) -> bool {
-        is_traffic(&self.kind)
+        CommandKind::name_moves_memory(&self.kind)
     }
 }
 

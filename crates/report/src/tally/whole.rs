@@ -2,7 +2,7 @@
 
 use super::aggregate::Aggregate;
 use super::rows::Tally;
-use hetrace_trace::kinds::is_traffic;
+use hetrace_trace::spans::CommandKind;
 use hetrace_trace::sums::{CommandSum, FunctionSum, Missing, RunSums};
 
 /// Why sums are not of one whole run.
@@ -88,22 +88,24 @@ fn functions(t: &Tally) -> Vec<FunctionSum> {
 
 /// What moves memory is in the table of traffic, by kinds of memory; all else in that of devices.
 fn commands(t: &Tally) -> Vec<CommandSum> {
-    let device = t.device.iter().filter(|row| !is_traffic(&row.kind)).map(|row| CommandSum {
-        kind: row.kind.clone(),
-        symbol: row.symbol.clone().unwrap_or_default(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-        bytes: row.bytes,
-        ..CommandSum::default()
-    });
-    let traffic = t.traffic.iter().filter(|row| is_traffic(&row.name)).map(|row| CommandSum {
-        kind: row.name.clone(),
-        from: row.from.clone().unwrap_or_default(),
-        to: row.to.clone().unwrap_or_default(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-        bytes: row.bytes,
-        ..CommandSum::default()
-    });
+    let device =
+        t.device.iter().filter(|row| !CommandKind::name_moves_memory(&row.kind)).map(|row| CommandSum {
+            kind: row.kind.clone(),
+            symbol: row.symbol.clone().unwrap_or_default(),
+            calls: row.calls,
+            total_ns: row.total_ns,
+            bytes: row.bytes,
+            ..CommandSum::default()
+        });
+    let traffic =
+        t.traffic.iter().filter(|row| CommandKind::name_moves_memory(&row.name)).map(|row| CommandSum {
+            kind: row.name.clone(),
+            from: row.from.clone().unwrap_or_default(),
+            to: row.to.clone().unwrap_or_default(),
+            calls: row.calls,
+            total_ns: row.total_ns,
+            bytes: row.bytes,
+            ..CommandSum::default()
+        });
     device.chain(traffic).collect()
 }

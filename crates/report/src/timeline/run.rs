@@ -155,7 +155,7 @@ impl<'t> Drawer<'t, '_> {
             return row;
         }
         let who = at.who();
-        let called = self.ranges.name_of(who.pid, hetrace_model::Named::Thread, who.tid as u64);
+        let called = self.ranges.thread_name(who.pid, who.tid);
         let row = self.tracks.thread(&mut self.sheet, self.trace, at, called);
         if self.rows.len() <= index {
             self.rows.resize(index + 1, None);
