@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::cell::Cell;
 use super::paths::{REST, ROOT};
-use super::profile::{Cell, CommandKey, Profile, command_matches};
+use super::profile::{CommandKey, Profile, command_matches};
 use super::rows::{Step, What};
 use super::{By, Options};
 use hetrace_trace::demangle;

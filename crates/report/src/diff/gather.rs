@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
+use super::cell::Cell;
 use super::paths::{Paths, ROOT};
-use super::profile::{Cell, CommandKey, DeviceCount, Profile, RunRow};
+use super::profile::{CommandKey, DeviceCount, Profile, RunRow};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
 use hetrace_trace::sums::Missing;
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::profile::Cell;
+use super::cell::Cell;
 
 /// Calls in calls that are told apart.
 pub(super) const DEPTH: u16 = 64;

@@ -1,10 +1,12 @@
 //! Runs put side by side, to a report.
 
 use super::align::{Aligned, Runs};
-use super::profile::{Cell, Profile, RunRow};
+use super::cell::Cell;
+use super::judge::verdict;
+use super::profile::{Profile, RunRow};
 use super::rows::{Change, Report, Row, SCHEMA, Table, WholeRow};
 use super::stats::{Bootstrap, CONFIDENCE, RESAMPLES, mean};
-use super::verdict::{NotJudged, verdict};
+use super::verdict::NotJudged;
 use super::{By, Metric, MinChange, Options, Time};
 use hetrace_trace::text::duration;
 

@@ -327,6 +327,13 @@ impl<'t> Drawer<'t, '_> {
         self.sheet.mark(Mark::end(last, row))
     }
 
+    /// Writes what is certain of memory before a time.
+    #[inline]
+    pub fn draw_memory(&mut self, until: u64) -> io::Result<()> {
+        let (sheet, tracks) = (&mut self.sheet, &mut self.tracks);
+        self.live.draw(sheet, tracks, self.trace, &self.options.pids, until)
+    }
+
     fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<&RangeStep>) -> io::Result<()> {
         let Some(step) = step.filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
         let thread = self.row(at);

@@ -10,9 +10,9 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::FieldClass;
 use hetrace_model::{Kind, Member, Model, Type};
 
-use super::info::{find, signed, size_of_type, text, unsigned};
 use super::names::{group, quoted, write_bytes, write_named};
-use super::writer::Args;
+use super::pieces::Args;
+use super::value::{find, signed, size_of_type, text, unsigned};
 
 /// How deep structs in structs are followed.
 const MAX_DEPTH: u32 = 8;

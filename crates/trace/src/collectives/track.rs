@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hetrace_ctf::read::Event;
 
-use super::commands::Seen;
 use super::describe::{Content, Kind, Operation, bits, kinds};
 use super::rows::{Communicator, Row, times_ranks};
+use super::seen::Seen;
 use crate::history::History;
 use crate::spans::{At, Call, Open};
 use crate::trace::{FunctionId, ThreadId, Trace};

@@ -4,6 +4,7 @@ mod class;
 mod cost;
 mod cursor;
 mod functions;
+mod identity;
 mod job;
 mod names;
 mod only;
@@ -23,12 +24,13 @@ pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
+pub(crate) use identity::Identity;
 pub use job::{Job, Rank};
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
+pub(crate) use source::Source;
 pub use source::StepsBack;
-pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
 
 /// A trace, ready to be walked over as often as one likes.

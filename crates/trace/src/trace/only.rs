@@ -5,7 +5,7 @@ use hetrace_ctf::read::{Scanner, Want};
 use super::Trace;
 use super::class::{Class, Classes};
 use super::functions::FunctionId;
-use super::source::Identity;
+use super::identity::Identity;
 
 /// Which calls are looked for. A [`Cursor`](super::Cursor) of these passes over most of the
 /// other events without looking at them; the few that it does show are of [`Class::Other`].
