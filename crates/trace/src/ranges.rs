@@ -1,6 +1,6 @@
 //! Ranges and marks that a program sets around what it does, matched by role.
 //!
-//! Feed [`Ranges`] the entries and exits of a walk; it answers what begins and
+//! Feed [`Ranges`] the entries and exits of a walk; it returns what begins and
 //! ends. What functions mean, the model's roles say (`range-push`, `range-pop`,
 //! `range-start`, `range-end`, `mark`, `name`), and parameters are known by name:
 //! `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
@@ -96,7 +96,7 @@ enum Kind {
     Mark,
     /// Names what it creates.
     NamesNew,
-    /// Names what the parameter at this position tells.
+    /// Names what the parameter at this position identifies.
     Names(usize),
 }
 
@@ -336,7 +336,7 @@ impl<'t> Ranges<'t> {
         range.map(|range| Step::Ended { range, end, by: thread })
     }
 
-    /// Ranges that nobody has ended, in the order in which they began.
+    /// Ranges that have not ended, in the order in which they began.
     pub fn open(&self) -> Vec<&Range> {
         let started = self.started.values().chain(&self.replaced);
         let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();

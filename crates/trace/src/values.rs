@@ -45,7 +45,7 @@ impl<'e, 'f> Values<'e, 'f> {
             handles,
             depth: 0,
         };
-        // What is damaged has been told by the walk.
+        // What is damaged has been reported by the walk.
         let _ = event.visit(Scope::EventFields, &mut values);
         values
     }

@@ -88,7 +88,7 @@ impl Wait {
     }
 }
 
-/// What a call waits for, as far as its parameters tell.
+/// What a call waits for, as far as its parameters show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The queue with this handle.
@@ -155,7 +155,7 @@ pub struct Waits<'t, T> {
     slack: u64,
 }
 
-/// Whether a function synchronizes and is told of nothing but perhaps a context.
+/// Whether a function synchronizes and takes no handle but perhaps a context.
 fn waits_for_all(trace: &Trace, id: FunctionId) -> bool {
     let Some((model, function)) = trace.model_of(id).zip(trace.described(id)) else { return false };
     let is_handle = |base: &str| model.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
@@ -267,7 +267,7 @@ impl<'t, T> Waits<'t, T> {
             None
         };
         let Some(list) = full else { return Vec::new() };
-        // Some at a time, so that nobody has to look for them again soon.
+        // Some at a time, so that they are not looked for again soon.
         let old = list.0.drain(..list.0.len().div_ceil(8));
         let old: Vec<T> = old.map(|recent| recent.item).collect();
         self.kept -= old.len();

@@ -2,7 +2,7 @@
 //!
 //! A trace has a struct byte by byte as C lays it out, unions as bytes without
 //! more. So the memory is put together again and shown by its type; which member
-//! of a union is meant, a member beside it or a parameter tells.
+//! of a union is meant, a member beside it or a parameter says.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ const MAX_DEPTH: u32 = 8;
 /// Elements shown of an array in a struct.
 const MAX_ELEMENTS: usize = 64;
 
-/// Where the member that is meant of a union may be told.
+/// Where the member that is meant of a union may stand.
 #[derive(Clone, Copy)]
 pub(super) struct Tags<'a> {
     model: &'a Model,
@@ -67,7 +67,7 @@ impl<'a> Tags<'a> {
                 return Some(known.values.iter().filter(|(_, v)| *v == value).map(|(n, _)| &**n).collect());
             }
         }
-        // What all members begin with may be told as one of them.
+        // What all members begin with may be found as one of them.
         self.member_names(ty, bytes, tag)
     }
 

@@ -5,7 +5,7 @@ use super::seen::Seen;
 use super::track::{Counted, KEPT};
 use crate::spans::{At, Command, CommandKind};
 
-/// Functions that are told of a row.
+/// Functions that are kept of a row.
 const FUNCTIONS: usize = 8;
 
 impl Collectives {

@@ -162,7 +162,7 @@ impl Trace {
         let streams = (0..self.ctf.stream_count()).map(|index| runs::readers(self, index));
         let sources = streams.flat_map(|(readers, steps)| {
             let sources = readers.into_iter().map(|reader| Source::new(reader, None));
-            // What is known of the steps between its runs, the first one tells.
+            // What is known of the steps between its runs, the first one has it.
             sources.enumerate().map(move |(run, source)| if run == 0 { source.with(steps) } else { source })
         });
         Cursor::new(self, sources.collect())
