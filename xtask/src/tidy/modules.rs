@@ -106,9 +106,10 @@ impl Graph {
     fn circles(&self, around: &[String]) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(siblings) = self.siblings.get(around) {
-            let mut told: BTreeSet<&str> = BTreeSet::new();
+            let mut reported: BTreeSet<&str> = BTreeSet::new();
             for start in siblings.keys() {
-                let Some(way) = circle(siblings, start).filter(|way| !way.iter().any(|m| told.contains(m)))
+                let Some(way) =
+                    circle(siblings, start).filter(|way| !way.iter().any(|m| reported.contains(m)))
                 else {
                     continue;
                 };
@@ -116,7 +117,7 @@ impl Graph {
                     siblings.get(*one).and_then(|known| known.get(*other)).map(String::as_str)
                 });
                 found.push(format!("a circle: {}", places.collect::<Vec<_>>().join(", ")));
-                told.extend(way);
+                reported.extend(way);
             }
         }
         found

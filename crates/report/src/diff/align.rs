@@ -12,7 +12,7 @@ use hetrace_trace::demangle;
 /// Sums of one thing, by run: those of A, then those of B.
 pub(super) struct Aligned {
     pub what: What,
-    /// Of a kernel: as its API tells it. Names that differ in the hash that a compiler
+    /// Of a kernel: as its API reports it. Names that differ in the hash that a compiler
     /// appends are one kernel, so this takes no part; the first in alphabet stands for all.
     pub symbol: String,
     pub cells: Vec<Option<Cell>>,

@@ -16,9 +16,9 @@ pub(super) struct CommandKey {
     /// The device's name; none if it is not known.
     pub device: Option<String>,
     pub kind: String,
-    /// The kernel as the API tells it; empty for others.
+    /// The kernel as the API reports it; empty for others.
     pub symbol: String,
-    /// Kinds of memory; empty if nobody said, and of what moves nothing.
+    /// Kinds of memory; empty if not known, and of what moves nothing.
     pub from: String,
     pub to: String,
 }
@@ -33,7 +33,7 @@ impl CommandKey {
 /// A kind of device, and how many of it had commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceCount {
-    /// Its name; empty if nobody told it.
+    /// Its name; empty if it is not known.
     pub name: String,
     /// How many.
     pub count: u64,
@@ -70,7 +70,7 @@ pub struct RunRow {
     pub sampled: bool,
     /// It was read from a file of sums, which has no paths.
     pub sums_only: bool,
-    /// Calls whose path is told in part only: too deep, or one of too many.
+    /// Calls whose path is known in part only: too deep, or one of too many.
     pub cut_paths: u64,
     /// What is missing.
     pub missing: Missing,

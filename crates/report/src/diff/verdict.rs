@@ -116,7 +116,7 @@ impl fmt::Display for Failure {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotJudged {
     /// What was to be looked at is not known of all runs.
-    #[error("`{}` cannot be compared: a file of sums does not tell it; name traces", .0.name())]
+    #[error("`{}` cannot be compared: a file of sums does not have it; name traces", .0.name())]
     NotKnown(Metric),
     /// A run in which nothing was recorded would seem fast.
     #[error("{0}: nothing was recorded, so it cannot be judged")]

@@ -14,7 +14,7 @@ use hetrace_trace::spans::{Command, CommandKind, MemoryKind, Sizes};
 use hetrace_trace::trace::{Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
 
-/// Shapes that are told apart of one function on one queue.
+/// Shapes that are distinguished of one function on one queue.
 const SHAPES: usize = 32;
 
 /// What has sums of its own. Kinds are numbers in [`Devices::words`].
@@ -26,11 +26,11 @@ struct Key {
     function: u32,
     queue: u32,
     pid: i64,
-    /// 0 where threads are not told apart.
+    /// 0 if rows are not grouped by thread.
     tid: i64,
-    /// None where ranges are not told apart.
+    /// None if rows are not grouped by range.
     range: Option<u32>,
-    /// 0 where errors are not told apart.
+    /// 0 if rows are not grouped by error.
     status: i64,
 }
 

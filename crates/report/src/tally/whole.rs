@@ -12,8 +12,8 @@ pub enum SumsError {
     /// Sums of several traces.
     #[error("it has the sums of {0} traces; runs are compared one by one: save each by itself")]
     Several(usize),
-    /// Rows are told apart by other things.
-    #[error("its rows are told apart by other things than API and name; save it without --by")]
+    /// Rows are grouped by other things.
+    #[error("its rows are grouped by other things than API and name; save it without --by")]
     By,
     /// Only a part was counted.
     #[error("it has a part of the trace only ({0}); save it without filters and times")]
@@ -24,7 +24,7 @@ impl Aggregate {
     /// Returns what it says of the run that it is of.
     ///
     /// # Errors
-    /// When the sums are not of one whole trace, or rows are told apart by more than API and name.
+    /// When the sums are not of one whole trace, or rows are grouped by more than API and name.
     pub fn whole_run(&self) -> Result<RunSums, SumsError> {
         if !self.by().is_empty() {
             return Err(SumsError::By);

@@ -1,4 +1,4 @@
-//! Memory that programs have allocated through an API and not given back, as counters: of each process,
+//! Memory that programs have allocated through an API and not released, as counters: of each process,
 //! by kind and device. What calls do to memory, [`hetrace_trace::memory`] knows.
 
 use std::collections::HashMap;

@@ -393,8 +393,8 @@ impl<'t> Drawer<'t, '_> {
                 let mark = Mark::begin(start, row, command.kind.name(), &title).flows(flows, flow);
                 self.sheet.slice(mark, end)?;
                 // From when the program had enqueued it, as far as anybody knows.
-                let told = command.times.map_or(start, |t| t.queued).min(start);
-                let enqueued = if command.cause > 0 { command.cause.min(told) } else { told };
+                let queued = command.times.map_or(start, |t| t.queued).min(start);
+                let enqueued = if command.cause > 0 { command.cause.min(queued) } else { queued };
                 if !part {
                     self.devices.in_flight(&mut self.sheet, queue, enqueued, end)?;
                 }

@@ -260,7 +260,7 @@ impl<'t> Collector<'t> {
             }
             None => return,
         };
-        // A time that equals the start was not told.
+        // A time that equals the start was not reported.
         let submitted = if times.submitted < times.start { times.submitted } else { 0 };
         let gap = Gap { start, end, cause: ran.cause, submitted, slack: self.slack };
         let scene = Scene {
@@ -323,11 +323,11 @@ impl<'t> Collector<'t> {
         }
         let (threads, waits) = (&mut self.threads, &mut self.waits);
         let (queues, end) = (&mut self.queues, &mut self.end);
-        self.paths.clear_up(|tell| {
-            threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *tell);
-            waits.nodes().for_each(&mut *tell);
-            queues.values_mut().for_each(|(_, node)| tell(node));
-            tell(&mut end.1);
+        self.paths.clear_up(|visit| {
+            threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *visit);
+            waits.nodes().for_each(&mut *visit);
+            queues.values_mut().for_each(|(_, node)| visit(node));
+            visit(&mut end.1);
         });
     }
 

@@ -129,7 +129,7 @@ impl Renderer<'_> {
         if m.commands_under_way > 0 {
             let commands = plural(m.commands_under_way, "device command");
             lines.push(format!(
-                "UNFINISHED: {commands} under way when the program ended: a device may have been busy where it seems idle"
+                "UNFINISHED: {commands} in flight when the program ended: a device may have been busy where it seems idle"
             ));
         }
         if m.untimed_commands > 0 {
@@ -154,7 +154,7 @@ impl Renderer<'_> {
         }
         if m.steps_back > 0 {
             let steps = plural(m.steps_back, "step");
-            lines.push(format!("CLOCK: {steps} back in time: what is told of around there is not certain"));
+            lines.push(format!("CLOCK: {steps} back in time: what is reported around there is not certain"));
         }
         if m.given_up > 0 {
             lines.push(format!("INCOMPLETE: {} too many at a time", plural(m.given_up, "command")));
@@ -249,8 +249,7 @@ impl Renderer<'_> {
         }
         writeln!(self.out)?;
         self.heading("What overlap could gain at most, if nothing depended on anything")?;
-        let mut table =
-            Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Times as fast")]);
+        let mut table = Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Speedup")]);
         for bound in &d.bounds {
             table.row(vec![bound.what.clone(), duration(bound.ns), format!("{:.2}", bound.speedup)]);
         }
@@ -312,7 +311,7 @@ impl Renderer<'_> {
         )?;
         writeln!(
             self.out,
-            "Enqueued and not begun: {:.2} on average, none {} of the time",
+            "Queue depth: {:.2} on average, empty {} of the time",
             d.queue_depth,
             percent(d.queue_empty)
         )?;
@@ -334,7 +333,16 @@ impl Renderer<'_> {
         self.heading("Waits | what was waited for")?;
         let mut columns = vec![Column::left("Name")];
         columns.extend(
-            ["Time", "Calls", "Ran", "Not yet", "Late return", "At once", "Time(at once)"].map(Column::right),
+            [
+                "Time",
+                "Calls",
+                "Executing",
+                "Before start",
+                "Wake-up latency",
+                "Returned immediately",
+                "Time(immediate)",
+            ]
+            .map(Column::right),
         );
         let mut table = Table::new(columns);
         for w in waits.iter().take(self.options.top) {

@@ -41,10 +41,7 @@ impl Renderer<'_> {
                 0 => String::new(),
                 n => format!(" ({} not, or not wholly, recorded)", plural(n, "call")),
             };
-            lines.push(format!(
-                "LOST: {}{calls}: the program was faster than the recording",
-                plural(t.lost_events, "event")
-            ));
+            lines.push(format!("LOST: {}{calls}: ring buffer overflow", plural(t.lost_events, "event")));
         }
         if t.lost_device_commands > 0 {
             lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
@@ -133,18 +130,18 @@ impl Renderer<'_> {
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
         let only_commands: Vec<&str> = only_commands.collect();
         if !only_commands.is_empty() {
-            lines.push(format!("Calls are not told apart by {}.", only_commands.join(" and ")));
+            lines.push(format!("Calls are not grouped by {}.", only_commands.join(" and ")));
         }
         let unknown = |group: &Group| group.rank.as_deref().is_none_or(|rank| rank == NONE);
         if t.by.contains(&By::Rank) && t.host.iter().all(|row| unknown(&row.group)) {
             lines.push(
-                "No process's rank is known: neither a launcher nor a communicator in the trace tells it."
+                "No process's rank is known: neither a launcher nor a communicator in the trace has it."
                     .to_owned(),
             );
         }
         if self.options.stats {
             lines.push(format!(
-                "p50 and p99 are right within {:.1}% of their value; all else is exact.",
+                "p50 and p99: relative error ≤ {:.1}%; all else is exact.",
                 QUANTILE_ERROR * 100.0
             ));
         }
@@ -157,12 +154,12 @@ impl Renderer<'_> {
         }
         if t.commands_under_way > 0 {
             let commands = plural(t.commands_under_way, "device command");
-            lines.push(format!("{commands} under way when the program ended: not counted."));
+            lines.push(format!("{commands} in flight when the program ended: not counted."));
         }
         lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
-            lines.push(format!("Times of the host are right within {error}."));
+            lines.push(format!("Host clock error ≤ {error}."));
         }
         lines.extend(clock_remarks(&t.clock_errors));
         if t.commands_without_call > 0 {
@@ -202,7 +199,7 @@ impl Renderer<'_> {
         }
         if t.traffic.iter().any(|r| r.name == MAP && r.bytes > 0) {
             lines.push(
-                "Memory traffic: bytes of a map count, though nobody tells whether they were moved."
+                "Memory traffic: bytes of a map count, though it is not known whether they were moved."
                     .to_owned(),
             );
         }
@@ -226,12 +223,12 @@ impl Renderer<'_> {
                 "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
             );
         }
-        let told = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
-        if told.flatten().next().is_some() {
+        let energies = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
+        if energies.flatten().next().is_some() {
             lines.push(format!(
                 "Energy: of kernels the average power of readings in which nothing else ran, times their \
                  time, ± by the scatter of the readings; of ranges what devices took meanwhile, ± by the readings \
-                 at the ends. ± is for 95%. With fewer than {LEAST} readings nothing is told."
+                 at the ends. ± is for 95%. With fewer than {LEAST} readings nothing is shown."
             ));
         }
         for row in &t.telemetry {
@@ -279,11 +276,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     };
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
-        true => format!("{inside} of it inside calls: left out of the times above"),
-        false => format!("{inside} of it inside calls: in the times above"),
+        true => format!("{inside} of it inside calls (subtracted)"),
+        false => format!("{inside} of it inside calls (not subtracted)"),
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
-    format!("Tracing itself took about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
+    format!("Tracing overhead: about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.
@@ -308,18 +305,18 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         };
         let errors = of_name.iter().filter_map(|c| c.error_ns);
         if let Some(worst) = errors.clone().max_by(f64::total_cmp) {
-            lines.push(format!("Times of {whose} are right within {}.", duration_f(worst)));
+            lines.push(format!("Clock error of {whose} ≤ {}.", duration_f(worst)));
         }
         let known = errors.count();
-        let told = of_name.iter().filter(|c| c.error_ns.is_none() && c.host_clock).count();
-        let unknown = of_name.len() - known - told;
+        let by_api = of_name.iter().filter(|c| c.error_ns.is_none() && c.host_clock).count();
+        let unknown = of_name.len() - known - by_api;
         // Of several, those that the line before is not of.
         let some = |n: usize| match n == of_name.len() {
             true => whose.clone(),
             false => format!("{name} (in {n} of {} cases)", of_name.len()),
         };
-        if told > 0 {
-            lines.push(format!("Times of {} are as the API tells them.", some(told)));
+        if by_api > 0 {
+            lines.push(format!("Times of {} are as the API reports them.", some(by_api)));
         }
         if unknown > 0 {
             lines.push(format!("Times of {} are of unknown error.", some(unknown)));
@@ -328,7 +325,7 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         if corrected > 0 {
             let largest = of_name.iter().map(|c| c.largest_correction_ns).max().unwrap_or(0);
             lines.push(format!(
-                "{} of {whose} began up to {} before the call as told: moved to its beginning.",
+                "{} of {whose} began up to {} before the call as reported: moved to its beginning.",
                 plural(corrected, "command"),
                 duration(largest)
             ));
@@ -336,7 +333,7 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         let impossible = of_name.iter().map(|c| c.impossible_order).fold(0, u64::saturating_add);
         if impossible > 0 {
             let commands = plural(impossible, "command");
-            lines.push(format!("{commands} of {whose} began long before the call as told: left there."));
+            lines.push(format!("{commands} of {whose} began long before the call as reported: left there."));
         }
     }
     lines
