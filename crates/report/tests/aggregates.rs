@@ -155,7 +155,7 @@ fn what_tracing_took_adds_up_or_is_not_mixed() {
         );
         let text = tally.render(&TextOptions::default());
         assert!(
-            text.contains("took about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
+            text.contains("overhead: about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
             "{text}"
         );
     }

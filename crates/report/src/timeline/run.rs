@@ -348,11 +348,11 @@ impl<'t> Drawer<'t, '_> {
         let start = command.times.map_or(at.time, |t| t.start);
         let end = command.times.map_or(start, |t| t.end.max(t.start));
         let (began, from) = (start, self.sheet.from());
-        let before_window = end <= from && self.parts.is_empty() && self.options.from.is_some();
         if !self.wants(command.pid) {
             return Ok(());
         }
-        if before_window {
+        // It lies before the window.
+        if end <= from && self.parts.is_empty() && self.options.from.is_some() {
             self.flows.waits.command(command, None);
             return Ok(());
         }
@@ -360,13 +360,12 @@ impl<'t> Drawer<'t, '_> {
         let start = if end > from { start.max(from) } else { start };
         let (trace, tracks) = (self.trace, &mut self.tracks);
         let ranges = &self.ranges;
-        let called = || queue_name(ranges, command);
         let queue = self.devices.queue(
             &mut self.sheet,
             trace,
             command,
             |sheet| tracks.process(sheet, trace, &Thread { pid: command.pid, ..at.who().clone() }),
-            called,
+            || queue_name(ranges, command),
         );
         let streams = self.devices.rows(queue).is_some_and(|q| q.streams);
         let flow = self.flows.of_command(command, began, &mut self.arrows);

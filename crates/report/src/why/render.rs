@@ -100,7 +100,8 @@ impl Renderer<'_> {
         if left > 0 { writeln!(self.out, "({left} more: --top {all})") } else { Ok(()) }
     }
 
-    fn missing(&mut self) -> fmt::Result {
+    /// Returns what is missing of calls and commands.
+    fn missing_events(&self) -> Vec<String> {
         let m = &self.report.missing;
         let mut lines = Vec::new();
         if m.sampled {
@@ -136,6 +137,13 @@ impl Renderer<'_> {
             let commands = plural(m.untimed_commands, "device command");
             lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));
         }
+        lines
+    }
+
+    /// Returns what is missing of the trace as a whole.
+    fn missing_parts(&self) -> Vec<String> {
+        let m = &self.report.missing;
+        let mut lines = Vec::new();
         if m.lost_packets > 0 {
             let packets = plural(m.lost_packets, "packet");
             lines.push(format!(
@@ -164,6 +172,11 @@ impl Renderer<'_> {
                 "INCOMPLETE: hetrace has not finished this trace; what is missing is not known".to_owned(),
             );
         }
+        lines
+    }
+
+    fn missing(&mut self) -> fmt::Result {
+        let lines = [self.missing_events(), self.missing_parts()].concat();
         for line in &lines {
             writeln!(self.out, "{}", self.style.red(line))?;
         }

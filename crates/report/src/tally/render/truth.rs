@@ -73,6 +73,20 @@ impl Renderer<'_> {
             lines.push(format!("DIFFERENT: {} more; `hetrace check` lists them", plural(more, "file")));
         }
         lines.extend(stepped(t));
+        lines.extend(self.open_at_exit());
+        if t.manifest_missing {
+            lines.push(
+                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    /// What was open when the trace ended, and ends of what was open before it.
+    fn open_at_exit(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
         if t.unfinished_calls > 0 {
             let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {
                 (1, []) => r.name.clone(),
@@ -98,7 +112,7 @@ impl Renderer<'_> {
                 named.push("…".to_owned());
             }
             let ranges = plural(t.open_ranges.len() as u64, "range");
-            lines.push(format!("UNFINISHED: {ranges} that nobody ended: {}", named.join(", ")));
+            lines.push(format!("UNFINISHED: {ranges} without an end: {}", named.join(", ")));
         }
         if t.unmatched_range_ends > 0 {
             let ends = plural(t.unmatched_range_ends, "end");
@@ -107,12 +121,6 @@ impl Renderer<'_> {
         if t.orphaned_exits > 0 {
             let ends = plural(t.orphaned_exits, "end");
             lines.push(format!("INCOMPLETE: {ends} of calls without a beginning, in no table"));
-        }
-        if t.manifest_missing {
-            lines.push(
-                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
-                    .to_owned(),
-            );
         }
         lines
     }
@@ -179,6 +187,32 @@ impl Renderer<'_> {
         lines
     }
 
+    /// What holds of the times of collectives.
+    fn collective_remarks(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
+        let mut became: Vec<String> = Vec::new();
+        for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
+            let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();
+            let line = format!("{} {}: {}", row.operation, row.element, kernels.join(", "));
+            if !became.contains(&line) {
+                became.push(line);
+            }
+        }
+        if !became.is_empty() {
+            lines.push(format!("Kernels of collectives: {}.", became.join("; ")));
+        }
+        if t.collectives.iter().any(|r| r.total_ns > 0) {
+            lines.push("Collectives: waiting for other ranks is part of the time.".to_owned());
+        }
+        if t.collectives.iter().any(|r| r.grouped > 0) {
+            lines.push(
+                "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
+            );
+        }
+        lines
+    }
+
     /// How numbers were come by that nobody measured.
     fn method_remarks(&self, lines: &mut Vec<String>) {
         let t = self.tally;
@@ -204,25 +238,7 @@ impl Renderer<'_> {
             );
         }
         self.memory_remarks(lines);
-        let mut became: Vec<String> = Vec::new();
-        for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
-            let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();
-            let line = format!("{} {}: {}", row.operation, row.element, kernels.join(", "));
-            if !became.contains(&line) {
-                became.push(line);
-            }
-        }
-        if !became.is_empty() {
-            lines.push(format!("Kernels of collectives: {}.", became.join("; ")));
-        }
-        if t.collectives.iter().any(|r| r.total_ns > 0) {
-            lines.push("Collectives: waiting for other ranks is part of the time.".to_owned());
-        }
-        if t.collectives.iter().any(|r| r.grouped > 0) {
-            lines.push(
-                "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
-            );
-        }
+        lines.extend(self.collective_remarks());
         let energies = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
         if energies.flatten().next().is_some() {
             lines.push(format!(

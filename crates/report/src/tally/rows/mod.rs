@@ -118,7 +118,7 @@ pub struct Tally {
     pub memory_releases: MemoryReleases,
     /// Ranges of the program by domain and name.
     pub ranges: Vec<RangeRow>,
-    /// Ranges that nobody ended.
+    /// Ranges without an end.
     pub open_ranges: Vec<OpenRangeRow>,
     /// Ends of ranges without a beginning.
     pub unmatched_range_ends: u64,

@@ -40,7 +40,7 @@ pub struct RangeRow {
     pub energy: Option<EnergyRow>,
 }
 
-/// A range that nobody ended.
+/// A range without an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenRangeRow {
     /// The domain; empty for the default one.
