@@ -85,7 +85,7 @@ fn what_tracing_took_is_measured_subtracted_and_shown() {
     let taken: u64 = rows(&net).iter().map(|row| number(row, "self_cost_ns")).sum();
     assert!(taken > 0 && taken <= inside, "{taken} of {tracing}");
     let text = command(&["tally"], &traced.folder).out;
-    assert!(text.contains("Tracing itself took") && text.contains("left out of the times above"), "{text}");
+    assert!(text.contains("Tracing overhead: about") && text.contains("(subtracted)"), "{text}");
 }
 
 #[test]

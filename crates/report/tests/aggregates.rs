@@ -93,9 +93,9 @@ proptest! {
         let mut calls: Vec<u64> = done.iter().map(|(call, ..)| *call).collect();
         calls.sort_unstable();
         let tally = sums(&[(0, &done)], &[]).tally();
-        for (part, told) in [(0.5, tally.host[0].p50_ns), (0.99, tally.host[0].p99_ns)] {
+        for (part, estimate) in [(0.5, tally.host[0].p50_ns), (0.99, tally.host[0].p99_ns)] {
             let truth = calls[((calls.len() as f64 * part).ceil() as usize).max(1) - 1];
-            prop_assert!(truth.abs_diff(told) as f64 <= truth as f64 * QUANTILE_ERROR);
+            prop_assert!(truth.abs_diff(estimate) as f64 <= truth as f64 * QUANTILE_ERROR);
         }
     }
 }
@@ -117,16 +117,16 @@ fn damaged_files_are_refused() {
     }
     assert!(matches!(Aggregate::from_bytes(b"{}"), Err(FileError::NoAggregate)));
     let newer = b"hetrace aggregate 9 0000000000000000\n{}\n";
-    let told = Aggregate::from_bytes(newer).expect_err("newer").to_string();
-    assert!(told.contains("form 9"), "{told}");
+    let error = Aggregate::from_bytes(newer).expect_err("newer").to_string();
+    assert!(error.contains("form 9"), "{error}");
 }
 
 #[test]
 fn those_that_are_not_alike_are_not_added() {
     let done: Done = vec![(10, 20, false)];
     let (mut one, other) = (sums(&[(0, &done)], &[]), sums(&[(0, &done)], &[By::Process]));
-    let told = one.merge(other).expect_err("not alike").to_string();
-    assert!(told.contains("api,name") && told.contains("process"), "{told}");
+    let error = one.merge(other).expect_err("not alike").to_string();
+    assert!(error.contains("api,name") && error.contains("process"), "{error}");
     // One machine is all that it can be of.
     assert!(one.tell_apart(&[By::Host]) && !one.clone().tell_apart(&[By::Thread]));
     assert_eq!(one.tally().host[0].group.host.as_deref(), Some("-"));
@@ -155,7 +155,7 @@ fn what_tracing_took_adds_up_or_is_not_mixed() {
         );
         let text = tally.render(&TextOptions::default());
         assert!(
-            text.contains("took about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
+            text.contains("overhead: about 30 ns: 1 call, 30 ns each (of 1 of 2 traces it is not known)"),
             "{text}"
         );
     }

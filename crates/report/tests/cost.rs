@@ -194,11 +194,11 @@ proptest! {
     }
 }
 
-/// A trace of before this was measured, and one whose manifest tells nonsense.
+/// A trace of before this was measured, and one whose manifest has nonsense.
 #[test]
 fn of_an_unknown_cost_nothing_is_taken_off() {
     let script = "10 1.1 > toyFree address=0x1\n20 1.1 < toyFree\n";
-    for (manifest, told) in [
+    for (manifest, expected) in [
         (r#"manifest {"schema":2,"exit":{"code":0}}"#, 0),
         (r#"manifest {"schema":2,"exit":{"code":0},"cost":{"call_ns":5,"inside_ns":-3}}"#, 1),
         (r#"manifest {"schema":2,"exit":{"code":0},"cost":{"call_ns":1e9}}"#, 1),
@@ -207,6 +207,6 @@ fn of_an_unknown_cost_nothing_is_taken_off() {
         assert_eq!((found.net, found.cost), (vec![(10, 10)], 0));
         assert_eq!(tally.tracing, None);
         let notes = tally.notes.iter().filter(|n| n.contains("as they were recorded"));
-        assert_eq!(notes.count(), told, "{manifest}: {:?}", tally.notes);
+        assert_eq!(notes.count(), expected, "{manifest}: {:?}", tally.notes);
     }
 }

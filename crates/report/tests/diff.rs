@@ -105,8 +105,8 @@ fn golden() {
         let mut made = scripts.trim_end().to_owned() + "\n";
         for section in sections {
             let name = section.split('\n').next().unwrap_or("");
-            let told = report(&sides, name);
-            made += &format!("\n== {name}\n{}\n", told.trim_end_matches('\n'));
+            let shown = report(&sides, name);
+            made += &format!("\n== {name}\n{}\n", shown.trim_end_matches('\n'));
         }
         if std::env::var_os("BLESS").is_some() {
             fs::write(&path, &made).expect("writable");
@@ -284,7 +284,7 @@ fn deep_recursion_is_compared() {
     let report = compared(std::slice::from_ref(&a), std::slice::from_ref(&b));
     let paths = &report.tables[0];
     assert_eq!(paths.rows.len(), 65);
-    // The innermost ones, which are too deep to be told apart, and no time is lost.
+    // The innermost ones, which are too deep to be distinguished, and no time is lost.
     let rest = paths.rows.iter().find(|row| row.what.path.last().is_some_and(|step| step.name == "…"));
     let rest = rest.expect("a row for what is too deep");
     assert_eq!((rest.a_calls, rest.b_calls, rest.change.change_ns), (236.0, 336.0, 2000.0));

@@ -17,7 +17,7 @@ const MAX_NAME: usize = 8 << 10;
 const MAX_DEPTH: u32 = 96;
 /// Names up to here, in characters, are not shortened.
 pub const SHORT: usize = 36;
-/// Longest shortened name with what tells it from others of the same template.
+/// Longest shortened name with what distinguishes it from others of the same template.
 const TELLING: usize = 56;
 
 /// The whole name without the type of the result.
@@ -26,7 +26,7 @@ pub fn full(symbol: &str) -> Cow<'_, str> {
 }
 
 /// The name without parameters. If it has more than [`SHORT`] characters, without namespaces, too,
-/// and of each list of arguments with the one only that tells most: the first that is no number and no
+/// and of each list of arguments with the one only that says most: the first that is no number and no
 /// built-in type; the rest is cut. A name that is not mangled is left as it is.
 pub fn short(symbol: &str) -> Cow<'_, str> {
     decoded(symbol, true).map_or(Cow::Borrowed(symbol), |name| Cow::Owned(shortened(&name)))
@@ -78,7 +78,7 @@ fn shortened(name: &str) -> String {
     if length(&name) <= SHORT {
         return name;
     }
-    if let Some(name) = telling(&name, 0) {
+    if let Some(name) = distinctive(&name, 0) {
         return cut(name, TELLING);
     }
     let mut name = without_arguments(&name);
@@ -102,20 +102,20 @@ const NESTED: u32 = 3;
 
 /// `a::b<4, c::d<e, float>, f>` to `b<d<e>>`: of the arguments the first that says what it is about, or
 /// all if none does. None of a name without arguments, or with several lists of them.
-fn telling(name: &str, depth: u32) -> Option<String> {
+fn distinctive(name: &str, depth: u32) -> Option<String> {
     let (head, arguments, tail) = split(name)?;
     if !tail.is_empty() || depth > NESTED {
         return None;
     }
-    let told = match arguments.iter().find(|argument| says_something(argument)) {
+    let said = match arguments.iter().find(|argument| says_something(argument)) {
         Some(argument) => {
             let argument = function_of_lambda(argument);
-            let inner = telling(argument, depth + 1);
+            let inner = distinctive(argument, depth + 1);
             inner.unwrap_or_else(|| last_of_path(&without_arguments(argument)).to_owned())
         }
         None => arguments.join(", "),
     };
-    Some(format!("{}<{told}>", last_of_path(head)))
+    Some(format!("{}<{said}>", last_of_path(head)))
 }
 
 /// Whether an argument of a template is more than a number or a built-in type.

@@ -10,7 +10,7 @@ use crate::trace::{FunctionId, Trace};
 pub enum Work {
     /// Compiles or links.
     Build,
-    /// Makes or gives back objects or memory.
+    /// Creates or releases objects or memory.
     Objects,
     /// Moves or sets memory.
     Move,
@@ -115,8 +115,8 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
         .collect()
 }
 
-/// Types of the parameters that tell where a command goes.
-fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
+/// Returns the types of the parameters that say where a command goes.
+pub(crate) fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
     let queue = |f: &'_ hetrace_model::Function| f.command.as_ref().and_then(|c| c.queue.clone());
     let typed = model.functions.iter().filter_map(|f| {
         let queue = queue(f)?;

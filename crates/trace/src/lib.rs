@@ -11,8 +11,9 @@
 //!                                  what devices measured: by role, for all reports
 //!  memory/                         what is held on which device, from what calls do to memory
 //!  waits                           which call learned that a command had ended
+//!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
-//!  kinds, sums                     what kinds of commands mean; a whole run in sums, as saved tallies have it
+//!  sums                            a whole run in sums, as saved tallies have it
 //!  watch                           long work asks whether to go on
 //! ```
 //!
@@ -33,8 +34,8 @@ pub mod demangle;
 pub mod facts;
 pub mod hash;
 pub mod history;
-pub mod kinds;
 pub mod memory;
+pub mod owners;
 pub mod ranges;
 pub mod spans;
 pub mod sums;

@@ -1,6 +1,6 @@
 //! Ranges and marks that a program sets around what it does, matched by role.
 //!
-//! Feed [`Ranges`] the entries and exits of a walk; it answers what begins and
+//! Feed [`Ranges`] the entries and exits of a walk; it returns what begins and
 //! ends. What functions mean, the model's roles say (`range-push`, `range-pop`,
 //! `range-start`, `range-end`, `mark`, `name`), and parameters are known by name:
 //! `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
@@ -18,6 +18,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 use hetrace_model::{Function, Named};
 
+use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Open, Orphan, Unfinished};
 use crate::trace::{FunctionId, ThreadId, Trace};
 
@@ -95,17 +96,18 @@ enum Kind {
     Mark,
     /// Names what it creates.
     NamesNew,
-    /// Names what the parameter at this position tells.
+    /// Names what the parameter at this position identifies.
     Names(usize),
 }
 
-/// Names stand under the process and what they are of: the parameter that tells.
-type Called = HashMap<(i64, Named, u64), Arc<str>>;
+/// Names stand under the process, what they are of, and the API of which alone the handle is one.
+type Called = HashMap<(i64, Named, Option<ApiIndex>, u64), Arc<str>>;
 
 /// Matches beginnings with ends.
 #[derive(Debug)]
 pub struct Ranges<'t> {
     trace: &'t Trace,
+    owners: Owners,
     /// By function.
     kinds: Vec<Kind>,
     active: bool,
@@ -144,6 +146,7 @@ impl<'t> Ranges<'t> {
         let kinds: Vec<Kind> = (0..trace.functions().all().len()).map(kind).collect();
         Self {
             trace,
+            owners: Owners::new(trace),
             active: kinds.iter().any(|k| *k != Kind::Nothing),
             kinds,
             texts: HashSet::new(),
@@ -174,12 +177,24 @@ impl<'t> Ranges<'t> {
         self.unmatched
     }
 
-    /// What the program called a thread, by its number, or a queue, by its handle.
-    pub fn name_of(&self, pid: i64, what: Named, value: u64) -> Option<&str> {
+    /// Returns what the program called a thread.
+    pub fn thread_name(&self, pid: i64, tid: i64) -> Option<&str> {
+        self.name_of((pid, Named::Thread, None, tid as u64))
+    }
+
+    /// Returns what the program called a queue, by its number in the trace and its handle: a name that was given
+    /// to a queue of its API, or to one of an API that has no queues of its own.
+    pub fn queue_name(&self, pid: i64, number: u32, handle: u64) -> Option<&str> {
+        let api = self.owners.of_queue(number);
+        let of = |api| self.name_of((pid, Named::Queue, api, handle));
+        api.and_then(|api| of(Some(api))).or_else(|| of(None))
+    }
+
+    fn name_of(&self, key: (i64, Named, Option<ApiIndex>, u64)) -> Option<&str> {
         if self.named.is_empty() {
             return None;
         }
-        self.named.get(&(pid, what, value)).map(|name| &**name)
+        self.named.get(&key).map(|name| &**name)
     }
 
     /// A call begins.
@@ -301,11 +316,13 @@ impl<'t> Ranges<'t> {
             }
             Kind::Names(before) => {
                 let described = self.trace.described(function);
-                let params = described.map_or(&[][..], |f| &f.params);
-                if params.get(before).is_some_and(|p| p.name == "category") {
+                let param = described.and_then(|f| f.params.get(before));
+                if param.is_some_and(|p| p.name == "category") {
                     self.categories.insert((pid, begin.domain, begin.id), range.message);
-                } else if let Some(what) = described.and_then(|f| f.names) {
-                    self.named.insert((pid, what, begin.id), range.message);
+                } else if let Some((what, param)) = described.and_then(|f| f.names).zip(param) {
+                    let of_queue = || self.owners.of_type(self.trace.models(), &param.base);
+                    let api = if what == Named::Queue { of_queue() } else { None };
+                    self.named.insert((pid, what, api, begin.id), range.message);
                 }
                 None
             }
@@ -319,7 +336,7 @@ impl<'t> Ranges<'t> {
         range.map(|range| Step::Ended { range, end, by: thread })
     }
 
-    /// Ranges that nobody has ended, in the order in which they began.
+    /// Ranges that have not ended, in the order in which they began.
     pub fn open(&self) -> Vec<&Range> {
         let started = self.started.values().chain(&self.replaced);
         let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();

@@ -1,4 +1,4 @@
-//! What devices told of themselves while the program ran.
+//! What devices reported while the program ran.
 //!
 //! Telemetry is small beside calls and commands (a few numbers per device and
 //! period), so it is read as a whole, before the walk: whoever shows a command
@@ -51,11 +51,11 @@ pub struct Monitored {
     pub driver: String,
     /// Power readings are `instant`, or averages as the `driver` chooses.
     pub power: String,
-    /// Names of the quantities that it tells.
+    /// Names of the quantities that it reports.
     pub available: String,
     /// Its power limit, mW; 0 if it is not known.
     pub power_limit: u64,
-    /// What it told; quantities without samples are not there.
+    /// What it reported; quantities without samples are not there.
     pub series: Vec<Series>,
     /// Names of values of [`Quantity::Throttle`], with `|` between.
     pub reasons: BTreeMap<i64, String>,
@@ -127,9 +127,9 @@ impl Telemetry {
     /// to the walk, which comes to the same bytes.
     pub fn read(trace: &Trace) -> Self {
         let mut telemetry = Self::default();
-        let told = trace.ctf().class().streams.iter();
-        let mut told = told.flat_map(|s| &s.events).map(|e| e.name.as_str());
-        if !told.any(|name| name.starts_with(PREFIX)) {
+        let events = trace.ctf().class().streams.iter();
+        let mut names = events.flat_map(|s| &s.events).map(|e| e.name.as_str());
+        if !names.any(|name| name.starts_with(PREFIX)) {
             return telemetry;
         }
         for stream in 0..trace.ctf().stream_count() {
@@ -172,7 +172,7 @@ impl Telemetry {
         device.add(quantity, sample);
     }
 
-    /// The device of a number, which may have told nothing of itself before.
+    /// The device of a number, which may have reported nothing before.
     fn device(&mut self, number: u32) -> &mut Monitored {
         let at = self.devices.iter().position(|d| d.number == number).unwrap_or_else(|| {
             self.devices.push(Monitored { number, ..Monitored::default() });

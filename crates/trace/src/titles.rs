@@ -1,7 +1,5 @@
 //! What devices and queues are called on a screen, the same in all reports and exports.
 
-use hetrace_model::Named;
-
 use crate::ranges::Ranges;
 use crate::spans::Command;
 use crate::trace::{Device, Queue, Trace};
@@ -50,5 +48,6 @@ pub fn queue_word<'t>(trace: &'t Trace, api: &str) -> &'t str {
 
 /// What the program calls a queue.
 pub fn queue_name(ranges: &Ranges<'_>, command: &Command<'_>) -> Option<String> {
-    ranges.name_of(command.pid, Named::Queue, command.queue).map(str::to_owned)
+    let number = command.on_queue.map_or(0, |q| q.id);
+    ranges.queue_name(command.pid, number, command.queue).map(str::to_owned)
 }

@@ -174,7 +174,7 @@ impl<'f> Values<'f> {
             return values;
         }
         let mut values = Self::new(function, handles, values.into_room());
-        // What is damaged has been told by the walk.
+        // What is damaged has been reported by the walk.
         let _ = event.visit(Scope::EventFields, &mut values);
         values
     }

@@ -28,6 +28,10 @@
 //! | has the role `sync`, and no handle but perhaps a context | all |
 //! | any other: it names events, blocks as memory is freed, polls | those that its own thread enqueued; all, if only of others one ended within the call, or its own thread has none |
 //!
+//! Handles are numbers of one API, so that a call of an API that has queues or devices of its own in the trace
+//! waits for commands of that API alone; a call of one that is layered on another, such as CUDA's runtime on its
+//! driver, for those of any ([`Owners`]).
+//!
 //! Of these, a call waited for all that had ended when it returned and that no call had waited for before. The
 //! last of them to end within the call, if any did, is the one that the wait ended on.
 //!
@@ -40,6 +44,7 @@ use hetrace_ctf::read::Event;
 use hetrace_model::Kind;
 
 use crate::facts::{Facts, facts};
+use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Why};
 use crate::trace::{FunctionId, ThreadId, Trace};
 
@@ -67,19 +72,23 @@ pub struct Wait {
     pub end: u64,
     /// What it waited for.
     pub what: What,
+    /// The API that alone has the commands; none if any may.
+    pub api: Option<ApiIndex>,
 }
 
 impl Wait {
-    /// Returns whether it may be for commands of a queue of its process.
-    pub fn is_for(&self, handle: u64) -> bool {
-        match self.what {
+    /// Returns whether it may be for commands of a queue of its process, by the queue's handle and API.
+    pub fn is_for(&self, handle: u64, api: Option<ApiIndex>) -> bool {
+        // Of a queue that nothing defines, no API is known.
+        let may = self.api.is_none() || api.is_none() || self.api == api;
+        may && match self.what {
             What::Queue(queue) => queue == handle,
             What::All | What::Some => true,
         }
     }
 }
 
-/// What a call waits for, as far as its parameters tell.
+/// What a call waits for, as far as its parameters show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The queue with this handle.
@@ -133,6 +142,7 @@ impl<T> List<T> {
 #[derive(Debug)]
 pub struct Waits<'t, T> {
     facts: Vec<Facts<'t>>,
+    owners: Owners,
     /// By function: whether it synchronizes with all.
     all: Vec<bool>,
     /// The outermost call of a thread that waits: its depth, and for what.
@@ -145,7 +155,7 @@ pub struct Waits<'t, T> {
     slack: u64,
 }
 
-/// Whether a function synchronizes and is told of nothing but perhaps a context.
+/// Whether a function synchronizes and takes no handle but perhaps a context.
 fn waits_for_all(trace: &Trace, id: FunctionId) -> bool {
     let Some((model, function)) = trace.model_of(id).zip(trace.described(id)) else { return false };
     let is_handle = |base: &str| model.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
@@ -161,7 +171,8 @@ impl<'t, T> Waits<'t, T> {
             (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
         let all = ids.map(|id| waits_for_all(trace, id)).collect();
         let (open, polled, recent) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { facts: facts(trace), all, open, polled, recent, kept: 0, slack }
+        let owners = Owners::new(trace);
+        Self { facts: facts(trace), owners, all, open, polled, recent, kept: 0, slack }
     }
 
     /// A call begins.
@@ -199,7 +210,8 @@ impl<'t, T> Waits<'t, T> {
         let what = self.close(call.thread, call.depth)?;
         let polled = self.polled.remove(&call.thread).map(|(_, last)| last);
         let (who, start) = (at.who(), polled.unwrap_or(call.start).min(call.start));
-        let wait = Wait { function: call.function, pid: who.pid, tid: who.tid, start, end: call.end, what };
+        let (function, api) = (call.function, self.owners.of_calls(call.function));
+        let wait = Wait { function, pid: who.pid, tid: who.tid, start, end: call.end, what, api };
         call.error.is_none().then_some(wait)
     }
 
@@ -207,8 +219,9 @@ impl<'t, T> Waits<'t, T> {
     /// program learned nothing. None if it may have gone on for less long.
     pub fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Option<Wait> {
         let what = self.close(call.thread, call.depth)?;
-        let (who, function) = (at.who(), call.function);
-        let wait = Wait { function, pid: who.pid, tid: who.tid, start: call.start, end: call.until, what };
+        let (who, function, api) = (at.who(), call.function, self.owners.of_calls(call.function));
+        let wait =
+            Wait { function, pid: who.pid, tid: who.tid, start: call.start, end: call.until, what, api };
         (call.why != Why::ExitLost).then_some(wait)
     }
 
@@ -226,9 +239,9 @@ impl<'t, T> Waits<'t, T> {
             return None;
         }
         self.polled.insert(fold.thread, (fold.function, fold.last));
-        let (who, function) = (at.who(), fold.function);
+        let (who, function, api) = (at.who(), fold.function, self.owners.of_calls(fold.function));
         let (start, end) = (fold.first, fold.last);
-        Some(Wait { function, pid: who.pid, tid: who.tid, start, end, what: What::Some })
+        Some(Wait { function, pid: who.pid, tid: who.tid, start, end, what: What::Some, api })
     }
 
     /// A command, and what to keep of it. Returns those that nobody will be said to have waited
@@ -254,17 +267,25 @@ impl<'t, T> Waits<'t, T> {
             None
         };
         let Some(list) = full else { return Vec::new() };
-        // Some at a time, so that nobody has to look for them again soon.
+        // Some at a time, so that they are not looked for again soon.
         let old = list.0.drain(..list.0.len().div_ceil(8));
         let old: Vec<T> = old.map(|recent| recent.item).collect();
         self.kept -= old.len();
         old
     }
 
+    /// Returns the API of a command's queue; none if it is not known.
+    pub fn api_of(&self, command: &Command<'_>) -> Option<ApiIndex> {
+        self.owners.of_queue(command.on_queue.map_or(0, |q| q.id))
+    }
+
     /// Whether of the commands that a call may wait for only its own thread's are meant.
     fn only_own(&self, wait: &Wait) -> bool {
         let until = self.until(wait);
-        let lists = || self.recent.get(&wait.pid).into_iter().flatten();
+        let lists = || {
+            let all = self.recent.get(&wait.pid).into_iter().flatten();
+            all.filter(|(place, _)| wait.is_for(place.1, self.owners.of_queue(place.0)))
+        };
         let own = |(_, _, tid): &Place| *tid == wait.tid;
         let within = |mine: bool| {
             lists().any(|(place, list)| own(place) == mine && list.ended_within(wait.start, until))
@@ -283,7 +304,7 @@ impl<'t, T> Waits<'t, T> {
         let mut waited = Waited { all: Vec::new(), last: None };
         let mut latest = wait.start;
         for (place, list) in self.recent.get_mut(&wait.pid).into_iter().flatten() {
-            if !wait.is_for(place.1) || (only_own && place.2 != wait.tid) {
+            if !wait.is_for(place.1, self.owners.of_queue(place.0)) || (only_own && place.2 != wait.tid) {
                 continue;
             }
             for recent in list.0.drain(..list.ended(until)) {
@@ -302,7 +323,9 @@ impl<'t, T> Waits<'t, T> {
     pub fn last_within(&self, wait: &Wait) -> Option<&T> {
         let (only_own, until) = (self.only_own(wait), self.until(wait));
         let lists = self.recent.get(&wait.pid).into_iter().flatten();
-        let meant = lists.filter(|(place, _)| wait.is_for(place.1) && (!only_own || place.2 == wait.tid));
+        let meant = lists.filter(|(place, _)| {
+            wait.is_for(place.1, self.owners.of_queue(place.0)) && (!only_own || place.2 == wait.tid)
+        });
         let last = meant.filter_map(|(_, list)| list.0.get(list.ended(until).checked_sub(1)?));
         last.filter(|recent| recent.end > wait.start)
             .max_by_key(|recent| recent.end)
@@ -326,104 +349,4 @@ impl<'t, T> Waits<'t, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spans::{CommandKind, Geometry, MemoryKind, Times};
-
-    fn waits() -> Waits<'static, u32> {
-        Waits {
-            facts: Vec::new(),
-            all: Vec::new(),
-            open: HashMap::new(),
-            polled: HashMap::new(),
-            recent: HashMap::new(),
-            kept: 0,
-            slack: 0,
-        }
-    }
-
-    fn command(queue: u64, tid: i64, end: u64) -> Command<'static> {
-        Command {
-            kind: CommandKind::Kernel,
-            name: "",
-            function: None,
-            pid: 1,
-            queue,
-            on_queue: None,
-            context: 0,
-            device: 0,
-            on_device: None,
-            peer: None,
-            cause_tid: tid,
-            cause: 1,
-            times: Some(Times { queued: 0, submitted: 0, start: 1, end }),
-            times_error: 0,
-            bytes: 0,
-            from: MemoryKind::Unknown,
-            to: MemoryKind::Unknown,
-            status: 0,
-            geometry: Geometry::default(),
-            shared: 0,
-            graph: 0,
-            node: 0,
-            weight: 1,
-        }
-    }
-
-    fn wait(tid: i64, start: u64, end: u64, what: What) -> Wait {
-        Wait { function: FunctionId(0), pid: 1, tid, start, end, what }
-    }
-
-    #[test]
-    fn a_wait_is_for_what_had_ended_and_ends_on_the_last() {
-        let mut waits = waits();
-        for (item, (queue, end)) in
-            (1..).zip([(0x10, 50), (0x10, 120), (0x10, 110), (0x10, 300), (0x20, 100)])
-        {
-            assert!(waits.command(&command(queue, 7, end), item).is_empty());
-        }
-        // The first had ended before, the fourth has not ended, the fifth is of another queue.
-        let waited = waits.waited(&wait(7, 60, 200, What::Queue(0x10)));
-        assert_eq!(waited, Waited { all: vec![1, 3, 2], last: Some(2) });
-        // Once is enough.
-        let none = Waited { all: vec![], last: None };
-        assert_eq!(waits.waited(&wait(7, 60, 200, What::Queue(0x10))), none);
-        assert_eq!(waits.waited(&Wait { pid: 2, ..wait(7, 0, 900, What::Some) }), none);
-        assert_eq!(waits.rest(), [4, 5]);
-        assert_eq!(waits.kept, 0);
-    }
-
-    #[test]
-    fn who_names_no_queue_waits_for_his_own_or_for_all() {
-        let mut all = waits();
-        for (item, tid) in (1..).zip([7, 8]) {
-            all.command(&command(0x10, tid, 100), item);
-        }
-        assert_eq!(all.waited(&wait(7, 50, 200, What::All)), Waited { all: vec![1, 2], last: Some(0) });
-        let mut waits = waits();
-        for (item, (queue, tid)) in (1..).zip([(0x10, 7), (0x20, 8), (0x30, 7)]) {
-            waits.command(&command(queue, tid, 100), item);
-        }
-        assert_eq!(waits.waited(&wait(7, 150, 200, What::Some)), Waited { all: vec![1, 3], last: None });
-        // Of his own, nothing is left.
-        assert_eq!(waits.waited(&wait(7, 50, 200, What::Some)), Waited { all: vec![2], last: Some(0) });
-    }
-
-    #[test]
-    fn a_bounded_number_is_kept() {
-        let mut waits = waits();
-        let mut gone = Vec::new();
-        let queues = 2 + MOST / RECENT;
-        for item in 0..(queues * RECENT) as u32 {
-            gone.extend(waits.command(&command(u64::from(item) % queues as u64, 7, 100), item));
-            assert!(waits.kept <= MOST);
-        }
-        let mut all = waits.rest();
-        all.extend(&gone);
-        all.sort_unstable();
-        assert!(all.iter().copied().eq(0..(queues * RECENT) as u32), "each comes out once");
-        // One queue alone.
-        let few = (0..=RECENT as u32).flat_map(|item| waits.command(&command(5, 7, 100), item)).count();
-        assert_eq!((few, waits.kept), ((RECENT + 1).div_ceil(8), RECENT + 1 - (RECENT + 1).div_ceil(8)));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Long work asks now and then whether it shall go on, and so tells how far it is.
+//! Long work asks now and then whether it shall go on, and so reports how far it is.
 
 use std::ops::ControlFlow;
 

@@ -121,7 +121,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         if !self.threads[index] {
             self.threads[index] = true;
             self.process(who.pid)?;
-            let called = self.ranges.name_of(who.pid, hetrace_model::Named::Thread, who.tid as u64);
+            let called = self.ranges.thread_name(who.pid, who.tid);
             let name = called.unwrap_or(&who.name).to_owned();
             self.meta("thread_name", place, &name)?;
         }

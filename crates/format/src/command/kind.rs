@@ -161,6 +161,11 @@ impl CommandKind {
             | Self::Graph => false,
         }
     }
+
+    /// Returns whether this is the name of a kind that moves or sets memory.
+    pub fn name_moves_memory(name: &str) -> bool {
+        Self::of_name(name).is_some_and(Self::moves_memory)
+    }
 }
 
 /// Where a command moves bytes.

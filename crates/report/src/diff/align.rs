@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::cell::Cell;
 use super::paths::{REST, ROOT};
-use super::profile::{Cell, CommandKey, Profile, command_matches};
+use super::profile::{CommandKey, Profile, command_matches};
 use super::rows::{Step, What};
 use super::{By, Options};
 use hetrace_trace::demangle;
@@ -11,7 +12,7 @@ use hetrace_trace::demangle;
 /// Sums of one thing, by run: those of A, then those of B.
 pub(super) struct Aligned {
     pub what: What,
-    /// Of a kernel: as its API tells it. Names that differ in the hash that a compiler
+    /// Of a kernel: as its API reports it. Names that differ in the hash that a compiler
     /// appends are one kernel, so this takes no part; the first in alphabet stands for all.
     pub symbol: String,
     pub cells: Vec<Option<Cell>>,

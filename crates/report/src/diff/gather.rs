@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
+use super::cell::Cell;
 use super::paths::{Paths, ROOT};
-use super::profile::{Cell, CommandKey, DeviceCount, Profile, RunRow};
+use super::profile::{CommandKey, DeviceCount, Profile, RunRow};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
 use hetrace_trace::sums::Missing;
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
@@ -22,7 +23,7 @@ const WATCHED: u32 = 1 << 16;
 impl Profile {
     /// Sums up a trace, which is called `run`.
     ///
-    /// Memory grows with functions, paths (of which so many are told apart), kernels
+    /// Memory grows with functions, paths (of which so many are distinguished), kernels
     /// and open calls.
     ///
     /// # Errors
@@ -52,7 +53,7 @@ struct Gatherer<'t> {
     /// Kinds of commands and of memory.
     words: Vec<String>,
     commands: HashMap<Numbers, Cell>,
-    /// By device, which a UUID or the process and its handle tell apart.
+    /// By device, identified by a UUID, or by the process and its handle.
     busy: HashMap<DeviceId, Busy>,
     pids: HashSet<i64>,
     sampled: bool,

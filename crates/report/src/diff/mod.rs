@@ -14,7 +14,9 @@
 //! what is compared with what. `docs/diff.md` has the method.
 
 mod align;
+mod cell;
 mod gather;
+mod judge;
 mod paths;
 mod profile;
 mod render;

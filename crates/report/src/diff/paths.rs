@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
-use super::profile::Cell;
+use super::cell::Cell;
 
-/// Calls in calls that are told apart.
+/// Calls in calls that are distinguished.
 pub(super) const DEPTH: u16 = 64;
-/// Paths that are told apart of one run.
+/// Paths that are distinguished of one run.
 const NODES: usize = 1 << 15;
 /// No parent: an outermost call.
 pub(super) const ROOT: u32 = u32::MAX;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_apart_by_all_that_is_around() {
+    fn paths_are_distinguished_by_all_that_is_around() {
         let mut paths = Paths::default();
         let outer = paths.child(ROOT, 1);
         let inner = paths.child(outer, 2);

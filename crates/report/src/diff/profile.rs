@@ -4,51 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cell::Cell;
 use super::paths::Paths;
 use hetrace_trace::demangle;
-use hetrace_trace::kinds::is_traffic;
+use hetrace_trace::spans::CommandKind;
 use hetrace_trace::sums::{Missing, RunSums};
-
-/// Sums of calls, or of commands. Times in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell {
-    pub calls: u64,
-    pub total: u64,
-    /// Outside of other recorded calls; of commands, all of it.
-    pub own: u64,
-    /// What of `total` and of `own` tracing took.
-    pub cost: u64,
-    pub own_cost: u64,
-    pub bytes: u64,
-}
-
-impl Cell {
-    pub fn add(&mut self, other: &Self) {
-        for (to, n) in [
-            (&mut self.calls, other.calls),
-            (&mut self.total, other.total),
-            (&mut self.own, other.own),
-            (&mut self.cost, other.cost),
-            (&mut self.own_cost, other.own_cost),
-            (&mut self.bytes, other.bytes),
-        ] {
-            *to = to.saturating_add(n);
-        }
-    }
-
-    /// What else tracing took in some of the calls, as the mean of all.
-    pub fn add_bursts(&mut self, each: f64) {
-        let all = (self.calls as f64 * each) as u64;
-        self.cost = self.cost.saturating_add(all);
-        self.own_cost = self.own_cost.saturating_add(all);
-    }
-
-    /// All of its time or its own, without what tracing took or with it.
-    pub fn time(&self, whole: bool, net: bool) -> u64 {
-        let (time, cost) = if whole { (self.total, self.cost) } else { (self.own, self.own_cost) };
-        if net { time.saturating_sub(cost) } else { time }
-    }
-}
 
 /// What commands have in common that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,9 +16,9 @@ pub(super) struct CommandKey {
     /// The device's name; none if it is not known.
     pub device: Option<String>,
     pub kind: String,
-    /// The kernel as the API tells it; empty for others.
+    /// The kernel as the API reports it; empty for others.
     pub symbol: String,
-    /// Kinds of memory; empty if nobody said, and of what moves nothing.
+    /// Kinds of memory; empty if not known, and of what moves nothing.
     pub from: String,
     pub to: String,
 }
@@ -66,14 +26,14 @@ pub(super) struct CommandKey {
 impl CommandKey {
     /// Whether it moves or sets memory.
     pub fn is_copy(&self) -> bool {
-        is_traffic(&self.kind)
+        CommandKind::name_moves_memory(&self.kind)
     }
 }
 
 /// A kind of device, and how many of it had commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceCount {
-    /// Its name; empty if nobody told it.
+    /// Its name; empty if it is not known.
     pub name: String,
     /// How many.
     pub count: u64,
@@ -110,7 +70,7 @@ pub struct RunRow {
     pub sampled: bool,
     /// It was read from a file of sums, which has no paths.
     pub sums_only: bool,
-    /// Calls whose path is told in part only: too deep, or one of too many.
+    /// Calls whose path is known in part only: too deep, or one of too many.
     pub cut_paths: u64,
     /// What is missing.
     pub missing: Missing,

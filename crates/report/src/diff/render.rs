@@ -263,7 +263,9 @@ impl Renderer<'_> {
                  alone makes about {chance:.1}",
                 self.report.confidence * 100.0,
             ))?;
-            self.line(&format!("{of_all} 0 is outside even if no row of the table may be wrong"))?;
+            self.line(&format!(
+                "{of_all} significant after Bonferroni correction for the rows of the table"
+            ))?;
         }
         for note in &self.report.notes {
             self.line(&format!("Note: {note}."))?;
@@ -318,7 +320,7 @@ fn missing(m: &Missing) -> String {
     say(m.unfinished_calls, "call", " without an end");
     say(m.orphaned_exits, "end", " of calls without a beginning");
     say(m.untimed_commands, "device command", " without times");
-    say(m.commands_under_way, "device command", " under way at the end");
+    say(m.commands_under_way, "device command", " in flight at the end");
     if m.manifest_missing {
         parts.push("hetrace has not finished this trace, and what is missing is not known".to_owned());
     }

@@ -1,10 +1,12 @@
 //! Runs put side by side, to a report.
 
 use super::align::{Aligned, Runs};
-use super::profile::{Cell, Profile, RunRow};
+use super::cell::Cell;
+use super::judge::verdict;
+use super::profile::{Profile, RunRow};
 use super::rows::{Change, Report, Row, SCHEMA, Table, WholeRow};
 use super::stats::{Bootstrap, CONFIDENCE, RESAMPLES, mean};
-use super::verdict::{NotJudged, verdict};
+use super::verdict::NotJudged;
 use super::{By, Metric, MinChange, Options, Time};
 use hetrace_trace::text::duration;
 
@@ -235,7 +237,7 @@ impl Maker<'_> {
             );
         } else if fewest == 2 {
             notes.push(
-                "two runs on a side: intervals are wide; three or more of each tell much more".to_owned(),
+                "two runs on a side: intervals are wide; three or more of each show much more".to_owned(),
             );
         }
         let mut counts: Vec<u64> = all().map(|run| run.processes).collect();
@@ -246,14 +248,7 @@ impl Maker<'_> {
                 "runs have {least} to {most} processes, and sums are of all of them; --per-process divides"
             ));
         }
-        let kinds = |side: &[Profile]| {
-            let names = side.iter().flat_map(|p| &p.about.devices).map(|d| d.name.as_str());
-            let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-            names.sort_unstable();
-            names.dedup();
-            names.join(", ")
-        };
-        let (on_a, on_b) = (kinds(a), kinds(b));
+        let (on_a, on_b) = (device_names(a), device_names(b));
         if on_a != on_b && !on_a.is_empty() && !on_b.is_empty() {
             let how = if self.runs.by_device { "by name and device" } else { "by name alone" };
             notes.push(format!("A ran on {on_a}, B on {on_b}: commands are compared {how}"));
@@ -297,4 +292,13 @@ fn by_calls(change: &Change, a_calls: f64, b_calls: f64) -> f64 {
         return change.change_ns;
     }
     (b_calls - a_calls) * f64::midpoint(change.a_ns / a_calls, change.b_ns / b_calls)
+}
+
+/// Returns the names of the devices that the runs of a side had commands on, each once.
+fn device_names(side: &[Profile]) -> String {
+    let names = side.iter().flat_map(|p| &p.about.devices).map(|d| d.name.as_str());
+    let mut names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }

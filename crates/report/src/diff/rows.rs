@@ -68,7 +68,7 @@ pub struct Change {
     pub high_percent: Option<f64>,
     /// 0 is outside of the interval.
     pub significant: bool,
-    /// 0 is outside even if none of the table's intervals may be wrong.
+    /// Significant after Bonferroni correction for the intervals of the table.
     pub significant_of_all: bool,
     /// Each run of A.
     pub a_runs_ns: Vec<f64>,
@@ -137,7 +137,7 @@ pub struct What {
     /// Where it goes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub to: String,
-    /// The device's name, where devices are told apart.
+    /// The device's name, if rows are grouped by device.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub device: String,
 }
@@ -148,7 +148,7 @@ pub struct Row {
     /// What it is.
     #[serde(flatten)]
     pub what: What,
-    /// The kernel as its API tells it, in one of the runs.
+    /// The kernel as its API reports it, in one of the runs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub symbol: String,
     /// The difference.

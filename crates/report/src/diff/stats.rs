@@ -215,8 +215,8 @@ mod tests {
             (30.0, 2.042),
             (120.0, 1.980),
         ] {
-            let told = t.two_sided(0.05, freedom);
-            assert!((told - known).abs() < 6e-4, "{freedom}: {told} for {known}");
+            let found = t.two_sided(0.05, freedom);
+            assert!((found - known).abs() < 6e-4, "{freedom}: {found} for {known}");
         }
         // 99.9 %, and between two whole ones.
         assert!((t.two_sided(0.001, 5.0) - 6.869).abs() < 1e-3);

@@ -164,7 +164,7 @@ pub(super) fn unfinished(call: Ref, about: &Unfinished, name: &str, findings: &m
         // That is a loss of the tracer's, and no fault.
         Why::ExitLost => return,
     };
-    let what = format!("{name} had not come back {why}");
+    let what = format!("{name} had not returned {why}");
     let hit = Hit::new("unfinished-call", format!("{name} {why}"), what, ("call", call));
     findings.add(hit.costs(about.until.saturating_sub(about.start)));
 }

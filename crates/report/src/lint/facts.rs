@@ -55,11 +55,11 @@ pub(crate) struct Facts<'t> {
     pub handles: Vec<(u16, KindId)>,
     /// Objects that it makes.
     pub makes: Handed,
-    /// Objects of which it tells that they are there.
-    pub tells: Handed,
+    /// Objects that it reports to exist.
+    pub mentions: Handed,
     /// Parameters of queries in whose values objects may stand.
     pub answers: Vec<Place>,
-    /// Addresses that it tells.
+    /// Addresses that it reports.
     pub addresses: Vec<Place>,
     pub gives_back: Option<(u16, KindId)>,
     pub retains: Option<(u16, KindId)>,
@@ -150,7 +150,7 @@ fn is_handle(model: &Model, base: &str) -> bool {
     model.types.iter().any(|t| t.name == base && t.kind == TypeKind::Handle)
 }
 
-/// The parameter that a function gives back or retains, if there is no doubt: the only one, of a
+/// The parameter that a function releases or retains, if there is no doubt: the only one, of a
 /// type that functions create.
 fn counted<'m>(model: &Model, f: &'m Function) -> Option<(u16, &'m Param)> {
     let [param] = f.params.as_slice() else { return None };
@@ -165,7 +165,7 @@ fn is_out(p: &Param, base: &str) -> bool {
     p.base == base && p.pointers == 1 && p.direction == Direction::Out
 }
 
-/// The types whose objects can be given back.
+/// The types whose objects can be released.
 fn kinds_of(model: &Model) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = Vec::new();
     let queues: Vec<&str> = model.functions.iter().filter_map(|f| queue_type(f)).collect();
@@ -219,7 +219,7 @@ fn facts_of<'t>(
     let params = || f.params.iter().zip(0u16..);
     let recorded = |p: &Param| matches!(p.follow, Follow::Pointee | Follow::Array { .. });
     let mut handles = Vec::new();
-    let (mut makes, mut tells) = (Handed::new(), Handed::new());
+    let (mut makes, mut mentions) = (Handed::new(), Handed::new());
     for (p, at) in params() {
         let Some(id) = kind(&p.base) else { continue };
         let out = p.pointers == 1 && p.direction == Direction::Out && recorded(p);
@@ -229,13 +229,13 @@ fn facts_of<'t>(
             let event = kinds.get(id as usize).is_some_and(|k| k.event);
             let made = f.creates.as_deref() == Some(p.base.as_str()) && has("create")
                 || enqueues && event && f.creates.is_none();
-            if made { &mut makes } else { &mut tells }.push((Place::Param(at), id));
+            if made { &mut makes } else { &mut mentions }.push((Place::Param(at), id));
         }
     }
     let returned = f.returns.trim();
     if let Some(id) = kind(returned) {
         let made = f.creates.as_deref() == Some(returned) && has("create");
-        if made { &mut makes } else { &mut tells }.push((Place::Result, id));
+        if made { &mut makes } else { &mut mentions }.push((Place::Result, id));
     }
     let passed = || counted(model, f).and_then(|(at, p)| Some((at, kind(&p.base)?)));
     let (gives_back, retains) = (passed().filter(|_| has("release")), passed().filter(|_| has("retain")));
@@ -266,7 +266,7 @@ fn facts_of<'t>(
         function: f,
         handles,
         makes,
-        tells,
+        mentions,
         answers: params()
             .filter(|(p, _)| matches!(p.follow, Follow::Info { .. }) && p.direction == Direction::Out)
             .map(|(_, at)| Place::Param(at))

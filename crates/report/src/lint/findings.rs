@@ -31,7 +31,7 @@ pub(super) struct Hit {
     pub what: String,
     /// The calls that show it, the one at fault first.
     pub calls: Vec<(&'static str, Ref)>,
-    /// Nanoseconds that it costs, where that can be told.
+    /// Nanoseconds that it costs, where that is known.
     pub cost: Option<u64>,
     /// How often.
     pub count: u64,

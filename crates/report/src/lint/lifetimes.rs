@@ -17,7 +17,7 @@ use hetrace_trace::values::Values;
 
 /// Objects that are followed at a time.
 const KEPT: usize = 1 << 20;
-/// Objects given back that are remembered.
+/// Released objects that are remembered.
 const REMEMBERED: usize = 1 << 16;
 /// Events that nobody looks at, from which on it is worth a word.
 const UNUSED_EVENTS: u64 = 8;
@@ -29,7 +29,7 @@ struct Object {
     /// References that the program owns.
     count: u64,
     made: Ref,
-    /// Where the last one was given back.
+    /// Where the last one was released.
     dead: Option<Ref>,
     /// Handle of its context; 0 if it is not known.
     context: u64,
@@ -153,7 +153,7 @@ impl Lifetimes {
                 self.made(passed, (pid, *kind, handle), context, knowledge);
             }
         }
-        for (place, _) in &facts.tells {
+        for (place, _) in &facts.mentions {
             out.all(*place).iter().for_each(|handle| self.lives(pid, *handle, knowledge));
         }
         for place in &facts.answers {
@@ -314,7 +314,7 @@ impl Lifetimes {
                 continue;
             }
             let name = &facts.function.name;
-            let what = format!("{name} made events that nobody waited for or asked anything");
+            let what = format!("{name} created events that were never waited for or queried");
             findings.add(Hit::new("event-unused", name, what, ("made", first)).times(count));
         }
         leaks
@@ -323,14 +323,14 @@ impl Lifetimes {
 
 fn twice(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
     let name = &facts.function.name;
-    let what = format!("{name} gives back a {} whose last reference was given back before", kind.name);
+    let what = format!("{name} releases a {} whose last reference was released before", kind.name);
     let hit = Hit::new("double-release", name, what, ("again", passed.call));
     hit.with(Some(("first", dead))).with(Some(("made", object.made)))
 }
 
 fn late(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
     let name = &facts.function.name;
-    let what = format!("{name} uses a {} that was given back before", kind.name);
+    let what = format!("{name} uses a {} that was released before", kind.name);
     let hit = Hit::new("use-after-release", name, what, ("use", passed.call));
     let hit = hit.with(Some(("release", dead))).with(Some(("made", object.made)));
     match kind.counted {

@@ -116,14 +116,14 @@ impl Memory {
             let (bytes, made) = lifetimes.bytes(pid, object)?;
             return (span.end() > bytes).then(|| {
                 let what =
-                    format!("{name} goes to byte {} of {:#x}, which has {bytes}", span.end(), object.1);
+                    format!("{name} accesses byte {} of {:#x}, an object of {bytes} B", span.end(), object.1);
                 Hit::new("out-of-bounds", name, what, ("call", passed.call)).with(Some(("made", made)))
             });
         }
         let (start, block) = self.around(pid, span.start)?;
         if let Some(dead) = block.dead {
             return block.device.then(|| {
-                let what = format!("{name} goes to {:#x}, which was freed before", span.start);
+                let what = format!("{name} accesses {:#x}, which was freed before", span.start);
                 let hit = Hit::new("use-after-release", name, what, ("use", passed.call));
                 hit.with(Some(("release", dead))).with(Some(("made", block.made)))
             });
@@ -131,8 +131,7 @@ impl Memory {
         let bytes = block.bytes?;
         (span.end() > start.saturating_add(bytes)).then(|| {
             let end = span.end().saturating_sub(start);
-            let what =
-                format!("{name} goes to byte {end} of the allocation at {start:#x}, which has {bytes}");
+            let what = format!("{name} accesses byte {end} of the {bytes}-byte allocation at {start:#x}");
             Hit::new("out-of-bounds", name, what, ("call", passed.call)).with(Some(("made", block.made)))
         })
     }
@@ -161,8 +160,8 @@ impl Memory {
             return;
         }
         for place in &facts.addresses {
-            let told = out.first(*place).unwrap_or(0);
-            if let Some((start, _)) = self.around(pid, told).filter(|(_, block)| block.dead.is_some()) {
+            let reported = out.first(*place).unwrap_or(0);
+            if let Some((start, _)) = self.around(pid, reported).filter(|(_, block)| block.dead.is_some()) {
                 self.blocks.remove(&(pid, start));
             }
         }

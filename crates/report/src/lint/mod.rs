@@ -50,7 +50,7 @@ pub struct Options {
     pub only: Vec<String>,
     /// Not these.
     pub except: Vec<String>,
-    /// Calls are missing for a reason that the trace itself does not tell.
+    /// Calls are missing for a reason that is not in the trace.
     pub partial: Option<String>,
 }
 

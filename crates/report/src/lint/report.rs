@@ -13,7 +13,7 @@ use hetrace_trace::trace::Trace;
 /// Version of the JSON form.
 pub const SCHEMA: u32 = 1;
 
-/// All findings, the gravest and most expensive first.
+/// All findings, the most severe and most expensive first.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
@@ -62,7 +62,7 @@ pub struct Missing {
 pub struct Finding {
     /// Its rule's id.
     pub rule: &'static str,
-    /// How grave it is.
+    /// How severe it is.
     pub severity: Severity,
     /// What is wrong, of the first occurrence.
     pub message: String,
@@ -73,7 +73,7 @@ pub struct Finding {
     pub doubt: Option<String>,
     /// How often.
     pub count: u64,
-    /// Nanoseconds that it costs at most, where that can be told; the rule says of what.
+    /// Nanoseconds that it costs at most, where that is known; the rule says of what.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_ns: Option<u64>,
     /// The first of them.
@@ -105,7 +105,7 @@ pub struct Evidence {
 }
 
 impl Report {
-    /// The gravest severity that was found.
+    /// The highest severity that was found.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -145,8 +145,8 @@ pub(super) fn report(
     });
     let mut findings: Vec<Finding> = findings.collect();
     findings.sort_by(|a, b| {
-        let grave = |f: &Finding| (f.severity, f.cost_ns.unwrap_or(0));
-        grave(b).cmp(&grave(a)).then_with(|| a.rule.cmp(b.rule)).then_with(|| a.message.cmp(&b.message))
+        let rank = |f: &Finding| (f.severity, f.cost_ns.unwrap_or(0));
+        rank(b).cmp(&rank(a)).then_with(|| a.rule.cmp(b.rule)).then_with(|| a.message.cmp(&b.message))
     });
     let of = |severity| findings.iter().filter(|f| f.severity == severity).count() as u64;
     let mut notes = linter.notes.clone();
@@ -168,16 +168,20 @@ pub(super) fn report(
         hints: of(Severity::Hint),
         findings,
         notes,
-        missing: Missing {
-            lost_events: summary.lost_events,
-            lost_calls: summary.lost_calls,
-            lost_commands: summary.lost_commands,
-            lost_packets: summary.lost_packets,
-            damaged: summary.damaged,
-            differences: summary.differences,
-            steps_back: summary.steps_back,
-            unfinished_calls: summary.unfinished,
-            orphaned_ends: summary.orphans,
-        },
+        missing: missing(summary),
+    }
+}
+
+fn missing(summary: &Summary) -> Missing {
+    Missing {
+        lost_events: summary.lost_events,
+        lost_calls: summary.lost_calls,
+        lost_commands: summary.lost_commands,
+        lost_packets: summary.lost_packets,
+        damaged: summary.damaged,
+        differences: summary.differences,
+        steps_back: summary.steps_back,
+        unfinished_calls: summary.unfinished,
+        orphaned_ends: summary.orphans,
     }
 }

@@ -1,8 +1,8 @@
-//! All rules in one table: what each claims, how grave that is, and what to do.
+//! All rules in one table: what each claims, how severe that is, and what to do.
 
 use serde::{Deserialize, Serialize};
 
-/// How grave a finding is.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -24,7 +24,7 @@ impl Severity {
         }
     }
 
-    /// One step less grave.
+    /// One step less severe.
     pub(super) fn lowered(self) -> Self {
         match self {
             Self::Error => Self::Warning,
@@ -65,7 +65,7 @@ pub struct Rule {
     pub id: &'static str,
     /// What it looks at.
     pub group: Group,
-    /// How grave its findings are, if nothing is in doubt.
+    /// How severe its findings are, if nothing is in doubt.
     pub severity: Severity,
     /// What it claims.
     pub title: &'static str,
@@ -97,24 +97,24 @@ pub const RULES: &[Rule] = &[
         Lifetimes,
         Warning,
         true,
-        "what was made is never given back",
-        "Give back each object or allocation once nobody needs it any more.",
+        "an object or allocation is never released",
+        "Release each object or allocation after its last use.",
     ),
     rule(
         "use-after-release",
         Lifetimes,
         Error,
         true,
-        "what was given back is used",
-        "Give it back after its last use, or take a reference of your own before.",
+        "a released object is used",
+        "Release it after its last use, or retain it before.",
     ),
     rule(
         "double-release",
         Lifetimes,
         Error,
         true,
-        "what was given back is given back again",
-        "Give it back once for each time it was made or retained.",
+        "a released object is released again",
+        "Release it once for each time it was created or retained.",
     ),
     rule(
         "wrong-context",
@@ -138,15 +138,15 @@ pub const RULES: &[Rule] = &[
         Warning,
         false,
         "a call failed, and the program goes on as if it had not",
-        "Look at the result of each call, and stop or take another way when it tells of an error.",
+        "Look at the result of each call, and stop or take another way when it reports an error.",
     ),
     rule(
         "unfinished-call",
         Calls,
         Warning,
         false,
-        "a call had not come back when its thread or the trace ended",
-        "Let threads come back from calls before they or the program end; look for a deadlock.",
+        "a call had not returned when its thread or the trace ended",
+        "Let calls return before their threads or the program end; look for a deadlock.",
     ),
     rule(
         "deprecated",

@@ -431,7 +431,7 @@ impl Visitor for Printer<'_, '_> {
             Some(times) => {
                 self.line.push_str("  (");
                 digits::duration(&mut self.line, times.duration());
-                // What was not told is the start.
+                // What was not reported is the start.
                 if times.queued != times.start {
                     self.line.push_str(", queued ");
                     digits::duration(&mut self.line, times.start.saturating_sub(times.queued));

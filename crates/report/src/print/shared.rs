@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use hetrace_trace::trace::{FunctionId, Trace};
 
-/// Names and queues that are not told apart without their API.
+/// Names and queues that are ambiguous without their API.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// By function, its name with the API before it.

@@ -27,7 +27,7 @@ pub struct Aggregate {
     pub(super) energy: Vec<EnergyCell>,
     /// What makes each device with commands another one.
     pub(super) devices: Vec<String>,
-    /// Of which ranks it is; more than one only if rows are not told apart by it.
+    /// Of which ranks it is; more than one only if rows are not grouped by it.
     pub(super) ranks: Vec<String>,
 }
 
@@ -36,9 +36,9 @@ pub struct Aggregate {
 #[non_exhaustive]
 pub enum Unlike {
     /// Rows are of other things.
-    #[error("rows of one are told apart by {one}, of the other by {other}")]
+    #[error("rows of one are grouped by {one}, of the other by {other}")]
     By {
-        /// What those of one are told apart by.
+        /// What those of one are grouped by.
         one: String,
         /// And those of the other.
         other: String,
@@ -49,7 +49,7 @@ pub enum Unlike {
 }
 
 impl Aggregate {
-    /// What rows are told apart by; by API and name if there is nothing.
+    /// What rows are grouped by; by API and name if there is nothing.
     pub fn by(&self) -> &[By] {
         &self.rest.by
     }
@@ -97,7 +97,7 @@ impl Aggregate {
     /// Adds what other traces have.
     ///
     /// # Errors
-    /// When rows are told apart by something else.
+    /// When rows are grouped by something else.
     pub fn merge(&mut self, other: Self) -> Result<(), Unlike> {
         if self.rest.by != other.rest.by {
             let text = |by: &[By]| match by {
@@ -175,7 +175,7 @@ impl Aggregate {
     }
 }
 
-/// A time as recorded and what of it is the tracer's: what is told of it, and what is left out of
+/// A time as recorded and what of it is the tracer's: what is reported of it, and what is left out of
 /// that (or in it, if it is not `net`).
 fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
     let cost = cost.min(recorded);

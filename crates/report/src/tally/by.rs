@@ -1,11 +1,11 @@
-//! What rows are told apart by.
+//! What rows are grouped by.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Something that calls and commands may be told apart by.
+/// Something that calls and commands may be grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -78,7 +78,7 @@ impl By {
         }
     }
 
-    /// Whether calls can be told apart by it.
+    /// Whether calls can be grouped by it.
     pub(super) fn is_of_calls(self) -> bool {
         !matches!(self, Self::Device | Self::Queue)
     }
@@ -99,7 +99,7 @@ impl FromStr for By {
     }
 }
 
-/// What a row is of, beside its name; none of what rows are not told apart by.
+/// What a row is of, beside its name; none of what rows are not grouped by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Group {

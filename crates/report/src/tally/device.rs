@@ -11,12 +11,11 @@ use super::query::Query;
 use super::rows::{LaunchRow, OccupancyRow};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
-use hetrace_trace::kinds::is_traffic;
 use hetrace_trace::spans::{Command, CommandKind, MemoryKind, Sizes};
 use hetrace_trace::trace::{Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
 
-/// Shapes that are told apart of one function on one queue.
+/// Shapes that are distinguished of one function on one queue.
 const SHAPES: usize = 32;
 
 /// What has sums of its own. Kinds are numbers in [`Devices::words`].
@@ -28,11 +27,11 @@ struct Key {
     function: u32,
     queue: u32,
     pid: i64,
-    /// 0 where threads are not told apart.
+    /// 0 if rows are not grouped by thread.
     tid: i64,
-    /// None where ranges are not told apart.
+    /// None if rows are not grouped by range.
     range: Option<u32>,
-    /// 0 where errors are not told apart.
+    /// 0 if rows are not grouped by error.
     status: i64,
 }
 
@@ -300,16 +299,18 @@ impl Devices {
     fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
         let kind = self.text(key.kind);
         let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != MemoryKind::Unknown.name());
-        (is_traffic(kind) || (sum.bytes > 0 && kind != CommandKind::Kernel.name())).then(|| TrafficCell {
-            kind: kind.to_owned(),
-            from: memory(key.from),
-            to: memory(key.to),
-            group,
-            calls: sum.calls,
-            bytes: sum.bytes,
-            timed_bytes: sum.timed_bytes,
-            times: sum.times.clone(),
-        })
+        (CommandKind::name_moves_memory(kind) || (sum.bytes > 0 && kind != CommandKind::Kernel.name())).then(
+            || TrafficCell {
+                kind: kind.to_owned(),
+                from: memory(key.from),
+                to: memory(key.to),
+                group,
+                calls: sum.calls,
+                bytes: sum.bytes,
+                timed_bytes: sum.timed_bytes,
+                times: sum.times.clone(),
+            },
+        )
     }
 
     /// By how many launches the samples of each function are off what was

@@ -3,9 +3,9 @@
 //! A reading is an interval and the energy in it: the difference of two answers
 //! of the device's counter, or the power between two samples. It says something
 //! of a kernel only if nothing else ran meanwhile, and nobody knows what is
-//! inside of it. So of kernels, energy is told if [`LEAST`] readings are theirs
-//! alone: their average power times the whole time. Of ranges it is told if as many
-//! lie inside: their sum, and a part of those at the ends. Of others nothing is told.
+//! inside of it. So of kernels, energy is reported if [`LEAST`] readings are theirs
+//! alone: their average power times the whole time. Of ranges it is reported if as many
+//! lie inside: their sum, and a part of those at the ends. Of others nothing is reported.
 
 use std::collections::HashMap;
 
@@ -86,7 +86,7 @@ impl Meter {
     }
 }
 
-/// What all devices told, ready to be asked.
+/// What all devices reported, ready to be asked.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     meters: Vec<Meter>,

@@ -28,7 +28,7 @@ pub enum Table {
     Ranges,
 }
 
-/// Columns of what rows are told apart by; left out where no row has them.
+/// Columns of what rows are grouped by; left out where no row has them.
 const GROUP: [&str; 8] = ["host", "process", "thread", "rank", "device", "queue", "range", "error"];
 
 impl Table {
@@ -172,7 +172,7 @@ fn csv<R: Serialize>(table: Table, rows: &[R], out: &mut dyn Write) -> io::Resul
     };
     let rows: Vec<Map<String, Value>> = rows.iter().map(members).collect();
     let own = table.columns();
-    // A column of the table's own is told already.
+    // A column of the table's own is shown already.
     let group =
         GROUP.iter().filter(|name| !own.contains(name) && rows.iter().any(|r| r.contains_key(**name)));
     let (names, numbers) = own.split_at(own.iter().take_while(|name| is_name(name)).count());

@@ -10,7 +10,7 @@ use super::times::Times;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
-/// Unfinished calls of a function that are told with what they were called.
+/// Unfinished calls of a function that are reported with their arguments.
 const NAMED: usize = 8;
 
 /// Calls that failed in one way.
@@ -150,7 +150,7 @@ impl Sum {
 }
 
 /// A part of the calls whose sums are their own: a thread and a range, where
-/// these are told apart.
+/// these are distinguished.
 pub(super) type Slice = (ThreadId, Option<u32>);
 
 /// Sums of all functions.
@@ -282,7 +282,7 @@ impl Host {
     /// `here` numbers a thread in this part.
     pub fn merge(&mut self, other: &Host, there: &[Thread], mut here: impl FnMut(&Thread) -> ThreadId) {
         for ((thread, range), sums) in &other.slices {
-            // Where threads are not told apart, all have the same.
+            // If rows are not grouped by thread, all have the same.
             let thread = match there.get(thread.index()) {
                 Some(who) if self.by_thread => here(who),
                 _ => *thread,

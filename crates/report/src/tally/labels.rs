@@ -12,20 +12,20 @@ use hetrace_trace::trace::{Device, Names, Thread, Trace};
 #[derive(Debug)]
 pub(super) struct Labels<'t> {
     trace: &'t Trace,
-    /// What calls are told apart by.
+    /// What calls are grouped by.
     pub calls: Vec<By>,
-    /// What commands are told apart by.
+    /// What commands are grouped by.
     pub commands: Vec<By>,
-    /// What traffic is told apart by.
+    /// What traffic is grouped by.
     pub traffic: Vec<By>,
     pub host: String,
     /// Machines of processes, if there are several.
     hosts: HashMap<i64, String>,
     processes: HashMap<i64, String>,
     ranks: HashMap<i64, u64>,
-    /// Whether the launcher of a job told them: then communicators number something else.
-    told: bool,
-    /// Whether the parts of one thread's time are told apart.
+    /// Whether the launcher of a job set them: then communicators number something else.
+    launched: bool,
+    /// Whether the parts of one thread's time are distinguished.
     pub by_range: bool,
     pub by_thread: bool,
 }
@@ -73,7 +73,7 @@ impl<'t> Labels<'t> {
             traffic,
             host: host(trace),
             processes: processes.collect(),
-            told: job.ranks().next().is_some(),
+            launched: job.ranks().next().is_some(),
             ranks: job.ranks().map(|(pid, rank)| (pid, rank.rank)).collect(),
             by_range: by.contains(&By::Range),
             by_thread: by.iter().any(by_thread),
@@ -82,10 +82,10 @@ impl<'t> Labels<'t> {
         }
     }
 
-    /// A process is a rank in a communicator: where no launcher told ranks, that of the first
+    /// A process is a rank in a communicator: where no launcher set ranks, that of the first
     /// communicator that it is in counts.
     pub fn rank(&mut self, pid: i64, rank: u64) {
-        if !self.told {
+        if !self.launched {
             self.ranks.entry(pid).or_insert(rank);
         }
     }
@@ -136,7 +136,7 @@ impl<'t> Labels<'t> {
     }
 }
 
-/// The machines of processes, as a manifest of merged traces tells them; none if there is one only.
+/// The machines of processes, as a manifest of merged traces has them; none if there is one only.
 fn hosts(trace: &Trace) -> HashMap<i64, String> {
     let processes = trace.manifest().processes.iter().filter(|p| !p.host.is_empty());
     let hosts: HashMap<i64, String> = processes.map(|p| (p.pid, p.host.clone())).collect();
@@ -145,7 +145,7 @@ fn hosts(trace: &Trace) -> HashMap<i64, String> {
     if names.any(|name| Some(name) != first) { hosts } else { HashMap::new() }
 }
 
-/// The machine's name, as the trace tells it; of merged traces several, with commas between them.
+/// The machine's name, as the trace has it; of merged traces several, with commas between them.
 fn host(trace: &Trace) -> String {
     match trace.ctf().class().env("hostname") {
         Some(EnvValue::Str(name)) if !name.is_empty() => name.clone(),

@@ -248,7 +248,7 @@ impl<'t> Marked<'t> {
         ended.map(cell).collect()
     }
 
-    /// Ranges that nobody ended.
+    /// Ranges without an end.
     pub fn open(&self, threads: &[Thread], first: u64) -> Vec<OpenRangeRow> {
         let row = |range: &&Range| {
             let who = threads.get(range.thread.index());

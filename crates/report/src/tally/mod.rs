@@ -1,11 +1,11 @@
 //! Where the time went, in tables: calls of the host by layer, commands on
 //! devices, what was moved; ranges of the program, operations among ranks, and what
-//! devices told of themselves.
+//! devices reported.
 //!
 //! ```text
 //!  collect   one walk: sums by function, thread, queue, range (host, device, marked)
 //!     │
-//!  Aggregate   sums by what rows are told apart by; they add up, and go to files and back
+//!  Aggregate   sums by what rows are grouped by; they add up, and go to files and back
 //!     │
 //!  Tally     rows: sorted and cut as text, Markdown, CSV or JSON (render, export)
 //! ```

@@ -1,11 +1,11 @@
-//! What devices told of themselves, in a row each.
+//! What devices reported, in a row each.
 
 use super::energy::readings;
 use super::rows::{TelemetryRow, ThrottleRow};
 use hetrace_trace::telemetry::{Monitored, Quantity, Sample, Telemetry};
 use hetrace_trace::trace::{Device, Names};
 
-/// A row for each device that told anything; `used` are numbers of devices with commands.
+/// A row for each device that reported anything; `used` are numbers of devices with commands.
 pub(super) fn rows(telemetry: &Telemetry, names: &Names, used: &[u32]) -> Vec<TelemetryRow> {
     let used: Vec<&Device> = used.iter().filter_map(|id| names.device(*id)).collect();
     telemetry.devices().iter().filter(|d| !d.series.is_empty()).map(|d| row(d, &used)).collect()

@@ -1,4 +1,4 @@
-//! What of a trace is counted, and how rows are told apart.
+//! What of a trace is counted, and how rows are grouped.
 
 use super::By;
 use hetrace_model::glob_matches;
@@ -20,10 +20,10 @@ pub enum Reading {
     InOrder,
 }
 
-/// What of a trace is counted, and how rows are told apart.
+/// What of a trace is counted, and how rows are grouped.
 #[derive(Clone, Default)]
 pub struct Query<'w> {
-    /// What rows are told apart by; by API and name if nothing is named.
+    /// What rows are grouped by; by API and name if nothing is named.
     pub by: Vec<By>,
     /// Functions, commands and ranges of these names only: globs, of which one must match.
     pub names: Vec<String>,

@@ -205,9 +205,9 @@ mod tests {
         values.sort_unstable();
         for part in [0.0, 0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0] {
             let rank = ((values.len() as f64 * part).ceil() as usize).max(1);
-            let (truth, told) = (values[rank - 1], sketch.quantile(part).expect("values"));
-            let off = truth.abs_diff(told) as f64;
-            assert!(off <= truth as f64 * ERROR, "{part}: {told} for {truth}");
+            let (truth, estimate) = (values[rank - 1], sketch.quantile(part).expect("values"));
+            let off = truth.abs_diff(estimate) as f64;
+            assert!(off <= truth as f64 * ERROR, "{part}: {estimate} for {truth}");
         }
         assert_eq!(Sketch::default().quantile(0.5), None);
     }

@@ -86,9 +86,9 @@ impl Times {
 
     /// So great a part is not above, ns, within [`super::sketch::ERROR`]; 0 of none.
     pub fn quantile(&self, part: f64) -> u64 {
-        let told = self.sketch.quantile(part).unwrap_or(0);
+        let estimate = self.sketch.quantile(part).unwrap_or(0);
         // Of a few, the least and the greatest are known better.
-        told.max(self.min()).min(self.max)
+        estimate.max(self.min()).min(self.max)
     }
 
     /// Standard deviation of all of them, ns; 0 of none.

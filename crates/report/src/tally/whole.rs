@@ -2,7 +2,7 @@
 
 use super::aggregate::Aggregate;
 use super::rows::Tally;
-use hetrace_trace::kinds::is_traffic;
+use hetrace_trace::spans::CommandKind;
 use hetrace_trace::sums::{CommandSum, FunctionSum, Missing, RunSums};
 
 /// Why sums are not of one whole run.
@@ -12,8 +12,8 @@ pub enum SumsError {
     /// Sums of several traces.
     #[error("it has the sums of {0} traces; runs are compared one by one: save each by itself")]
     Several(usize),
-    /// Rows are told apart by other things.
-    #[error("its rows are told apart by other things than API and name; save it without --by")]
+    /// Rows are grouped by other things.
+    #[error("its rows are grouped by other things than API and name; save it without --by")]
     By,
     /// Only a part was counted.
     #[error("it has a part of the trace only ({0}); save it without filters and times")]
@@ -24,7 +24,7 @@ impl Aggregate {
     /// Returns what it says of the run that it is of.
     ///
     /// # Errors
-    /// When the sums are not of one whole trace, or rows are told apart by more than API and name.
+    /// When the sums are not of one whole trace, or rows are grouped by more than API and name.
     pub fn whole_run(&self) -> Result<RunSums, SumsError> {
         if !self.by().is_empty() {
             return Err(SumsError::By);
@@ -88,22 +88,24 @@ fn functions(t: &Tally) -> Vec<FunctionSum> {
 
 /// What moves memory is in the table of traffic, by kinds of memory; all else in that of devices.
 fn commands(t: &Tally) -> Vec<CommandSum> {
-    let device = t.device.iter().filter(|row| !is_traffic(&row.kind)).map(|row| CommandSum {
-        kind: row.kind.clone(),
-        symbol: row.symbol.clone().unwrap_or_default(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-        bytes: row.bytes,
-        ..CommandSum::default()
-    });
-    let traffic = t.traffic.iter().filter(|row| is_traffic(&row.name)).map(|row| CommandSum {
-        kind: row.name.clone(),
-        from: row.from.clone().unwrap_or_default(),
-        to: row.to.clone().unwrap_or_default(),
-        calls: row.calls,
-        total_ns: row.total_ns,
-        bytes: row.bytes,
-        ..CommandSum::default()
-    });
+    let device =
+        t.device.iter().filter(|row| !CommandKind::name_moves_memory(&row.kind)).map(|row| CommandSum {
+            kind: row.kind.clone(),
+            symbol: row.symbol.clone().unwrap_or_default(),
+            calls: row.calls,
+            total_ns: row.total_ns,
+            bytes: row.bytes,
+            ..CommandSum::default()
+        });
+    let traffic =
+        t.traffic.iter().filter(|row| CommandKind::name_moves_memory(&row.name)).map(|row| CommandSum {
+            kind: row.name.clone(),
+            from: row.from.clone().unwrap_or_default(),
+            to: row.to.clone().unwrap_or_default(),
+            calls: row.calls,
+            total_ns: row.total_ns,
+            bytes: row.bytes,
+            ..CommandSum::default()
+        });
     device.chain(traffic).collect()
 }

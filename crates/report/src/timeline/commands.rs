@@ -22,7 +22,7 @@ pub(super) fn annotate(notes: &mut Annotations, command: &Command<'_>, arguments
     }
     match command.times {
         Some(times) => {
-            // What was not told is the start.
+            // What was not reported is the start.
             for (name, since) in
                 [("ns from queued to start", times.queued), ("ns from submitted to start", times.submitted)]
             {
@@ -67,7 +67,7 @@ fn shapes(notes: &mut Annotations, command: &Command<'_>, streams: bool) {
     }
 }
 
-/// How many groups there are in each dimension; empty if nobody can tell.
+/// How many groups there are in each dimension; empty if not known.
 fn groups(global: &Sizes, local: &Sizes) -> Vec<u64> {
     let (global, local) = (global.as_slice(), local.as_slice());
     if global.is_empty() || local.is_empty() || local.contains(&0) {

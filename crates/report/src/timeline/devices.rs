@@ -22,7 +22,7 @@ use hetrace_trace::spans::{Command, CommandKind, Direction};
 use hetrace_trace::titles::{device_title, queue_title, queue_word};
 use hetrace_trace::trace::{Device, Trace};
 
-/// A part of a device, as far as commands tell.
+/// A part of a device, as far as commands show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Engine {
     Kernels,

@@ -1,4 +1,4 @@
-//! Memory that programs have allocated through an API and not given back, as counters: of each process,
+//! Memory that programs have allocated through an API and not released, as counters: of each process,
 //! by kind and device. What calls do to memory, [`hetrace_trace::memory`] knows.
 
 use std::collections::HashMap;
@@ -8,9 +8,8 @@ use hetrace_ctf::read::Event;
 use hetrace_model::Place;
 
 use super::devices::device_row;
-use super::run::Drawer;
 use super::sheet::{Row, Sheet, Unit};
-use super::tracks::{Kind, number};
+use super::tracks::{Kind, Tracks, number};
 use hetrace_trace::memory::{Change, Ledger, Memory, Table};
 use hetrace_trace::spans::{At, Call, Open, Unfinished};
 use hetrace_trace::titles::device_label;
@@ -53,17 +52,20 @@ impl<'t> Live<'t> {
     pub fn missed(&self) -> u64 {
         self.memory.passed_over()
     }
-}
 
-impl Drawer<'_, '_> {
-    /// Writes what is certain of memory before a time.
+    /// Writes what is certain of the memory of some processes, all if there is none, before a time.
     #[inline]
-    pub fn draw_memory(&mut self, until: u64) -> io::Result<()> {
-        let (trace, tracks, pids) = (self.trace, &mut self.tracks, &self.options.pids);
-        let Live { memory, rows } = &mut self.live;
-        let sheet = &mut self.sheet;
+    pub fn draw(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        tracks: &mut Tracks,
+        trace: &Trace,
+        pids: &[i64],
+        until: u64,
+    ) -> io::Result<()> {
+        let rows = &mut self.rows;
         let mut done = Ok(());
-        memory.settle(until, |time, ledger, change| {
+        self.memory.settle(until, |time, ledger, change| {
             if done.is_err() || !(pids.is_empty() || pids.contains(&change.pid)) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! What devices told of themselves: counters, and why their clocks were low.
+//! What devices reported: counters, and why their clocks were low.
 
 use std::io;
 
@@ -70,7 +70,7 @@ impl Rows<'_> {
         for (field, what) in quantity.fields().iter().enumerate() {
             let value = |sample: &Sample| sample.values.get(field).copied().unwrap_or(0) as f64;
             if quantity == Quantity::Clocks && all.iter().all(|s| value(s) == 0.0) {
-                continue; // A clock that the device does not tell.
+                continue; // A clock that the device does not report.
             }
             let (name, unit, scale) = match quantity {
                 Quantity::Power => ("power".to_owned(), Unit::Named("W"), 1e-3),
@@ -110,7 +110,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Each set of reasons from when it was told to the next.
+    /// Each set of reasons from when it was reported to the next.
     fn throttle(&self, sheet: &mut Sheet<'_>, all: &[Sample], new: std::ops::Range<usize>) -> io::Result<()> {
         let row = self.row(sheet, (Quantity::Throttle, 0), "reasons for lower clocks", None);
         for at in new {

@@ -155,7 +155,7 @@ impl<'t> Drawer<'t, '_> {
             return row;
         }
         let who = at.who();
-        let called = self.ranges.name_of(who.pid, hetrace_model::Named::Thread, who.tid as u64);
+        let called = self.ranges.thread_name(who.pid, who.tid);
         let row = self.tracks.thread(&mut self.sheet, self.trace, at, called);
         if self.rows.len() <= index {
             self.rows.resize(index + 1, None);
@@ -327,6 +327,13 @@ impl<'t> Drawer<'t, '_> {
         self.sheet.mark(Mark::end(last, row))
     }
 
+    /// Writes what is certain of memory before a time.
+    #[inline]
+    pub fn draw_memory(&mut self, until: u64) -> io::Result<()> {
+        let (sheet, tracks) = (&mut self.sheet, &mut self.tracks);
+        self.live.draw(sheet, tracks, self.trace, &self.options.pids, until)
+    }
+
     fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<&RangeStep>) -> io::Result<()> {
         let Some(step) = step.filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
         let thread = self.row(at);
@@ -341,11 +348,11 @@ impl<'t> Drawer<'t, '_> {
         let start = command.times.map_or(at.time, |t| t.start);
         let end = command.times.map_or(start, |t| t.end.max(t.start));
         let (began, from) = (start, self.sheet.from());
-        let before_window = end <= from && self.parts.is_empty() && self.options.from.is_some();
         if !self.wants(command.pid) {
             return Ok(());
         }
-        if before_window {
+        // It lies before the window.
+        if end <= from && self.parts.is_empty() && self.options.from.is_some() {
             self.flows.waits.command(command, None);
             return Ok(());
         }
@@ -353,13 +360,12 @@ impl<'t> Drawer<'t, '_> {
         let start = if end > from { start.max(from) } else { start };
         let (trace, tracks) = (self.trace, &mut self.tracks);
         let ranges = &self.ranges;
-        let called = || queue_name(ranges, command);
         let queue = self.devices.queue(
             &mut self.sheet,
             trace,
             command,
             |sheet| tracks.process(sheet, trace, &Thread { pid: command.pid, ..at.who().clone() }),
-            called,
+            || queue_name(ranges, command),
         );
         let streams = self.devices.rows(queue).is_some_and(|q| q.streams);
         let flow = self.flows.of_command(command, began, &mut self.arrows);
@@ -386,8 +392,8 @@ impl<'t> Drawer<'t, '_> {
                 let mark = Mark::begin(start, row, command.kind.name(), &title).flows(flows, flow);
                 self.sheet.slice(mark, end)?;
                 // From when the program had enqueued it, as far as anybody knows.
-                let told = command.times.map_or(start, |t| t.queued).min(start);
-                let enqueued = if command.cause > 0 { command.cause.min(told) } else { told };
+                let queued = command.times.map_or(start, |t| t.queued).min(start);
+                let enqueued = if command.cause > 0 { command.cause.min(queued) } else { queued };
                 if !part {
                     self.devices.in_flight(&mut self.sheet, queue, enqueued, end)?;
                 }

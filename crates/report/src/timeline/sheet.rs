@@ -28,7 +28,7 @@ pub(super) enum Unit {
 /// A row about to be described.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a> {
-    /// What it is told by, unlike all others; see `tracks::number`.
+    /// Its key, unlike all others; see `tracks::number`.
     pub key: u64,
     /// The number of the row that it belongs to.
     pub parent: Option<u64>,

@@ -10,7 +10,7 @@ pub(super) struct Steps {
     changes: BinaryHeap<Reverse<(u64, i64)>>,
     /// Signed and wide: no sum of a trace overflows it.
     level: i128,
-    told: i128,
+    reported: i128,
     /// Nothing earlier than this is taken any more.
     floor: u64,
 }
@@ -54,8 +54,8 @@ impl Steps {
                 self.level += i128::from(change);
                 self.changes.pop();
             }
-            if self.level != self.told {
-                self.told = self.level;
+            if self.level != self.reported {
+                self.reported = self.level;
                 return Some((at, self.level as f64));
             }
         }
@@ -90,8 +90,8 @@ mod tests {
         steps.add(5, 30, 1);
         assert_eq!(steps.next_beyond(4), None);
         steps.add(1, 2, 1);
-        let told: Vec<_> = std::iter::from_fn(|| steps.next_beyond(4)).collect();
-        assert_eq!(told, [(1, 1.0), (2, 0.0)]);
+        let changes: Vec<_> = std::iter::from_fn(|| steps.next_beyond(4)).collect();
+        assert_eq!(changes, [(1, 1.0), (2, 0.0)]);
         // This is too late by one.
         steps.add(1, 40, 1);
         assert_eq!(

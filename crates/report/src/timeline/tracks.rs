@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Remarks,
 }
 
-/// What a row is told by: its kind and up to three things that it is of.
+/// What a row is identified by: its kind and up to three things that it is of.
 pub(super) fn number(kind: Kind, of: [u64; 3]) -> u64 {
     let [a, b, c] = of;
     cause_id(kind as i64, a as i64, cause_id(b as i64, c as i64, 0))
@@ -78,9 +78,9 @@ impl Tracks {
     pub fn thread(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, at: At<'_>, called: Option<&str>) -> u64 {
         let who = at.who();
         let key = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
-        let told = self.threads.get(&(who.pid, who.tid));
+        let known = self.threads.get(&(who.pid, who.tid));
         if let Some(row) = sheet.find(key)
-            && called.is_none_or(|name| told.is_some_and(|told| told == name))
+            && called.is_none_or(|name| known.is_some_and(|known| known == name))
         {
             return row;
         }

@@ -98,8 +98,8 @@ impl Words<'_, '_> {
     pub fn cause(&self, cause: Cause) -> String {
         let name = self.call(cause).unwrap_or_default();
         match cause {
-            Cause::Launch(_) => format!("in {name}, enqueuing what came next"),
-            Cause::Return(_) => format!("in {name}, nothing left to wait for"),
+            Cause::Launch(_) => format!("launch overhead in {name}"),
+            Cause::Return(_) => format!("wake-up latency in {name}"),
             Cause::Elsewhere(_) => format!("in {name}, waiting for another device"),
             Cause::Poll(_) => format!("polling with {name}"),
             Cause::Call(_) => format!("in {name}"),
@@ -107,7 +107,7 @@ impl Words<'_, '_> {
             Cause::Host => "host work outside of calls".to_owned(),
             Cause::Submit => "enqueued, but not submitted".to_owned(),
             Cause::Dependency => "waiting for a command of another device".to_owned(),
-            Cause::Latency => "enqueued, but not begun by the device".to_owned(),
+            Cause::Latency => "enqueued, not yet started by the device".to_owned(),
             Cause::NoCall => "unknown: the call behind the next command is not in the trace".to_owned(),
             Cause::Lost => format!("unknown: {} lost", plural(self.lost, "command")),
             Cause::Untimed => "unknown: commands without times".to_owned(),
@@ -117,7 +117,7 @@ impl Words<'_, '_> {
         }
     }
 
-    /// What may mend it, in a sentence.
+    /// Returns how to fix it, in a sentence.
     pub fn remedy(&self, cause: Cause) -> String {
         let name = self.call(cause).unwrap_or_default();
         match cause {
@@ -138,7 +138,7 @@ impl Words<'_, '_> {
                 }
             }
             .to_owned(),
-            Cause::AfterWait(_) => format!("Enqueue the next command before {name}: two buffers in turn."),
+            Cause::AfterWait(_) => format!("Enqueue the next command before {name}: double buffering."),
             Cause::Host => {
                 "Enqueue ahead of this work, or do it on another thread or on the device.".to_owned()
             }

@@ -8,40 +8,18 @@ use hetrace_ctf::read::Event;
 use super::device::{Device, Evidence, Place, Ran, Title};
 use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
-use super::rows::Report;
 use super::sweep::Part;
 use super::threads::{Span, Threads};
 use super::waits::{Recent, Waits};
 use super::{Options, Window};
 use hetrace_trace::facts::{Facts, facts};
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why, walk};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
-use hetrace_trace::watch::{Pace, Stopped, Watch};
+use hetrace_trace::watch::{Pace, Stopped};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
 const MAX_SLACK: u64 = 10_000;
-
-/// Tells where the time of a trace's devices went.
-pub fn why(trace: &Trace, options: &Options) -> Report {
-    // Nobody is there to stop it.
-    why_watched(trace, options, None).unwrap_or_default()
-}
-
-/// The same, for long traces.
-///
-/// # Errors
-/// When the watch says so.
-pub fn why_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -> Result<Report, Stopped> {
-    let mut collector = Collector::new(trace, options, Pace::new(watch));
-    match walk(trace, &mut collector) {
-        ControlFlow::Break(stopped) => Err(stopped),
-        ControlFlow::Continue(summary) => {
-            collector.finish(summary.last.unwrap_or(0));
-            Ok(super::report::report(&collector, &summary))
-        }
-    }
-}
 
 /// All that is found out.
 pub(super) struct Collector<'t> {
@@ -72,7 +50,8 @@ pub(super) struct Collector<'t> {
 }
 
 impl<'t> Collector<'t> {
-    fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
+    /// With nothing seen yet.
+    pub fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
         let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
@@ -281,7 +260,7 @@ impl<'t> Collector<'t> {
             }
             None => return,
         };
-        // A time that equals the start was not told.
+        // A time that equals the start was not reported.
         let submitted = if times.submitted < times.start { times.submitted } else { 0 };
         let gap = Gap { start, end, cause: ran.cause, submitted, slack: self.slack };
         let scene = Scene {
@@ -344,16 +323,16 @@ impl<'t> Collector<'t> {
         }
         let (threads, waits) = (&mut self.threads, &mut self.waits);
         let (queues, end) = (&mut self.queues, &mut self.end);
-        self.paths.clear_up(|tell| {
-            threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *tell);
-            waits.nodes().for_each(&mut *tell);
-            queues.values_mut().for_each(|(_, node)| tell(node));
-            tell(&mut end.1);
+        self.paths.clear_up(|visit| {
+            threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *visit);
+            waits.nodes().for_each(&mut *visit);
+            queues.values_mut().for_each(|(_, node)| visit(node));
+            visit(&mut end.1);
         });
     }
 
     /// What came after the last command of each device.
-    fn finish(&mut self, last: u64) {
+    pub fn finish(&mut self, last: u64) {
         self.last = last;
         for device in &mut self.devices {
             device.sweep.finish(self.window);

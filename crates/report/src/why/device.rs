@@ -40,7 +40,7 @@ pub(super) struct Evidence {
     pub end: u64,
     pub before: Option<Title>,
     pub after: Option<Title>,
-    /// The place of the thread that enqueued what came next.
+    /// The place of the thread that enqueued the next command.
     pub thread: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Device {
     pub last_end: u64,
     pub last: Option<Title>,
     pub last_thread: Option<usize>,
-    /// When something was in a queue and had not begun.
+    /// When the queue depth was above 0.
     pub waiting: Union,
     /// The same, summed over what waited.
     pub waiting_ns: u64,

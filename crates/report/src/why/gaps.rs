@@ -17,7 +17,7 @@ pub(super) struct Gap {
     pub end: u64,
     /// When the call that enqueued that began; 0 if it is not known.
     pub cause: u64,
-    /// When the device had it; 0 if nobody told.
+    /// When the device had it; 0 if not known.
     pub submitted: u64,
     /// How wrong times of devices may be.
     pub slack: u64,

@@ -24,16 +24,17 @@ mod path;
 mod render;
 mod report;
 mod rows;
+mod run;
 mod sweep;
 mod threads;
 mod waits;
 
-pub use collect::{why, why_watched};
 pub use render::TextOptions;
 pub use rows::{
     BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare, Report,
     TransferRow, WaitRow,
 };
+pub use run::{why, why_watched};
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]

@@ -214,9 +214,9 @@ mod tests {
         let mut b = paths.add(shared, Step::Host(0), 4);
         assert!(dead != NONE);
         let (before_a, before_b) = (paths.sums(a), paths.sums(b));
-        paths.clear_up(|tell| {
-            tell(&mut a);
-            tell(&mut b);
+        paths.clear_up(|visit| {
+            visit(&mut a);
+            visit(&mut b);
         });
         assert_eq!(paths.nodes.len(), 2);
         assert_eq!((paths.sums(a), paths.sums(b)), (before_a, before_b));
@@ -233,9 +233,9 @@ mod tests {
         for _ in 0..3 * FULL / 4 {
             tip = paths.add(tip, Step::Host(0), 1);
         }
-        paths.clear_up(|tell| {
-            tell(&mut old);
-            tell(&mut tip);
+        paths.clear_up(|visit| {
+            visit(&mut old);
+            visit(&mut tip);
         });
         assert!(old == CUT && !paths.is_cut(tip) && paths.nodes.len() <= FULL / 2);
         paths.add(old, Step::Latency, 1);

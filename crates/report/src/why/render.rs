@@ -100,7 +100,8 @@ impl Renderer<'_> {
         if left > 0 { writeln!(self.out, "({left} more: --top {all})") } else { Ok(()) }
     }
 
-    fn missing(&mut self) -> fmt::Result {
+    /// Returns what is missing of calls and commands.
+    fn missing_events(&self) -> Vec<String> {
         let m = &self.report.missing;
         let mut lines = Vec::new();
         if m.sampled {
@@ -129,13 +130,20 @@ impl Renderer<'_> {
         if m.commands_under_way > 0 {
             let commands = plural(m.commands_under_way, "device command");
             lines.push(format!(
-                "UNFINISHED: {commands} under way when the program ended: a device may have been busy where it seems idle"
+                "UNFINISHED: {commands} in flight when the program ended: a device may have been busy where it seems idle"
             ));
         }
         if m.untimed_commands > 0 {
             let commands = plural(m.untimed_commands, "device command");
             lines.push(format!("UNTIMED: {commands}: a device may have been busy where it seems idle"));
         }
+        lines
+    }
+
+    /// Returns what is missing of the trace as a whole.
+    fn missing_parts(&self) -> Vec<String> {
+        let m = &self.report.missing;
+        let mut lines = Vec::new();
         if m.lost_packets > 0 {
             let packets = plural(m.lost_packets, "packet");
             lines.push(format!(
@@ -154,7 +162,7 @@ impl Renderer<'_> {
         }
         if m.steps_back > 0 {
             let steps = plural(m.steps_back, "step");
-            lines.push(format!("CLOCK: {steps} back in time: what is told of around there is not certain"));
+            lines.push(format!("CLOCK: {steps} back in time: what is reported around there is not certain"));
         }
         if m.given_up > 0 {
             lines.push(format!("INCOMPLETE: {} too many at a time", plural(m.given_up, "command")));
@@ -164,6 +172,11 @@ impl Renderer<'_> {
                 "INCOMPLETE: hetrace has not finished this trace; what is missing is not known".to_owned(),
             );
         }
+        lines
+    }
+
+    fn missing(&mut self) -> fmt::Result {
+        let lines = [self.missing_events(), self.missing_parts()].concat();
         for line in &lines {
             writeln!(self.out, "{}", self.style.red(line))?;
         }
@@ -249,8 +262,7 @@ impl Renderer<'_> {
         }
         writeln!(self.out)?;
         self.heading("What overlap could gain at most, if nothing depended on anything")?;
-        let mut table =
-            Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Times as fast")]);
+        let mut table = Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Speedup")]);
         for bound in &d.bounds {
             table.row(vec![bound.what.clone(), duration(bound.ns), format!("{:.2}", bound.speedup)]);
         }
@@ -312,7 +324,7 @@ impl Renderer<'_> {
         )?;
         writeln!(
             self.out,
-            "Enqueued and not begun: {:.2} on average, none {} of the time",
+            "Queue depth: {:.2} on average, empty {} of the time",
             d.queue_depth,
             percent(d.queue_empty)
         )?;
@@ -334,7 +346,16 @@ impl Renderer<'_> {
         self.heading("Waits | what was waited for")?;
         let mut columns = vec![Column::left("Name")];
         columns.extend(
-            ["Time", "Calls", "Ran", "Not yet", "Late return", "At once", "Time(at once)"].map(Column::right),
+            [
+                "Time",
+                "Calls",
+                "Executing",
+                "Before start",
+                "Wake-up latency",
+                "Returned immediately",
+                "Time(immediate)",
+            ]
+            .map(Column::right),
         );
         let mut table = Table::new(columns);
         for w in waits.iter().take(self.options.top) {

@@ -292,7 +292,7 @@ fn bounds(device: &Device, total: u64) -> Vec<BoundRow> {
         // A pipeline of n steps: the first and last pieces have nobody beside them.
         for pieces in [2, 4, 8] {
             let rest = sweep.busy.saturating_sub(longest);
-            let what = format!("never idle, and the work goes through in {pieces} pieces");
+            let what = format!("never idle, and pipelined in {pieces} chunks");
             bound(what, longest + rest / pieces);
         }
         bound("never idle, and all overlap".to_owned(), longest);

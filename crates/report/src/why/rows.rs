@@ -1,4 +1,4 @@
-//! What is told of a trace. Times are in nanoseconds; those of moments count
+//! What is reported of a trace. Times are in nanoseconds; those of moments count
 //! from the trace's first event.
 
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub struct DeviceRow {
     pub concurrency: f64,
     /// Most commands at a time.
     pub most_at_a_time: u32,
-    /// Commands that had been enqueued and had not begun, over `total_ns`.
+    /// Queue depth: commands that were enqueued and had not started, over `total_ns`.
     pub queue_depth: f64,
     /// The part of `total_ns` with none, from 0 to 1.
     pub queue_empty: f64,
@@ -134,7 +134,7 @@ pub struct CauseRow {
     pub longest_ns: u64,
     /// When that began.
     pub longest_at_ns: u64,
-    /// The thread that enqueued what came next then.
+    /// The thread that enqueued the next command then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// The command before.
@@ -143,7 +143,7 @@ pub struct CauseRow {
     /// The command after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_after: Option<String>,
-    /// What may mend it.
+    /// How to fix it.
     pub remedy: String,
 }
 
@@ -154,7 +154,7 @@ pub struct BoundRow {
     pub what: String,
     /// The time from the first command to the last one then, at best.
     pub ns: u64,
-    /// How many times as fast that is, at most.
+    /// The speedup, at most.
     pub speedup: f64,
 }
 
@@ -165,7 +165,7 @@ pub struct GapRow {
     pub at_ns: u64,
     /// How long it was.
     pub ns: u64,
-    /// The thread that enqueued what came next.
+    /// The thread that enqueued the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
     /// The command before.
@@ -268,7 +268,7 @@ pub struct MissingRow {
     pub lost_calls: u64,
     /// Commands lost.
     pub lost_commands: u64,
-    /// Commands under way at the end.
+    /// Commands in flight at the end.
     pub commands_under_way: u64,
     /// Commands without times.
     pub untimed_commands: u64,

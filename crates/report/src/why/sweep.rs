@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overlap_is_told_apart() {
+    fn overlap_is_counted_apart() {
         let all = Window { from: 0, to: u64::MAX };
         let mut sweep = Sweep::default();
         sweep.command(0, 10, Part::ToDevice, all);

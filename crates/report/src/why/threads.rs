@@ -88,11 +88,11 @@ impl Thread {
     }
 
     /// What it did in a time, piece by piece.
-    pub fn during(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64, Doing<'_>)) {
+    pub fn during(&self, from: u64, to: u64, mut visit: impl FnMut(u64, u64, Doing<'_>)) {
         let mut at = from;
         if at < self.forgotten_until.min(to) {
             let until = self.forgotten_until.min(to);
-            tell(at, until, Doing::Forgotten);
+            visit(at, until, Doing::Forgotten);
             at = until;
         }
         for span in self.all_from(at) {
@@ -100,17 +100,17 @@ impl Thread {
                 break;
             }
             if span.start > at {
-                tell(at, span.start, Doing::Outside);
+                visit(at, span.start, Doing::Outside);
                 at = span.start;
             }
             let end = span.end.min(to);
             if end > at {
-                tell(at, end, Doing::In(span));
+                visit(at, end, Doing::In(span));
                 at = end;
             }
         }
         if at < to {
-            tell(at, to, Doing::Outside);
+            visit(at, to, Doing::Outside);
         }
     }
 

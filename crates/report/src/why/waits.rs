@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::Window;
 use super::coverage::Busy;
 use super::path::NodeId;
+use hetrace_trace::owners::ApiIndex;
 use hetrace_trace::spans::Command;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::{Wait, Waits as Matcher, What};
@@ -41,7 +42,9 @@ pub(super) struct Recent {
 #[derive(Clone, Debug)]
 struct Queue {
     pid: i64,
+    /// As calls name it.
     handle: u64,
+    api: Option<ApiIndex>,
     busy: Busy,
     latest: VecDeque<Recent>,
 }
@@ -107,10 +110,10 @@ impl<'t> Waits<'t> {
     pub fn command(&mut self, command: &Command<'_>, recent: Recent) {
         // What is too old for a wait is not missed: it had long ended.
         self.matcher.command(command, recent);
-        let (pid, handle) = (command.pid, command.queue);
+        let (pid, handle, api) = (command.pid, command.named_queue(), self.matcher.api_of(command));
         let number = command.on_queue.map_or(0, |q| q.id);
         let place = *self.by_number.entry((pid, number)).or_insert_with(|| {
-            self.queues.push(Queue { pid, handle, busy: Busy::default(), latest: VecDeque::new() });
+            self.queues.push(Queue { pid, handle, api, busy: Busy::default(), latest: VecDeque::new() });
             self.queues.len() - 1
         });
         self.processes.entry(pid).or_default().add(recent.start, recent.end);
@@ -147,8 +150,9 @@ impl<'t> Waits<'t> {
     /// When what a call may have waited for ran in it.
     fn pieces(&self, wait: &Wait) -> Vec<(u64, u64)> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
-        if let What::Queue(_) = wait.what {
-            for queue in self.queues.iter().filter(|q| q.pid == wait.pid && wait.is_for(q.handle)) {
+        if wait.api.is_some() || matches!(wait.what, What::Queue(_)) {
+            let meant = |q: &&Queue| q.pid == wait.pid && wait.is_for(q.handle, q.api);
+            for queue in self.queues.iter().filter(meant) {
                 pieces.extend(queue.busy.pieces(wait.start, wait.end));
             }
         } else if let Some(busy) = self.processes.get(&wait.pid) {

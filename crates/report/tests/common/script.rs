@@ -201,7 +201,7 @@ impl Script {
     }
 }
 
-/// What tells a file's stream from others of its class, which independent readers would join.
+/// What distinguishes a file's stream from others of its class, which independent readers would join.
 fn instance(file: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     file.bytes().fold(0xcbf2_9ce4_8422_2325, step)

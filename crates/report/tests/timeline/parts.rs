@@ -70,7 +70,7 @@ fn slices(drawing: &Drawing) -> BTreeMap<String, (u64, u64)> {
             }
             2 => {
                 let (name, begin) = row.pop().expect("a beginning");
-                // Of a run that is told of later, what was before the file is not in it.
+                // Of a run that is reported later, what was before the file is not in it.
                 let time = if name.ends_with("(folded)") { 0 } else { event.time - begin };
                 sums.entry(name.to_owned()).or_default().1 += time;
             }

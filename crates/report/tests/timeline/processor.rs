@@ -61,7 +61,7 @@ fn perfetto_finds_what_was_drawn() {
 #[test]
 fn perfetto_and_tally_agree() {
     let Some(mut processor) = Processor::find() else { return };
-    // Those whose calls end properly: others are drawn shorter than they are told.
+    // Those whose calls end properly: others are drawn shorter than they are reported.
     let of_golden = |name: &str| matches!(name, "layers" | "device" | "errors" | "threads" | "why_overlap");
     let mut traces = parts::golden();
     traces.retain(|(name, _)| of_golden(name));
@@ -88,7 +88,7 @@ fn perfetto_and_tally_agree() {
 }
 
 fn compare(name: &str, trace: &Trace, files: &[Value]) {
-    let told = tally::tally(trace, &tally::Options::default());
+    let tally = tally::tally(trace, &tally::Options::default());
     let mut calls: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     let mut commands = [0, 0];
     let mut depth = 0;
@@ -108,13 +108,13 @@ fn compare(name: &str, trace: &Trace, files: &[Value]) {
         assert_eq!(number(&file[4][0], "faults"), 0, "{name}");
     }
     let mut expected: BTreeMap<String, [u64; 3]> = BTreeMap::new();
-    for row in told.host.iter().filter(|row| row.folded == 0) {
+    for row in tally.host.iter().filter(|row| row.folded == 0) {
         let sums = expected.entry(row.name.clone()).or_default();
         // Slices are as long as was recorded.
         let time = row.total_ns + row.cost_ns + row.error_ns + row.error_cost_ns;
         *sums = [sums[0] + row.calls, sums[1] + time, sums[2] + row.errors];
     }
-    // The annotation of the error is not to be told from that of such a parameter.
+    // The annotation of the error cannot be distinguished from that of such a parameter.
     let param = |name: &str| {
         let mut all = trace.models().iter().flat_map(|m| &m.functions);
         all.any(|f| f.name == name && f.params.iter().any(|p| p.name == "error"))
@@ -122,15 +122,15 @@ fn compare(name: &str, trace: &Trace, files: &[Value]) {
     for sums in [&mut calls, &mut expected] {
         sums.iter_mut().filter(|(name, _)| param(name)).for_each(|(_, sums)| sums[2] = 0);
     }
-    for row in &told.unfinished {
+    for row in &tally.unfinished {
         // How long they took, nobody knows.
         expected.remove(&row.name);
     }
     calls.retain(|name, _| expected.contains_key(name));
     assert_eq!(calls, expected, "{name}");
-    let device = |f: fn(&tally::DeviceRow) -> u64| told.device.iter().map(f).sum::<u64>();
+    let device = |f: fn(&tally::DeviceRow) -> u64| tally.device.iter().map(f).sum::<u64>();
     assert_eq!(commands[0], device(|row| row.calls - row.untimed), "{name}: commands");
-    if told.device.iter().all(|row| row.errors == 0) {
+    if tally.device.iter().all(|row| row.errors == 0) {
         assert_eq!(commands[1], device(|row| row.total_ns), "{name}: time of commands");
     }
     assert_eq!(depth, depth_of(trace), "{name}: depth");

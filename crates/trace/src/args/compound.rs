@@ -2,7 +2,7 @@
 //!
 //! A trace has a struct byte by byte as C lays it out, unions as bytes without
 //! more. So the memory is put together again and shown by its type; which member
-//! of a union is meant, a member beside it or a parameter tells.
+//! of a union is meant, a member beside it or a parameter says.
 
 use std::fmt::Write;
 
@@ -10,16 +10,16 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::FieldClass;
 use hetrace_model::{Kind, Member, Model, Type};
 
-use super::info::{find, signed, size_of_type, text, unsigned};
 use super::names::{group, quoted, write_bytes, write_named};
-use super::writer::Args;
+use super::pieces::Args;
+use super::value::{find, signed, size_of_type, text, unsigned};
 
 /// How deep structs in structs are followed.
 const MAX_DEPTH: u32 = 8;
 /// Elements shown of an array in a struct.
 const MAX_ELEMENTS: usize = 64;
 
-/// Where the member that is meant of a union may be told.
+/// Where the member that is meant of a union may stand.
 #[derive(Clone, Copy)]
 pub(super) struct Tags<'a> {
     model: &'a Model,
@@ -67,7 +67,7 @@ impl<'a> Tags<'a> {
                 return Some(known.values.iter().filter(|(_, v)| *v == value).map(|(n, _)| &**n).collect());
             }
         }
-        // What all members begin with may be told as one of them.
+        // What all members begin with may be found as one of them.
         self.member_names(ty, bytes, tag)
     }
 

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use hetrace_model::{Kind, Model, Type};
+use hetrace_model::Model;
 
 use super::compound::{Tags, write_value};
 use super::names::{group, quoted, write_bytes, write_named};
+use super::value::{find, size_of_type, text, unsigned};
 
 /// Appends a value of a type as in [`Model::info`].
 pub(super) fn write_info(out: &mut String, model: &Model, ty: &str, bytes: &[u8]) {
@@ -69,40 +70,8 @@ pub(super) fn write_pairs(out: &mut String, model: &Model, base: &str, words: &[
     out.push('}');
 }
 
-pub(super) fn find<'m>(model: &'m Model, name: &str) -> Option<&'m Type> {
-    model.types.iter().find(|t| t.name == name)
-}
-
-/// The size of a value, 0 if it is not known.
-pub(super) fn size_of_type(model: &Model, name: &str) -> usize {
-    if name.ends_with('*') {
-        return 8;
-    }
-    match find(model, name) {
-        Some(ty) if ty.kind == Kind::Handle => 8,
-        Some(ty) => ty.size as usize,
-        None => 0,
-    }
-}
-
 /// The values of a list, of the size that its type has.
 fn words(model: &Model, base: &str, bytes: &[u8]) -> Vec<i64> {
     let size = size_of_type(model, base).clamp(1, 8);
     bytes.chunks_exact(size).map(|chunk| unsigned(chunk) as i64).collect()
-}
-
-/// Up to eight little-endian bytes.
-pub(super) fn unsigned(bytes: &[u8]) -> u64 {
-    let value = |n: u64, byte: &u8| n << 8 | u64::from(*byte);
-    bytes.iter().take(8).rev().fold(0, value)
-}
-
-pub(super) fn signed(bytes: &[u8]) -> i64 {
-    let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
-    ((unsigned(bytes) << unused) as i64) >> unused
-}
-
-pub(super) fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end])
 }

@@ -4,8 +4,10 @@
 mod compound;
 mod info;
 mod names;
+mod pieces;
 mod plan;
+mod value;
 mod writer;
 
+pub use pieces::{Args, Piece, Typed};
 pub use plan::{Plans, Role};
-pub use writer::{Args, Piece, Typed};

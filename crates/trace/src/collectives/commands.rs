@@ -1,27 +1,12 @@
 //! Commands on devices to the collectives that became them.
 
 use super::Collectives;
+use super::seen::Seen;
 use super::track::{Counted, KEPT};
 use crate::spans::{At, Command, CommandKind};
 
-/// Functions that are told of a row.
+/// Functions that are kept of a row.
 const FUNCTIONS: usize = 8;
-
-/// What is needed of a command.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pid: i64,
-    tid: i64,
-    cause: u64,
-    queue: u64,
-    is_kernel: bool,
-    function: u32,
-    /// ns
-    end: u64,
-    /// ns
-    time: u64,
-    commands: u64,
-}
 
 impl Collectives {
     /// A command on a device.

@@ -111,7 +111,7 @@ impl Content {
     /// Reads a field by its name.
     pub fn of(event: &Event<'_, '_>, name: &str) -> Self {
         let mut reader = Reader { name, depth: 0, inside: false, content: Self::default(), something: false };
-        // What is damaged has been told by the walk.
+        // What is damaged has been reported by the walk.
         let _ = event.visit(Scope::EventFields, &mut reader);
         let mut content = reader.content;
         if !reader.something {

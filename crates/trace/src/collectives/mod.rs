@@ -17,6 +17,7 @@ mod describe;
 mod merge;
 mod report;
 mod rows;
+mod seen;
 mod track;
 
 pub use rows::{Communicator, Row, Unfinished};

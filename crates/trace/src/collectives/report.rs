@@ -48,7 +48,7 @@ impl Collectives {
     /// What each rank is in at the end: for each communicator the first call
     /// without an end. Of a program that ended by itself, only calls that have not
     /// returned (`all` is false): there, commands may be missing for other reasons.
-    /// Ranks that have come out of all of theirs are told of beside others that have not.
+    /// Ranks that have come out of all of theirs are reported beside others that have not.
     pub fn unfinished(&self, all: bool) -> Vec<Unfinished> {
         let mut rows: Vec<Unfinished> = Vec::new();
         let mut out: Vec<Unfinished> = Vec::new();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Communicator {
     /// A short form of the id that all ranks share. One made from another is
-    /// called after it, with a number behind, and with the color by which ranks were told apart.
+    /// called after it, with a number behind, and with the color by which ranks were distinguished.
     pub communicator: String,
     /// The process.
     pub pid: i64,
@@ -43,7 +43,7 @@ pub struct Row {
     pub timed_calls: u64,
     /// These commands.
     pub commands: u64,
-    /// The kernels that they ran, as the API tells their names; at most 8.
+    /// The kernels that they ran, as the API reports their names; at most 8.
     pub kernels: Vec<String>,
     /// Time of these commands, waiting for other ranks included, ns.
     pub total_ns: u64,

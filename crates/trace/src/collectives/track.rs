@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hetrace_ctf::read::Event;
 
-use super::commands::Seen;
 use super::describe::{Content, Kind, Operation, bits, kinds};
 use super::rows::{Communicator, Row, times_ranks};
+use super::seen::Seen;
 use crate::history::History;
 use crate::spans::{At, Call, Open};
 use crate::trace::{FunctionId, ThreadId, Trace};
@@ -101,7 +101,7 @@ pub(super) struct Counted {
     pub functions: Vec<u32>,
 }
 
-/// The parameter that tells which ranks stay together when a communicator is split.
+/// The parameter that says which ranks stay together when a communicator is split.
 const COLOR: &str = "color";
 
 /// Follows the collectives of a walk.
@@ -346,7 +346,7 @@ impl Collectives {
         }
     }
 
-    /// The device has done all that it had: collectives whose commands nobody told of, too.
+    /// The device has done all that it had: collectives whose commands were not reported, too.
     #[cold]
     fn waited(&mut self, pid: i64, call: &Call) {
         for at in 0..self.communicators.len() {

@@ -13,7 +13,7 @@ use crate::trace::{CommandFields, Device, Kernel, Names, Queue};
 pub struct Command<'e> {
     /// What it does.
     pub kind: CommandKind,
-    /// The function's name as the API tells it, or empty.
+    /// The function's name as the API reports it, or empty.
     pub name: &'e str,
     /// The function, if it has one that is known.
     pub function: Option<&'e Kernel>,

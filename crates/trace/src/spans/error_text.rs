@@ -1,4 +1,4 @@
-//! What APIs say of their error codes, as processes tell it.
+//! What APIs say of their error codes, as processes report it.
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;

@@ -17,8 +17,9 @@ impl Summary {
             (self.unfinished, "call", "without an end"),
             (self.orphans, "end", "of calls without a beginning"),
         ];
-        let told = parts.iter().filter(|(n, ..)| *n > 0);
-        let told: Vec<String> = told.map(|(n, one, what)| format!("{} {what}", plural(*n, one))).collect();
-        told.join(", ")
+        let missing = parts.iter().filter(|(n, ..)| *n > 0);
+        let missing: Vec<String> =
+            missing.map(|(n, one, what)| format!("{} {what}", plural(*n, one))).collect();
+        missing.join(", ")
     }
 }

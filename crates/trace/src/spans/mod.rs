@@ -15,7 +15,7 @@
 //!                                      unfinished
 //! ```
 //!
-//! [`walk`] tells a [`Visitor`] what it finds. It holds the open calls and no more.
+//! [`walk`] passes what it finds to a [`Visitor`]. It holds the open calls and no more.
 
 pub mod brief;
 mod calls;

@@ -32,14 +32,14 @@ pub enum Class {
     Other,
 }
 
-/// How an exit tells whether the call worked.
+/// How an exit shows whether the call worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It did.
     Always,
     /// If this field is 0; else it is the error code.
     Zero(usize),
-    /// The same, and these codes tell a state and no failure.
+    /// The same, and these codes are states and no failures.
     ZeroOr(usize, Box<[i64]>),
     /// If this field is not 0.
     NonZero(usize),

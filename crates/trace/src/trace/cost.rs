@@ -38,12 +38,16 @@ pub struct Costs {
 const MOST: f64 = 1e6;
 
 impl Costs {
-    /// What a manifest tells.
+    /// What a manifest has.
     ///
     /// # Errors
     /// What is wrong with it, in words; then nothing is known.
-    pub(super) fn read(told: Option<&Cost>, functions: &Functions, models: &[Model]) -> Result<Self, String> {
-        let Some(told) = told else { return Ok(Self::default()) };
+    pub(super) fn read(
+        recorded: Option<&Cost>,
+        functions: &Functions,
+        models: &[Model],
+    ) -> Result<Self, String> {
+        let Some(recorded) = recorded else { return Ok(Self::default()) };
         let wrong = |what: &str| {
             Err(format!("what recording costs is not known: {what}; times are as they were recorded"))
         };
@@ -52,23 +56,25 @@ impl Costs {
             // Whole nanoseconds, as times are.
             sane.then_some(CallCost { inside: inside.round() as u32, whole: whole.round() as u32 })
         };
-        let (call, fold) = match (pair(told.inside_ns, told.call_ns), pair(told.fold_inside_ns, told.fold_ns))
-        {
+        let (call, fold) = match (
+            pair(recorded.inside_ns, recorded.call_ns),
+            pair(recorded.fold_inside_ns, recorded.fold_ns),
+        ) {
             (Some(call), Some(fold)) => (call, fold),
             (None, _) => {
                 return wrong(&format!(
                     "{} ns a call, {} ns inside, cannot be",
-                    told.call_ns, told.inside_ns
+                    recorded.call_ns, recorded.inside_ns
                 ));
             }
             (_, None) => {
-                let (whole, inside) = (told.fold_ns, told.fold_inside_ns);
+                let (whole, inside) = (recorded.fold_ns, recorded.fold_inside_ns);
                 return wrong(&format!("{whole} ns a poll, {inside} ns inside, cannot be"));
             }
         };
         let known = call.whole > 0;
         let mut costs = Self { call, functions: Vec::new(), bursts: Vec::new(), fold, known };
-        for timing in &told.timing {
+        for timing in &recorded.timing {
             let calls = timing.calls.max(1) as f64;
             let (each, burst) = (timing.ns as f64 / calls, timing.collecting_ns as f64 / calls);
             let (Some(each), Some(_)) = (pair(each, each), pair(burst, burst)) else {
@@ -147,14 +153,14 @@ mod tests {
 
     use super::*;
 
-    fn read(told: &Cost) -> Result<Costs, String> {
-        Costs::read(Some(told), &Functions::default(), &[])
+    fn read(recorded: &Cost) -> Result<Costs, String> {
+        Costs::read(Some(recorded), &Functions::default(), &[])
     }
 
     #[test]
     fn what_makes_sense_is_taken() {
-        let told = Cost { call_ns: 29.6, inside_ns: 11.4, fold_ns: 17.0, ..Cost::default() };
-        let costs = read(&told).unwrap();
+        let recorded = Cost { call_ns: 29.6, inside_ns: 11.4, fold_ns: 17.0, ..Cost::default() };
+        let costs = read(&recorded).unwrap();
         assert!(costs.is_known());
         assert_eq!(costs.of(FunctionId(0)), CallCost { inside: 11, whole: 30 });
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
@@ -169,7 +175,7 @@ mod tests {
             timing: vec![Timing { api: "toy".to_owned(), calls: 1, ns, collecting_ns }],
             ..call(10.0, 0.0)
         };
-        for told in [
+        for recorded in [
             call(-1.0, 0.0),
             call(1e7, 1.0),
             call(10.0, 11.0),
@@ -179,8 +185,8 @@ mod tests {
             timing(1_000_000_000, 0),
             timing(0, u64::MAX),
         ] {
-            let told = read(&told);
-            assert!(told.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{told:?}");
+            let recorded = read(&recorded);
+            assert!(recorded.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{recorded:?}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Which rank of a job a process is, by what the launcher of the job told it.
+//! Which rank of a job a process is, by the variables that the launcher of the job set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Manifest;
 
-/// Variables by which a launcher tells a process its rank, how many ranks there are, and its
-/// rank on its machine; empty if it does not tell that.
+/// Variables by which a launcher gives a process its rank, how many ranks there are, and its
+/// rank on its machine; empty if it does not give that.
 #[derive(Clone, Copy, Debug)]
 struct Launcher {
     rank: &'static str,
@@ -37,16 +37,16 @@ const LAUNCHERS: [Launcher; 8] = [
 pub struct Rank {
     /// Its number, from 0.
     pub rank: u64,
-    /// How many ranks there are; none if that was not told.
+    /// How many ranks there are; none if that is not known.
     pub size: Option<u64>,
-    /// Its number among those of its machine; none if that was not told.
+    /// Its number among those of its machine; none if that is not known.
     pub local: Option<u64>,
 }
 
 /// The ranks of a trace's processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// The variable that tells them.
+    /// The variable that has them.
     variable: &'static str,
     /// By process.
     ranks: BTreeMap<i64, Rank>,
@@ -55,8 +55,8 @@ pub struct Job {
 }
 
 impl Launcher {
-    fn rank(&self, told: &BTreeMap<String, u64>) -> Option<Rank> {
-        let get = |name: &str| told.get(name).copied();
+    fn rank(&self, given: &BTreeMap<String, u64>) -> Option<Rank> {
+        let get = |name: &str| given.get(name).copied();
         let rank = get(self.rank)?;
         let size = get(self.size).filter(|size| rank < *size);
         (size.is_some() || !self.needs_size).then_some(Rank { rank, size, local: get(self.local) })
@@ -64,7 +64,7 @@ impl Launcher {
 }
 
 impl Job {
-    /// The ranks by the one variable that tells the most processes apart, and of equal ones the
+    /// The ranks by the one variable that distinguishes the most processes, and of equal ones the
     /// first of our list. Numbers of several launchers are never mixed.
     pub(super) fn new(manifest: &Manifest) -> Self {
         let of = |launcher: &Launcher| {
@@ -77,7 +77,7 @@ impl Job {
         all.reduce(|best, job| if distinct(&job) > distinct(&best) { job } else { best }).unwrap_or_default()
     }
 
-    /// The variable that told the ranks; empty if none did.
+    /// The variable that had the ranks; empty if none did.
     pub fn variable(&self) -> &'static str {
         self.variable
     }
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
     use crate::trace::Process;
 
-    fn told(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    fn given(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
         all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
     fn manifest(own: &[(&str, u64)], processes: &[&[(&str, u64)]]) -> Manifest {
         let processes = processes.iter().zip(1..);
-        let process = |(all, pid): (&&[_], i64)| Process { pid, job: Some(told(all)), ..Process::default() };
-        Manifest { job: told(own), processes: processes.map(process).collect(), ..Manifest::default() }
+        let process = |(all, pid): (&&[_], i64)| Process { pid, job: Some(given(all)), ..Process::default() };
+        Manifest { job: given(own), processes: processes.map(process).collect(), ..Manifest::default() }
     }
 
     fn ranks(own: &[(&str, u64)], processes: &[&[(&str, u64)]]) -> Job {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(ranks(&[], &[&[("RANK", 3), ("WORLD_SIZE", 3)]]).first(), None);
         // Nothing was recorded, but the launcher is of a rank.
         assert_eq!(ranks(&[("PMIX_RANK", 6)], &[]).first(), Some(6));
-        // A size that cannot be is not told.
+        // A size that cannot be is not known.
         let job = ranks(&[], &[&[("PMI_RANK", 3), ("PMI_SIZE", 2)]]);
         assert_eq!(job.rank_of(1), Some(Rank { rank: 3, size: None, local: None }));
     }

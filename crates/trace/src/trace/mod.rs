@@ -4,6 +4,7 @@ mod class;
 mod cost;
 mod cursor;
 mod functions;
+mod identity;
 mod job;
 mod names;
 mod numbered;
@@ -24,12 +25,13 @@ pub use class::{Class, Classes, CommandFields, Definition, Verdict};
 pub use cost::{CallCost, Costs};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
+pub(crate) use identity::Identity;
 pub use job::{Job, Rank};
 pub use names::{Device, Kernel, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
+pub(crate) use source::Source;
 pub use source::StepsBack;
-pub(crate) use source::{Identity, Source};
 pub use threads::{Thread, ThreadId, Threads};
 
 /// A trace, ready to be walked over as often as one likes.
@@ -161,7 +163,7 @@ impl Trace {
         let streams = (0..self.ctf.stream_count()).map(|index| runs::readers(self, index));
         let sources = streams.flat_map(|(readers, steps)| {
             let sources = readers.into_iter().map(|reader| Source::new(reader, None));
-            // What is known of the steps between its runs, the first one tells.
+            // What is known of the steps between its runs, the first one has it.
             sources.enumerate().map(move |(run, source)| if run == 0 { source.with(steps) } else { source })
         });
         Cursor::new(self, sources.collect())

@@ -13,18 +13,18 @@ use super::class::{Class, Classes, Definition};
 use super::numbered::Numbered;
 use crate::hash::QuickMap;
 
-/// A device. What the API did not tell is 0 or empty.
+/// A device. What the API did not report is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its number in the trace.
     pub id: u32,
-    /// The process that told of it.
+    /// The process that reported it.
     pub pid: i64,
     /// Its handle, or what else the API knows it by.
     pub handle: u64,
     /// The API's number of it.
     pub ordinal: u32,
-    /// The API that told of it; empty in older traces.
+    /// The API that reported it; empty in older traces.
     pub api: String,
     /// Its name.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Device {
     pub bus_bits: u32,
     /// Bytes of memory.
     pub memory_bytes: u64,
-    /// What else was told, as it came.
+    /// What else was reported, as it came.
     pub properties: Vec<(String, u64)>,
 }
 
@@ -57,7 +57,7 @@ pub struct Queue {
     pub context: u64,
     /// Number of its device.
     pub device: u32,
-    /// The API that told of it.
+    /// The API that reported it.
     pub api: String,
     /// Properties as the program asked for them.
     pub properties: u64,
@@ -69,14 +69,14 @@ pub struct Queue {
     pub default: bool,
 }
 
-/// A function that devices run. What the API did not tell is 0.
+/// A function that devices run. What the API did not report is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Its number in the trace.
     pub id: u32,
     /// Its process.
     pub pid: i64,
-    /// Its name as the API tells it, mangled or not.
+    /// Its name as the API reports it, mangled or not.
     pub name: String,
     /// Registers of each work-item.
     pub registers: u32,
@@ -153,7 +153,7 @@ impl Names {
         let mut names = Self::default();
         let streams = &trace.class().streams;
         for mut stream in trace.streams() {
-            // Damage is told by the walk, which comes here again.
+            // Damage is reported by the walk, which comes here again.
             while let Some(event) = stream.next_event() {
                 let Ok(event) = event else { continue };
                 let class = event.stream_class();

@@ -5,7 +5,7 @@ use hetrace_ctf::read::{Scanner, Want};
 use super::Trace;
 use super::class::{Class, Classes};
 use super::functions::FunctionId;
-use super::source::Identity;
+use super::identity::Identity;
 
 /// Which calls are looked for. A [`Cursor`](super::Cursor) of these passes over most of the
 /// other events without looking at them; the few that it does show are of [`Class::Other`].
@@ -36,7 +36,7 @@ impl<'t> Only<'t> {
         let classes = trace.classes().map(|class| if keep(class) { class.clone() } else { Class::Other });
         let streams = trace.ctf().class().streams.iter().enumerate();
         let scanner = |(position, class)| {
-            // Where threads are told by each event they have to be looked at.
+            // Where each event has its thread, they have to be looked at.
             let owned = matches!(Identity::of(class), Identity::Packet);
             let events = classes.of_stream(position);
             let passed = |index: usize| events.get(index).is_none_or(|class| *class == Class::Other);

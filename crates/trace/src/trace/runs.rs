@@ -9,7 +9,7 @@ use super::Trace;
 use super::class::Class;
 use super::source::StepsBack;
 
-/// More runs of one stream are not told apart: each has a reader of its own.
+/// More runs of one stream are not distinguished: each has a reader of its own.
 const MOST: usize = 1024;
 
 /// Readers of a stream: of its runs if there are several, and how its time went back between them.

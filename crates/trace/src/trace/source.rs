@@ -1,11 +1,12 @@
 //! One stream, and what of its packets an event needs: its thread, its kind, its losses.
 
 use hetrace_ctf::Scalar;
-use hetrace_ctf::class::{Scope, StreamClass};
+use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Glimpse, Next, StreamError, StreamReader};
 
 use super::Trace;
 use super::class::Class;
+use super::identity::Identity;
 use super::only::Only;
 use super::threads::{ThreadId, Threads};
 
@@ -58,28 +59,6 @@ impl StepsBack {
         let step = from.saturating_sub(to);
         if step > self.largest {
             (self.largest, self.from) = (step, from);
-        }
-    }
-}
-
-/// Where a stream says which thread an event is of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Identity {
-    /// In the packet: hetrace.
-    #[default]
-    Packet,
-    /// In each event: LTTng.
-    Event { pid: Option<usize>, tid: usize, name: Option<usize> },
-}
-
-impl Identity {
-    pub fn of(class: &StreamClass) -> Self {
-        let field = |name| class.event_context.as_ref().and_then(|c| c.index(name));
-        match field("vtid").or_else(|| field("tid")) {
-            Some(tid) => {
-                Self::Event { pid: field("vpid").or_else(|| field("pid")), tid, name: field("procname") }
-            }
-            None => Self::Packet,
         }
     }
 }

@@ -211,7 +211,7 @@ impl Exporter<'_, '_> {
         let (ranges, threads, places) = (&self.ranges, &summary.threads, &self.places);
         self.threads.name(&mut self.output, |number, pid, tid| {
             let own = threads.get(number.index()).map_or("", |t| &t.name);
-            let name = ranges.name_of(pid, hetrace_model::Named::Thread, tid as u64).unwrap_or(own);
+            let name = ranges.thread_name(pid, tid).unwrap_or(own);
             format!("{}{}", places.rank(pid), format!("{name} (thread {tid})").trim_start())
         });
         let mut archive = self.output.archive;

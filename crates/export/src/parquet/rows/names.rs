@@ -93,7 +93,7 @@ impl Rows<'_, '_> {
     fn queues(&mut self) -> Step {
         let names = self.trace.names();
         for queue in names.queues() {
-            let called = self.ranges.name_of(queue.pid, hetrace_model::Named::Queue, queue.handle);
+            let called = self.ranges.queue_name(queue.pid, queue.id, queue.handle);
             let device = names.device(queue.device);
             let cells: [Cell<'_>; QUEUES.columns.len()] = [
                 queue.id.into(),
@@ -153,7 +153,7 @@ impl Rows<'_, '_> {
             let lost = manifest.losses.threads.iter().filter(mine);
             let add = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.saturating_add(c), b.saturating_add(d));
             let (records, calls) = lost.map(|l| (l.records, l.calls)).fold((0, 0), add);
-            let called = self.ranges.name_of(thread.pid, hetrace_model::Named::Thread, thread.tid as u64);
+            let called = self.ranges.thread_name(thread.pid, thread.tid);
             let cells: [Cell<'_>; THREADS.columns.len()] = [
                 thread.pid.into(),
                 thread.tid.into(),

@@ -77,31 +77,31 @@ impl Renderer<'_> {
         if by.first() == Some(&By::Name) { self.narrow_table(&table) } else { self.table(&table) }
     }
 
-    /// What rows of commands are told apart by; never nothing.
+    /// What rows of commands are grouped by; never nothing.
     fn device_dimensions(&self) -> Vec<By> {
         let mut by = self.tally.by.clone();
         if by.is_empty() {
             by.push(By::Name);
         }
-        // Rows say so themselves if devices and queues are told apart, too.
+        // Rows say so themselves if rows are grouped by device and queue, too.
         let first = self.tally.device.first();
         let more = [By::Device, By::Queue].into_iter();
-        let told = more.filter(|by| first.is_some_and(|row| row.group.get(*by).is_some()));
-        let told: Vec<By> = told.filter(|more| !by.contains(more)).collect();
-        by.extend(told);
+        let shown = more.filter(|by| first.is_some_and(|row| row.group.get(*by).is_some()));
+        let shown: Vec<By> = shown.filter(|more| !by.contains(more)).collect();
+        by.extend(shown);
         by
     }
 
     /// How kernels were launched, and what that takes.
     pub fn kernels(&mut self) -> fmt::Result {
-        let told = |l: &LaunchRow| l.registers > 0 || l.shared_static > 0 || !l.grid.is_empty();
-        let shown = |r: &&DeviceRow| r.energy.is_some() || r.launch.as_ref().is_some_and(told);
+        let known = |l: &LaunchRow| l.registers > 0 || l.shared_static > 0 || !l.grid.is_empty();
+        let shown = |r: &&DeviceRow| r.energy.is_some() || r.launch.as_ref().is_some_and(known);
         let rows: Vec<&DeviceRow> = self.tally.device.iter().filter(shown).collect();
         let rows = self.cut(&rows).0;
         if rows.is_empty() {
             return Ok(());
         }
-        self.heading(&["Kernels".to_owned(), "as launched most often".to_owned()])?;
+        self.heading(&["Kernels".to_owned(), "most frequent launch configuration".to_owned()])?;
         let mut columns = vec![Column::left("Name")];
         columns.extend(
             ["Grid", "Block", "Cluster", "Regs", "Shared", "Local", "Occupancy", "Energy"].map(Column::right),
@@ -171,7 +171,7 @@ impl Renderer<'_> {
     }
 }
 
-/// Commands of which nobody tells whether they moved their bytes.
+/// Commands of which it is not known whether they moved their bytes.
 pub(super) const MAP: &str = "map";
 
 /// `copy device → pageable`.

@@ -17,7 +17,7 @@ impl Renderer<'_> {
         self.heading(&["Memory".to_owned(), "high-water marks".to_owned()])?;
         let mut columns = vec![Column::left("Device"), Column::left("Kind")];
         columns.extend(
-            ["Most", "At", "Allocations", "In all", "Left", "Not freed", "Failed"].map(Column::right),
+            ["Peak", "At", "Allocations", "Total", "Live at exit", "Not freed", "Failed"].map(Column::right),
         );
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
@@ -59,26 +59,25 @@ impl Renderer<'_> {
 
     /// What the marks lack.
     pub fn memory_remarks(&self, lines: &mut Vec<String>) {
-        let told = &self.tally.memory_releases;
+        let releases = &self.tally.memory_releases;
         let sum = |of: fn(&MemoryRow) -> u64| self.tally.memory.iter().map(of).fold(0, u64::saturating_add);
-        if told.unknown > 0 {
-            let releases = plural(told.releases, "release");
-            let unknown = count(told.unknown);
-            lines.push(format!("Memory: of {unknown} of {releases} the allocation is not in the trace."));
+        if releases.unknown > 0 {
+            let (all, unknown) = (plural(releases.releases, "release"), count(releases.unknown));
+            lines.push(format!("Memory: of {unknown} of {all} the allocation is not in the trace."));
         }
-        if told.replaced > 0 {
-            let allocations = plural(told.replaced, "allocation");
+        if releases.replaced > 0 {
+            let allocations = plural(releases.replaced, "allocation");
             lines.push(format!("Memory: {allocations} ended unseen: the address was handed out again."));
         }
         let unknown = sum(|row| row.unsized_allocations);
         if unknown > 0 {
             let allocations = plural(unknown, "allocation");
             lines.push(format!(
-                "Memory: {allocations} of a size that the call does not tell, counted as 0 B."
+                "Memory: {allocations} of a size that the call does not have, counted as 0 B."
             ));
         }
-        if told.passed_over > 0 {
-            let allocations = plural(told.passed_over, "allocation");
+        if releases.passed_over > 0 {
+            let allocations = plural(releases.passed_over, "allocation");
             lines.push(format!("Memory: {allocations} not followed: too many at a time."));
         }
         if !self.tally.memory.is_empty() && self.tally.traces.len() > 1 {

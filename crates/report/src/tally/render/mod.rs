@@ -84,7 +84,7 @@ impl Tally {
 }
 
 /// Said where other tables are all that is left.
-const NOTHING_CHOSEN: &str = "No call and no command is what was chosen.";
+const NOTHING_CHOSEN: &str = "No events match the filter.";
 
 /// Columns of tables when nobody said how many there are.
 const WIDTH: usize = 100;

@@ -1,4 +1,4 @@
-//! Tables of what the program marked, of ranks, and of what devices told.
+//! Tables of what the program marked, of ranks, and of what devices reported.
 
 use std::fmt;
 

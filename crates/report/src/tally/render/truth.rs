@@ -41,10 +41,7 @@ impl Renderer<'_> {
                 0 => String::new(),
                 n => format!(" ({} not, or not wholly, recorded)", plural(n, "call")),
             };
-            lines.push(format!(
-                "LOST: {}{calls}: the program was faster than the recording",
-                plural(t.lost_events, "event")
-            ));
+            lines.push(format!("LOST: {}{calls}: ring buffer overflow", plural(t.lost_events, "event")));
         }
         if t.lost_device_commands > 0 {
             lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
@@ -76,6 +73,20 @@ impl Renderer<'_> {
             lines.push(format!("DIFFERENT: {} more; `hetrace check` lists them", plural(more, "file")));
         }
         lines.extend(stepped(t));
+        lines.extend(self.open_at_exit());
+        if t.manifest_missing {
+            lines.push(
+                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    /// What was open when the trace ended, and ends of what was open before it.
+    fn open_at_exit(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
         if t.unfinished_calls > 0 {
             let named = t.unfinished.iter().take(8).map(|r| match (r.calls, r.with.as_slice()) {
                 (1, []) => r.name.clone(),
@@ -101,7 +112,7 @@ impl Renderer<'_> {
                 named.push("…".to_owned());
             }
             let ranges = plural(t.open_ranges.len() as u64, "range");
-            lines.push(format!("UNFINISHED: {ranges} that nobody ended: {}", named.join(", ")));
+            lines.push(format!("UNFINISHED: {ranges} without an end: {}", named.join(", ")));
         }
         if t.unmatched_range_ends > 0 {
             let ends = plural(t.unmatched_range_ends, "end");
@@ -110,12 +121,6 @@ impl Renderer<'_> {
         if t.orphaned_exits > 0 {
             let ends = plural(t.orphaned_exits, "end");
             lines.push(format!("INCOMPLETE: {ends} of calls without a beginning, in no table"));
-        }
-        if t.manifest_missing {
-            lines.push(
-                "INCOMPLETE: hetrace has not finished this trace; what else is missing is not known"
-                    .to_owned(),
-            );
         }
         lines
     }
@@ -133,18 +138,18 @@ impl Renderer<'_> {
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
         let only_commands: Vec<&str> = only_commands.collect();
         if !only_commands.is_empty() {
-            lines.push(format!("Calls are not told apart by {}.", only_commands.join(" and ")));
+            lines.push(format!("Calls are not grouped by {}.", only_commands.join(" and ")));
         }
         let unknown = |group: &Group| group.rank.as_deref().is_none_or(|rank| rank == NONE);
         if t.by.contains(&By::Rank) && t.host.iter().all(|row| unknown(&row.group)) {
             lines.push(
-                "No process's rank is known: neither a launcher nor a communicator in the trace tells it."
+                "No process's rank is known: neither a launcher nor a communicator in the trace has it."
                     .to_owned(),
             );
         }
         if self.options.stats {
             lines.push(format!(
-                "p50 and p99 are right within {:.1}% of their value; all else is exact.",
+                "p50 and p99: relative error ≤ {:.1}%; all else is exact.",
                 QUANTILE_ERROR * 100.0
             ));
         }
@@ -157,12 +162,12 @@ impl Renderer<'_> {
         }
         if t.commands_under_way > 0 {
             let commands = plural(t.commands_under_way, "device command");
-            lines.push(format!("{commands} under way when the program ended: not counted."));
+            lines.push(format!("{commands} in flight when the program ended: not counted."));
         }
         lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
-            lines.push(format!("Times of the host are right within {error}."));
+            lines.push(format!("Host clock error ≤ {error}."));
         }
         lines.extend(clock_remarks(&t.clock_errors));
         if t.commands_without_call > 0 {
@@ -179,6 +184,32 @@ impl Renderer<'_> {
         }
         self.method_remarks(&mut lines);
         lines.extend(t.notes.iter().map(|note| format!("Note: {note}")));
+        lines
+    }
+
+    /// What holds of the times of collectives.
+    fn collective_remarks(&self) -> Vec<String> {
+        let t = self.tally;
+        let mut lines = Vec::new();
+        let mut became: Vec<String> = Vec::new();
+        for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
+            let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();
+            let line = format!("{} {}: {}", row.operation, row.element, kernels.join(", "));
+            if !became.contains(&line) {
+                became.push(line);
+            }
+        }
+        if !became.is_empty() {
+            lines.push(format!("Kernels of collectives: {}.", became.join("; ")));
+        }
+        if t.collectives.iter().any(|r| r.total_ns > 0) {
+            lines.push("Collectives: waiting for other ranks is part of the time.".to_owned());
+        }
+        if t.collectives.iter().any(|r| r.grouped > 0) {
+            lines.push(
+                "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
+            );
+        }
         lines
     }
 
@@ -202,36 +233,18 @@ impl Renderer<'_> {
         }
         if t.traffic.iter().any(|r| r.name == MAP && r.bytes > 0) {
             lines.push(
-                "Memory traffic: bytes of a map count, though nobody tells whether they were moved."
+                "Memory traffic: bytes of a map count, though it is not known whether they were moved."
                     .to_owned(),
             );
         }
         self.memory_remarks(lines);
-        let mut became: Vec<String> = Vec::new();
-        for row in t.collectives.iter().filter(|r| !r.kernels.is_empty()) {
-            let kernels: Vec<_> = row.kernels.iter().map(|k| demangle::short(k)).collect();
-            let line = format!("{} {}: {}", row.operation, row.element, kernels.join(", "));
-            if !became.contains(&line) {
-                became.push(line);
-            }
-        }
-        if !became.is_empty() {
-            lines.push(format!("Kernels of collectives: {}.", became.join("; ")));
-        }
-        if t.collectives.iter().any(|r| r.total_ns > 0) {
-            lines.push("Collectives: waiting for other ranks is part of the time.".to_owned());
-        }
-        if t.collectives.iter().any(|r| r.grouped > 0) {
-            lines.push(
-                "Collectives of a group share commands: time and bandwidth are the group's.".to_owned(),
-            );
-        }
-        let told = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
-        if told.flatten().next().is_some() {
+        lines.extend(self.collective_remarks());
+        let energies = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
+        if energies.flatten().next().is_some() {
             lines.push(format!(
                 "Energy: of kernels the average power of readings in which nothing else ran, times their \
                  time, ± by the scatter of the readings; of ranges what devices took meanwhile, ± by the readings \
-                 at the ends. ± is for 95%. With fewer than {LEAST} readings nothing is told."
+                 at the ends. ± is for 95%. With fewer than {LEAST} readings nothing is shown."
             ));
         }
         for row in &t.telemetry {
@@ -279,11 +292,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     };
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
-        true => format!("{inside} of it inside calls: left out of the times above"),
-        false => format!("{inside} of it inside calls: in the times above"),
+        true => format!("{inside} of it inside calls (subtracted)"),
+        false => format!("{inside} of it inside calls (not subtracted)"),
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
-    format!("Tracing itself took about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
+    format!("Tracing overhead: about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
 }
 
 /// How far to trust devices' times: those of a name in a line.
@@ -308,18 +321,18 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         };
         let errors = of_name.iter().filter_map(|c| c.error_ns);
         if let Some(worst) = errors.clone().max_by(f64::total_cmp) {
-            lines.push(format!("Times of {whose} are right within {}.", duration_f(worst)));
+            lines.push(format!("Clock error of {whose} ≤ {}.", duration_f(worst)));
         }
         let known = errors.count();
-        let told = of_name.iter().filter(|c| c.error_ns.is_none() && c.host_clock).count();
-        let unknown = of_name.len() - known - told;
+        let by_api = of_name.iter().filter(|c| c.error_ns.is_none() && c.host_clock).count();
+        let unknown = of_name.len() - known - by_api;
         // Of several, those that the line before is not of.
         let some = |n: usize| match n == of_name.len() {
             true => whose.clone(),
             false => format!("{name} (in {n} of {} cases)", of_name.len()),
         };
-        if told > 0 {
-            lines.push(format!("Times of {} are as the API tells them.", some(told)));
+        if by_api > 0 {
+            lines.push(format!("Times of {} are as the API reports them.", some(by_api)));
         }
         if unknown > 0 {
             lines.push(format!("Times of {} are of unknown error.", some(unknown)));
@@ -328,7 +341,7 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         if corrected > 0 {
             let largest = of_name.iter().map(|c| c.largest_correction_ns).max().unwrap_or(0);
             lines.push(format!(
-                "{} of {whose} began up to {} before the call as told: moved to its beginning.",
+                "{} of {whose} began up to {} before the call as reported: moved to its beginning.",
                 plural(corrected, "command"),
                 duration(largest)
             ));
@@ -336,7 +349,7 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         let impossible = of_name.iter().map(|c| c.impossible_order).fold(0, u64::saturating_add);
         if impossible > 0 {
             let commands = plural(impossible, "command");
-            lines.push(format!("{commands} of {whose} began long before the call as told: left there."));
+            lines.push(format!("{commands} of {whose} began long before the call as reported: left there."));
         }
     }
     lines

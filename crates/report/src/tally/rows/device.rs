@@ -9,13 +9,13 @@ use crate::tally::Group;
 #[serde(default)]
 pub struct DeviceRow {
     /// The kernel's name, demangled, or the kind of command; empty if rows are not
-    /// told apart by it.
+    /// grouped by it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The kernel's name as the API tells it.
+    /// The kernel's name as the API reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
-    /// The kind of command; empty if rows are not told apart by name.
+    /// The kind of command; empty if rows are not grouped by name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// The API of the queue; only if asked for.
@@ -65,7 +65,7 @@ pub struct DeviceRow {
     pub energy: Option<EnergyRow>,
 }
 
-/// How a kernel was launched most often, and what that takes.
+/// The most frequent launch configuration of a kernel, and what it takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRow {
     /// Blocks in each dimension; empty if the program gave no size of blocks.
@@ -78,9 +78,9 @@ pub struct LaunchRow {
     pub cluster: Vec<u64>,
     /// Launches like this.
     pub calls: u64,
-    /// How many ways of launching there were; at most 32 are told apart.
+    /// How many ways of launching there were; at most 32 are distinguished.
     pub shapes: u64,
-    /// Registers of a thread; 0 if nobody told.
+    /// Registers of a thread; 0 if not known.
     pub registers: u64,
     /// Bytes of shared memory of a block that the code asks for.
     pub shared_static: u64,
@@ -108,7 +108,7 @@ pub struct OccupancyRow {
     pub max_warps: u64,
 }
 
-/// Energy as telemetry tells it.
+/// Energy as telemetry reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnergyRow {
     /// What the devices took meanwhile, mJ.

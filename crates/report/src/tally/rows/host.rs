@@ -25,7 +25,7 @@ pub struct TracingRow {
     pub unknown_traces: u64,
 }
 
-/// What is not told.
+/// What is not known.
 pub(super) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
@@ -53,15 +53,15 @@ pub struct ApiTotals {
     pub cost_ns: u64,
 }
 
-/// The calls of a function, or of what else rows are told apart by. Times are
+/// The calls of a function, or of what else rows are grouped by. Times are
 /// those of successful calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostRow {
-    /// The function; empty if rows are not told apart by it.
+    /// The function; empty if rows are not grouped by it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its API; empty if rows are not told apart by it.
+    /// Its API; empty if rows are not grouped by it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api: String,
     /// What else the row is of.

@@ -29,7 +29,7 @@ pub struct Tally {
     /// If it is of several traces: what each is of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRow>,
-    /// What rows are told apart by; empty for API and name.
+    /// What rows are grouped by; empty for API and name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<By>,
     /// What was chosen to be counted, in words; everything if there is none.
@@ -49,7 +49,7 @@ pub struct Tally {
     pub lost_calls: u64,
     /// Commands on devices lost while recording.
     pub lost_device_commands: u64,
-    /// Commands that were under way when the program ended.
+    /// Commands that were in flight when the program ended.
     pub commands_under_way: u64,
     /// Bytes that could not be written to disk.
     pub unwritten_bytes: u64,
@@ -101,7 +101,7 @@ pub struct Tally {
     pub unknown: Vec<UnknownRow>,
     /// Commands whose call is not known.
     pub commands_without_call: u64,
-    /// Commands that began long before their call as told.
+    /// Commands that began long before their call as reported.
     pub impossible_orders: u64,
     /// Devices with commands; one that several processes use counts once if its
     /// identity is known.
@@ -118,7 +118,7 @@ pub struct Tally {
     pub memory_releases: MemoryReleases,
     /// Ranges of the program by domain and name.
     pub ranges: Vec<RangeRow>,
-    /// Ranges that nobody ended.
+    /// Ranges without an end.
     pub open_ranges: Vec<OpenRangeRow>,
     /// Ends of ranges without a beginning.
     pub unmatched_range_ends: u64,
@@ -128,7 +128,7 @@ pub struct Tally {
     pub communicators: Vec<CommunicatorRow>,
     /// What ranks were in when the trace ends.
     pub unfinished_collectives: Vec<UnfinishedCollectiveRow>,
-    /// What devices told of themselves.
+    /// What devices reported.
     pub telemetry: Vec<TelemetryRow>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
@@ -175,11 +175,11 @@ pub struct ClockError {
     pub error_ns: Option<f64>,
     /// Whether times came in the host's time from the API itself.
     pub host_clock: bool,
-    /// Commands that began a little before their call as told, and were moved.
+    /// Commands that began a little before their call as reported, and were moved.
     pub corrected: u64,
     /// By how much at most.
     pub largest_correction_ns: u64,
-    /// The same by so much that they were left as told.
+    /// The same by so much that they were left as reported.
     pub impossible_order: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of what the program marked, and of what devices told.
+//! Rows of what the program marked, and of what devices reported.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct RangeRow {
     pub energy: Option<EnergyRow>,
 }
 
-/// A range that nobody ended.
+/// A range without an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenRangeRow {
     /// The domain; empty for the default one.
@@ -68,7 +68,7 @@ pub struct SteppedRow {
     pub at_ns: u64,
 }
 
-/// What a device told of itself.
+/// What a device reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TelemetryRow {
     /// The driver's number of it.

@@ -1,0 +1,26 @@
+//! Where the process and the thread of an event stand.
+
+use hetrace_ctf::class::StreamClass;
+
+/// Where a stream says which thread an event is of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Identity {
+    /// In the packet: hetrace.
+    #[default]
+    Packet,
+    /// In each event: LTTng.
+    Event { pid: Option<usize>, tid: usize, name: Option<usize> },
+}
+
+impl Identity {
+    /// Returns that of the streams of a class.
+    pub fn of(class: &StreamClass) -> Self {
+        let field = |name| class.event_context.as_ref().and_then(|c| c.index(name));
+        match field("vtid").or_else(|| field("tid")) {
+            Some(tid) => {
+                Self::Event { pid: field("vpid").or_else(|| field("pid")), tid, name: field("procname") }
+            }
+            None => Self::Packet,
+        }
+    }
+}
