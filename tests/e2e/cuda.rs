@@ -5,7 +5,9 @@
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command as Process;
 
+use hetrace_tests::hetrace;
 use run::{Op, check_all_reported, check_order, kinds, run, run_with, work};
 
 #[test]
@@ -53,8 +55,10 @@ fn default_streams_of_threads() {
     let (seen, doubt) = (run.seen(), run.doubt());
     check_order(&seen, doubt);
     check_all_reported(&run.ops(), &seen, doubt);
-    let queues: BTreeSet<u64> = seen.commands.iter().map(|c| c.queue).collect();
+    let queues: BTreeSet<(u64, u64)> = seen.commands.iter().map(|c| (c.queue, c.queue_number)).collect();
     assert_eq!(queues.len(), 3, "one legacy stream and two of threads");
+    let handles: Vec<u64> = queues.iter().map(|(handle, _)| *handle).collect();
+    assert_eq!(handles, [1, 2, 2], "as the driver's documentation has them");
 }
 
 #[test]
@@ -179,7 +183,8 @@ fn an_old_driver_has_no_ids_and_no_names() {
         seen.commands.iter().for_each(|c| *recorded.entry(c.name.clone()).or_insert(0) += 1);
         assert!(mode == "destroy" || recorded == done, "{mode}: {recorded:?} {done:?}");
         let queues = |ops: &[Op]| ops.iter().map(|o| (o.context, o.stream)).collect::<BTreeSet<_>>().len();
-        let keys: BTreeSet<u64> = seen.commands.iter().map(|c| c.queue).collect();
+        let key = |c: &run::Command| (c.context, c.queue_number);
+        let keys: BTreeSet<(u64, u64)> = seen.commands.iter().map(key).collect();
         assert!(mode == "destroy" || keys.len() == queues(&ops), "{mode}: {keys:?}");
     }
 }
@@ -229,4 +234,56 @@ fn commands_beyond_the_bound_are_counted() {
     assert!(report.contains(&format!("LOST: {lost} device commands")), "{report}");
     assert!(report.contains("(--max-in-flight N allows more)"), "{report}");
     run.check_no_misuse();
+}
+
+/// Runs a program that waits for four streams, and checks what does not depend on times. Returns in how many of the
+/// calls no command ended.
+fn wait_for_streams(source: &str) -> u64 {
+    let run = work(source, "waits");
+    let seen = run.seen();
+    let line = run.done.out.lines().find_map(|l| l.strip_prefix("streams ")).expect("the program's handles");
+    let words = line.split(' ').filter_map(|word| word.strip_prefix("0x"));
+    let [s, other, first, second] =
+        words.map(|digits| u64::from_str_radix(digits, 16).expect("a handle")).collect::<Vec<_>>()[..]
+    else {
+        panic!("four handles: {line}")
+    };
+    let mut on: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for command in &seen.commands {
+        *on.entry((command.queue, command.context)).or_default() += 1;
+    }
+    let expected = [((s, second), 1), ((other, second), 20), ((1, first), 1), ((1, second), 1)];
+    assert_eq!(on, BTreeMap::from(expected), "{source}");
+    let folder = run.scratch.path().join("trace");
+    let read = |options: &[&str]| {
+        let done = hetrace_tests::bed::run(Process::new(hetrace()).args(options).arg(&folder));
+        assert_eq!(done.status, 0, "{options:?}: {}", done.err);
+        done.out
+    };
+    let why: serde_json::Value = serde_json::from_str(&read(&["why", "--json"])).expect("JSON");
+    let rows = why["waits"].as_array().expect("waits");
+    let row = rows.iter().find(|row| row["name"] == "cuStreamSynchronize").expect("the wait");
+    assert_eq!(row["calls"], 4, "{source}: {row}");
+    let at_once = row["at_once"].as_u64().expect("a count");
+    // Default streams of two contexts have one handle and are two queues.
+    let tally: serde_json::Value =
+        serde_json::from_str(&read(&["tally", "--json", "--by", "queue"])).expect("JSON");
+    let rows = tally["device"].as_array().expect("commands");
+    let queues: BTreeSet<&str> = rows.iter().filter_map(|row| row["queue"].as_str()).collect();
+    assert_eq!(queues.len(), 4, "{source}: {queues:?}");
+    for context in [first, second] {
+        let is_its =
+            |queue: &&&str| queue.contains(":0x1 (stream ") && queue.ends_with(&format!("{context:#x})"));
+        assert_eq!(queues.iter().filter(is_its).count(), 1, "{source}: {queues:?}");
+    }
+    at_once
+}
+
+#[test]
+fn streams_have_the_handles_that_the_program_waits_for() {
+    for source in ["events", "auto"] {
+        // A busy machine may come to a wait when the stream is through already.
+        let all = (0..5).any(|_| wait_for_streams(source) == 0);
+        assert!(all, "{source}: each of the four calls waits for its stream");
+    }
 }

@@ -32,7 +32,7 @@ fn check_reported(run: &Run) {
     assert!(!counts.contains("cuEventRecord"), "{counts}");
     // Kinds of memory, graphs and nodes, in the order of their starts.
     let (mut ops, mut details) = (run.ops(), run.details());
-    ops.sort_by_key(|o| (o.kind.clone(), o.context, o.stream, o.start));
+    ops.sort_by_key(|o| (o.kind.clone(), o.stream, o.start));
     details.sort_by_key(|d| (d.kind.clone(), d.queue, d.start));
     for (op, reported) in ops.iter().zip(&details) {
         let kinds = ["unknown", "pageable", "pinned", "device", "array", "managed"];

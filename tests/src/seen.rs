@@ -37,6 +37,10 @@ pub struct Command {
     pub status: i64,
     /// The queue's handle.
     pub queue: u64,
+    /// The handle of the queue's context.
+    pub context: u64,
+    /// The API's own number of the queue.
+    pub queue_number: u64,
     /// The device's handle.
     pub device: u64,
     /// The device's name.
@@ -70,8 +74,9 @@ pub struct Seen {
     pub devices: BTreeMap<u64, String>,
     /// Handle and name of each device by its number in the trace.
     numbered: BTreeMap<u64, (u64, String)>,
-    /// Handle and number of the device of each queue by its number.
-    queues: BTreeMap<u64, (u64, u64)>,
+    /// Of each queue by its number in the trace: its handle, its context's, the API's number of it, and its device's
+    /// number in the trace.
+    queues: BTreeMap<u64, [u64; 4]>,
     /// Names of functions by number.
     functions: BTreeMap<u64, String>,
 }
@@ -129,7 +134,8 @@ impl Seen {
                 self.numbered.insert(number("device"), (number("handle"), text("name")));
             }
             "queue" => {
-                self.queues.insert(number("queue"), (number("handle"), number("device")));
+                let about = ["handle", "context", "number", "device"].map(number);
+                self.queues.insert(number("queue"), about);
             }
             "function" => {
                 self.functions.insert(number("function"), text("name"));
@@ -165,6 +171,8 @@ impl Seen {
                     bytes: number("bytes"),
                     status,
                     queue: number("queue"),
+                    context: 0,
+                    queue_number: 0,
                     device: 0,
                     device_name: String::new(),
                     global: list("global").iter().filter_map(unsigned).collect(),
@@ -178,8 +186,9 @@ impl Seen {
         for command in &mut self.commands {
             let number = command.name.parse().unwrap_or(0);
             command.name = self.functions.get(&number).cloned().unwrap_or_default();
-            let (queue, device) = self.queues.get(&command.queue).copied().expect("a queue that is defined");
-            command.queue = queue;
+            let about = self.queues.get(&command.queue).copied().expect("a queue that is defined");
+            let [queue, context, own, device] = about;
+            (command.queue, command.context, command.queue_number) = (queue, context, own);
             let device = self.numbered.get(&device).cloned().expect("a device that is defined");
             (command.device, command.device_name) = device;
         }

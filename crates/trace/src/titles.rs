@@ -40,6 +40,15 @@ pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     name
 }
 
+/// Returns what is to be said beside the handle of a default queue, which default queues of other contexts and
+/// threads have as well: its number and context. Empty for other queues.
+pub fn default_queue_mark(trace: &Trace, queue: &Queue) -> String {
+    if !queue.default || queue.number == 0 {
+        return String::new();
+    }
+    format!(" ({} {} of context {:#x})", queue_word(trace, &queue.api), queue.number, queue.context)
+}
+
 /// What an API calls a queue: `queue` or `stream`.
 pub fn queue_word<'t>(trace: &'t Trace, api: &str) -> &'t str {
     let model = trace.models().iter().find(|m| m.api == api);

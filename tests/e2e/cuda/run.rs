@@ -9,7 +9,7 @@ use std::process::Command as Process;
 
 use hetrace_ctf::read::Trace;
 use hetrace_ctf::{Scalar, Value};
-use hetrace_tests::seen::Command;
+pub use hetrace_tests::seen::Command;
 use hetrace_tests::{Done, Seen, fake, hetrace};
 use tempfile::TempDir;
 
@@ -49,6 +49,7 @@ pub fn run_with(options: &[&str], source: &str, command: &[&str], environment: &
 pub struct Detail {
     pub kind: String,
     pub start: u64,
+    /// The driver's number of the stream.
     pub queue: u64,
     pub from: String,
     pub to: String,
@@ -145,7 +146,7 @@ impl Run {
                 let Some(kind) = name.strip_prefix("device:") else { continue };
                 let number = |name: &str| event.get(name).and_then(Scalar::as_u64).unwrap_or(0);
                 if kind == "queue" {
-                    queues.insert(number("queue"), number("handle"));
+                    queues.insert(number("queue"), number("number"));
                 }
                 let fields = event.fields().expect("fields");
                 if fields.get("duration").is_none() {
@@ -198,16 +199,16 @@ pub fn check_order(seen: &Seen, doubt: u64) {
     }
 }
 
-/// Every operation of the devices has its command, at its time.
+/// Every operation of the devices has its command, at its time. The driver numbers streams of all contexts together.
 pub fn check_all_reported(ops: &[Op], seen: &Seen, doubt: u64) {
     let mut recorded: BTreeMap<(u64, &str, &str), Vec<&Command>> = BTreeMap::new();
     for c in &seen.commands {
-        recorded.entry((c.queue, c.kind.as_str(), c.name.as_str())).or_default().push(c);
+        recorded.entry((c.queue_number, c.kind.as_str(), c.name.as_str())).or_default().push(c);
     }
     let mut done: BTreeMap<(u64, &str, &str), Vec<&Op>> = BTreeMap::new();
     for op in ops {
         let name = if op.name == "-" { "" } else { &op.name };
-        done.entry((op.context << 32 | op.stream, &op.kind, name)).or_default().push(op);
+        done.entry((op.stream, &op.kind, name)).or_default().push(op);
     }
     assert_eq!(recorded.keys().collect::<Vec<_>>(), done.keys().collect::<Vec<_>>());
     let mut late = Vec::new();

@@ -549,6 +549,32 @@ static void inflight(void)
     OK(cuCtxDestroy_v2(c));
 }
 
+/* Waits for one stream while another has work, and for the default streams of two contexts. */
+static void waits(void)
+{
+    CUcontext c[2];
+    CUfunction f[2];
+    CUstream s, other;
+    for (int i = 0; i < 2; i++) {
+        module = NULL;
+        OK(cuCtxCreate_v2(&c[i], 0, 0));
+        f[i] = function("k1000000");
+    }
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamCreate(&other, 1));
+    for (int i = 0; i < 20; i++)
+        launch(f[1], 1, 1, other);
+    launch(f[1], 1, 1, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuStreamSynchronize(other));
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(c[i]));
+        launch(f[i], 1, 1, NULL);
+        OK(cuStreamSynchronize(i ? CU_STREAM_LEGACY : NULL));
+    }
+    printf("streams %p %p contexts %p %p\n", (void *)s, (void *)other, (void *)c[0], (void *)c[1]);
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -559,6 +585,7 @@ int main(int argc, char **argv)
         {"threads", threads}, {"sampled", sampled}, {"slowly", slowly}, {"modules", modules},
         {"fork", forked}, {"graph", graph}, {"copies", copies}, {"churn", churn},
         {"killed", killed}, {"underway", underway}, {"callback", callback}, {"inflight", inflight},
+        {"waits", waits},
     };
     const char *wanted = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

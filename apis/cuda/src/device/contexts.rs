@@ -190,14 +190,14 @@ pub fn driver_number(handle: P) -> Option<u32> {
 
 /// A context was made, or handed out: its number will be met again. If one with this
 /// handle was given up, that one has ended through a door that we do not see, or is
-/// worth another look.
-pub fn remember(handle: P) {
+/// worth another look. Returns whether its number is new.
+pub fn remember(handle: P) -> bool {
     if made().any(|c| c.handle() == handle && c.state.load(Ordering::Acquire) == BROKEN) {
         end(handle);
     }
-    if let Some(number) = driver_number(handle) {
-        HANDLES.set(number.into(), handle as u64);
-    }
+    let Some(number) = driver_number(handle) else { return false };
+    let is_new = HANDLES.get(number.into()) != Some(handle as u64);
+    is_new && HANDLES.set(number.into(), handle as u64)
 }
 
 /// The handle of a context by its number; 0 if it is not known.

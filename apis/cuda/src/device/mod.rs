@@ -98,6 +98,9 @@ unsafe fn timed<R: Copy>(
         EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
         _ => return call(),
     }
+    if streams::is_own(wanted.queue, wanted.per_thread) {
+        streams::remember_own();
+    }
     let expected = cupti::expected::mark(&wanted, || sizes().0);
     slot::set_id(0);
     let result = inside(wanted.time | expected, call);
@@ -248,7 +251,9 @@ pub fn is_on() -> bool {
 /// A context was made or handed out.
 pub fn context_made(context: P) {
     if is_on() {
-        contexts::remember(context);
+        if contexts::remember(context) && SOURCE.load(Ordering::Relaxed) == CUPTI {
+            streams::remember_legacy(context);
+        }
     }
 }
 

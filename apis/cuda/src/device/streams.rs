@@ -19,6 +19,8 @@ static TOLD: Table<16384> = Table::new();
 static TELLING: AtomicBool = AtomicBool::new(false);
 /// Number of a stream → its handle; what the program was handed out.
 static HANDLES: Table<16384> = Table::new();
+/// Thread and context → that its default stream is in [`HANDLES`].
+static OWN_REMEMBERED: Table<4096> = Table::new();
 /// Number of a stream → its [`Traits`], asked when it was made: a collector reports
 /// what a stream did when the program may have destroyed it.
 static TRAITS: Table<16384> = Table::new();
@@ -236,6 +238,32 @@ fn driver_number(stream: P) -> Option<u64> {
     let mut id = 0u64;
     // SAFETY: a live stream and room for the answer.
     (unsafe { driver::cuStreamGetId(stream, &mut id) } == 0).then_some(id & 0xffff_ffff)
+}
+
+/// The default stream of a context that was made: a collector reports it by its number only.
+pub fn remember_legacy(context: P) {
+    if let Some(_pushed) = driver::Pushed::new(context) {
+        remember(driver::LEGACY);
+    }
+}
+
+/// Whether the default stream of the thread is meant.
+#[inline(always)]
+pub fn is_own(stream: P, per_thread: bool) -> bool {
+    stream == driver::PER_THREAD || (per_thread && stream.is_null())
+}
+
+/// Remembers the default stream that this thread has in the current context, once.
+#[cold]
+#[inline(never)]
+pub fn remember_own() {
+    let _errno = hetrace_interpose::ErrnoGuard::new();
+    // Numbers of threads have 22 bits at most, and the last four of an address in the heap are 0.
+    let key = (driver::current() as u64) << 18 ^ u64::from(thread_id());
+    if OWN_REMEMBERED.get(key).is_none() {
+        remember(driver::PER_THREAD);
+        OWN_REMEMBERED.set(key, 1);
+    }
 }
 
 /// The program was given a stream: its number will be met again.

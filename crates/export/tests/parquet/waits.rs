@@ -63,6 +63,41 @@ const SCRIPT: &str = r#"# uses opencl
 manifest {"schema":2,"exit":{"code":0}}
 "#;
 
+/// Streams with handles and numbers of their own, and default streams of two contexts, which have the same.
+const STREAMS: &str = r#"# uses cuda
+1    1.1 * device device=1 handle=0x1 name="GPU"
+1    1.1 * queue queue=1 handle=0x5510 context=0xc1 device=1 api="cuda" number=13
+1    1.1 * queue queue=2 handle=0x5520 context=0xc1 device=1 api="cuda" number=14
+1    1.1 * queue queue=3 handle=0x1 context=0xc1 device=1 api="cuda" number=7
+1    1.1 * queue queue=4 handle=0x1 context=0xc2 device=1 api="cuda" number=7
+1    1.1 * function function=1 name="step"
+
+# The first stream is waited for while the second one runs.
+100  1.1 > cuLaunchKernel f=0x3 hStream=0x5510
+110  1.1 < cuLaunchKernel result=0
+120  1.1 > cuLaunchKernel f=0x3 hStream=0x5520
+130  1.1 < cuLaunchKernel result=0
+150  1.1 * kernel function=1 queue=1 cause_tid=1 cause_before=50 duration=300
+160  1.1 * kernel function=1 queue=2 cause_tid=1 cause_before=40 duration=900
+200  1.1 > cuStreamSynchronize hStream=0x5510
+500  1.1 < cuStreamSynchronize result=0
+510  1.1 > cuStreamSynchronize hStream=0x5520
+1100 1.1 < cuStreamSynchronize result=0
+
+# NULL and the value of the default stream are one.
+1200 1.1 > cuLaunchKernel f=0x3 hStream=0x0
+1210 1.1 < cuLaunchKernel result=0
+1250 1.1 * kernel function=1 queue=3 cause_tid=1 cause_before=50 duration=100
+1300 1.1 > cuStreamSynchronize hStream=0x0
+1400 1.1 < cuStreamSynchronize result=0
+1500 1.1 > cuLaunchKernel f=0x3 hStream=0x0
+1510 1.1 < cuLaunchKernel result=0
+1550 1.1 * kernel function=1 queue=4 cause_tid=1 cause_before=50 duration=100
+1600 1.1 > cuStreamSynchronize hStream=0x1
+1700 1.1 < cuStreamSynchronize result=0
+manifest {"schema":2,"exit":{"code":0}}
+"#;
+
 /// A wait: function, when it ended, and when the command ended that it ended on.
 type Found = BTreeSet<(String, i64, Option<i64>)>;
 
@@ -127,21 +162,13 @@ fn of_timeline(trace: &Trace) -> BTreeSet<(i64, i64)> {
     arrows.into_iter().map(|(time, flow)| (time, ended[&flow])).collect()
 }
 
-#[test]
-fn why_timeline_and_tables_agree_on_waits() {
-    let trace = common::build(SCRIPT);
-    let (found, arrows) = of_tables(&trace);
-    let wait = |name: &str, end: i64, on: Option<i64>| (name.to_owned(), end, on);
-    let expected = [
-        wait("clEnqueueReadBuffer", 600, Some(500)),
-        wait("clFinish", 2500, Some(2450)),
-        wait("clFinish", 2520, None),
-        wait("clGetEventInfo", 3460, Some(3450)),
-        wait("clWaitForEvents", 1550, Some(1500)),
-    ];
-    assert_eq!(found, BTreeSet::from(expected));
-    assert_eq!(of_timeline(&trace), arrows);
-    let report = why::why(&trace, &why::Options::default());
+/// Checks that tables, timeline and `why` have these waits. Returns what `why` says.
+fn check(trace: &Trace, expected: &[(&str, i64, Option<i64>)]) -> why::Report {
+    let (found, arrows) = of_tables(trace);
+    let expected: Found = expected.iter().map(|(name, end, on)| ((*name).to_owned(), *end, *on)).collect();
+    assert_eq!(found, expected);
+    assert_eq!(of_timeline(trace), arrows);
+    let report = why::why(trace, &why::Options::default());
     let mut late: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, end, on) in &found {
         *late.entry(name).or_default() += on.map_or(0, |on| (end - on) as u64);
@@ -149,6 +176,19 @@ fn why_timeline_and_tables_agree_on_waits() {
     let of_why: BTreeMap<&str, u64> =
         report.waits.iter().map(|row| (row.name.as_str(), row.after_ns)).collect();
     assert_eq!(of_why, late);
+    report
+}
+
+#[test]
+fn why_timeline_and_tables_agree_on_waits() {
+    let expected = [
+        ("clEnqueueReadBuffer", 600, Some(500)),
+        ("clFinish", 2500, Some(2450)),
+        ("clFinish", 2520, None),
+        ("clGetEventInfo", 3460, Some(3450)),
+        ("clWaitForEvents", 1550, Some(1500)),
+    ];
+    let report = check(&common::build(SCRIPT), &expected);
     // A finish of what had ended, and a run of polls in which nothing did.
     let at_once: BTreeMap<&str, u64> = report
         .waits
@@ -157,4 +197,12 @@ fn why_timeline_and_tables_agree_on_waits() {
         .map(|row| (row.name.as_str(), row.at_once))
         .collect();
     assert_eq!(at_once, BTreeMap::from([("clFinish", 1), ("clGetEventInfo", 1)]));
+}
+
+#[test]
+fn streams_are_waited_for_by_their_handles() {
+    let wait = |end, on| ("cuStreamSynchronize", end, Some(on));
+    let trace = common::build(STREAMS);
+    let report = check(&trace, &[wait(500, 450), wait(1100, 1060), wait(1400, 1350), wait(1700, 1650)]);
+    assert_eq!(report.waits.iter().map(|row| (row.calls, row.at_once)).collect::<Vec<_>>(), [(4, 0)]);
 }

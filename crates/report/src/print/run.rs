@@ -408,6 +408,7 @@ impl Visitor for Printer<'_, '_> {
         }
         self.line.push_str("queue ");
         digits::hexadecimal(&mut self.line, command.queue);
+        self.line.push_str(command.on_queue.map_or("", |q| self.shared.mark(q.id)));
         self.line.push_str(": ");
         self.line.push_str(command.kind.name());
         if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
@@ -456,8 +457,12 @@ impl Visitor for Printer<'_, '_> {
         self.begin(at, at.time);
         let _ = write!(
             self.line,
-            "queue {:#x}: made on {} (device {:#x}, context {:#x})",
-            queue.queue, queue.name, queue.device, queue.context
+            "queue {:#x}{}: made on {} (device {:#x}, context {:#x})",
+            queue.queue,
+            self.shared.mark(queue.about.id),
+            queue.name,
+            queue.device,
+            queue.context
         );
         self.end()
     }

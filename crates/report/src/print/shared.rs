@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hetrace_trace::titles::default_queue_mark;
 use hetrace_trace::trace::{FunctionId, Trace};
 
 /// Names and queues that are ambiguous without their API.
@@ -12,6 +13,8 @@ pub struct Shared {
     names: HashMap<usize, String>,
     /// Numbers of queues.
     queues: HashSet<u32>,
+    /// By number of a default queue, what is said beside its handle.
+    marks: HashMap<u32, String>,
 }
 
 impl Shared {
@@ -39,12 +42,19 @@ impl Shared {
             .map(|q| (q.pid, q.handle))
             .collect();
         let queues = all.iter().filter(|q| several.contains(&(q.pid, q.handle))).map(|q| q.id).collect();
-        Shared { names, queues }
+        let marks = all.iter().map(|q| (q.id, default_queue_mark(trace, q)));
+        let marks = marks.filter(|(_, mark)| !mark.is_empty()).collect();
+        Shared { names, queues, marks }
     }
 
     /// Returns the name of a function with its API, if another API has a function of that name.
     pub fn name(&self, function: FunctionId) -> Option<&str> {
         if self.names.is_empty() { None } else { self.names.get(&function.index()).map(String::as_str) }
+    }
+
+    /// Returns what is said beside the handle of a default queue; empty for other queues.
+    pub fn mark(&self, queue: u32) -> &str {
+        self.marks.get(&queue).map_or("", String::as_str)
     }
 
     /// Returns whether a queue of another API has its handle.

@@ -118,7 +118,7 @@ pub struct Group {
     /// The device's name, and its identity if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The queue's process and handle.
+    /// The queue's process and handle, and of a default queue its number and context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// `domain/name`, or `-`.

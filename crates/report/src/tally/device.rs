@@ -247,7 +247,7 @@ impl Devices {
                 thread: threads.get(&(key.pid, key.tid)).copied().unwrap_or(""),
                 range: around.as_deref(),
                 device: queue.and_then(|q| names.device(q.device)),
-                queue: queue.map_or(0, |q| q.handle),
+                queue,
                 error: status.as_deref(),
             };
             let group = labels.group(&labels.commands, &who);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use hetrace_ctf::class::EnvValue;
 
 use super::by::{By, Group, NONE};
-use hetrace_trace::titles::device_label;
-use hetrace_trace::trace::{Device, Names, Thread, Trace};
+use hetrace_trace::titles::{default_queue_mark, device_label};
+use hetrace_trace::trace::{Device, Names, Queue, Thread, Trace};
 
 /// Names for the parts of a [`Group`].
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Who<'a> {
     pub thread: &'a str,
     pub range: Option<&'a str>,
     pub device: Option<&'a Device>,
-    pub queue: u64,
+    pub queue: Option<&'a Queue>,
     pub error: Option<&'a str>,
 }
 
@@ -120,7 +120,10 @@ impl<'t> Labels<'t> {
             By::Thread => and(format!("{}:{}", who.pid, who.tid), who.thread),
             By::Rank => self.ranks.get(&who.pid).map_or_else(|| NONE.to_owned(), ToString::to_string),
             By::Device => who.device.map_or_else(|| NONE.to_owned(), device_label),
-            By::Queue => format!("{}:{:#x}", who.pid, who.queue),
+            By::Queue => {
+                let mark = who.queue.map_or_else(String::new, |q| default_queue_mark(self.trace, q));
+                format!("{}:{:#x}{mark}", who.pid, who.queue.map_or(0, |q| q.handle))
+            }
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),
         }

@@ -53,7 +53,9 @@ impl<'t> Flows<'t> {
     /// command but the nodes of a graph, of which only the first has it.
     pub fn of_command(&mut self, command: &Command<'_>, start: u64, flows: &mut Vec<u64>) -> u64 {
         flows.clear();
-        let own = number(Kind::Queue, [command.queue, start, command.node]);
+        // Handles are shared by default queues of several contexts, and by processes.
+        let queue = command.on_queue.map_or(command.queue, |q| q.id.into());
+        let own = number(Kind::Queue, [queue, start, command.node]);
         let cause = command.cause_id();
         let first = command.cause > 0 && self.caused.insert(cause);
         if first {

@@ -162,7 +162,7 @@ pub struct ClockRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QueueRecord {
-    /// The queue's handle.
+    /// Its key, by which commands name it: its handle, where handles are unique.
     pub queue: u64,
     /// Its context's handle.
     pub context: u64,
@@ -177,7 +177,8 @@ pub struct QueueRecord {
     /// The API's own small number of it; 0 if there is none.
     pub number: u32,
     /// Its handle, where `queue` is a key that the API's library made because
-    /// handles are not unique (CUDA's default streams); 0: `queue` is the handle.
+    /// handles are not unique (CUDA's default streams); 0: `queue` is the handle,
+    /// or the handle is not known. The trace has what the program passes to calls.
     pub handle: u64,
 }
 

@@ -17,20 +17,12 @@ pub fn owned(text: &[u8]) -> String {
 
 /// Returns the definition of a queue.
 pub fn queue(number: u32, device: u32, api: &str, record: &QueueRecord) -> Queue {
-    let QueueRecord {
-        queue,
-        context,
-        device: _,
-        properties,
-        resolution: _,
-        priority,
-        number: own,
-        // Queues of several contexts may have it: their key is what they are known by.
-        handle: _,
-    } = *record;
+    let QueueRecord { queue, context, device: _, properties, resolution: _, priority, number: own, handle } =
+        *record;
     Queue {
         queue: number,
-        handle: Handle(queue),
+        // What the program passes to its calls. Default queues share theirs, so that commands name a queue by its key.
+        handle: Handle(if handle == 0 { queue } else { handle }),
         context: Handle(context),
         device,
         api: api.to_owned(),

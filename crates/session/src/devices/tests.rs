@@ -155,6 +155,29 @@ fn commands_are_joined_with_calls_reported_before_and_after_them() {
 }
 
 #[test]
+fn a_queue_has_the_handle_of_its_api_and_commands_name_it_by_its_key() {
+    let mut process = Process::new("handles");
+    // The default streams of two contexts, a stream whose handle is not known, and one that only a command names.
+    for (queue, context, handle) in [(1 << 32 | 7, 0xc1, 1), (2 << 32 | 7, 0xc2, 1), (1 << 32 | 8, 0xc1, 0)] {
+        let record = QueueRecord { queue, context, device: 0xd, number: 7, handle, ..QueueRecord::default() };
+        process.take(special::QUEUE, 5, &record, "GPU");
+    }
+    for (place, queue) in [1 << 32 | 7, 2 << 32 | 7, 1 << 32 | 8, 0x99].into_iter().enumerate() {
+        process.link(place as u64 + 1, 10);
+        process.command(&CommandRecord { queue, ..collected(place as u64 + 1, 20) }, "");
+    }
+    let commands = process.finish();
+    let on: Vec<i64> = commands.iter().map(|(_, _, fields)| number(fields, "queue")).collect();
+    let mut queues = BTreeMap::new();
+    for (_, _, fields) in process.names().iter().filter(|(_, name, _)| name == "device:queue") {
+        queues.insert(number(fields, "queue"), (number(fields, "handle"), number(fields, "context")));
+    }
+    let seen: Vec<(i64, i64)> = on.iter().map(|queue| queues[queue]).collect();
+    assert_eq!(seen, [(1, 0xc1), (1, 0xc2), (1 << 32 | 8, 0xc1), (0x99, 0)]);
+    assert_eq!(queues.len(), 4);
+}
+
+#[test]
 fn one_call_may_cause_many_commands() {
     let mut p = Process::new("graph");
     p.queue(0x10, 50);

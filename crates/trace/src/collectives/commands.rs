@@ -21,6 +21,7 @@ impl Collectives {
             tid: command.cause_tid,
             cause: command.cause,
             queue: command.queue,
+            on_default: command.on_queue.is_some_and(|q| q.default),
             is_kernel: command.kind == CommandKind::Kernel,
             function: command.function.map_or(0, |f| f.id),
             end: times.end,
@@ -38,8 +39,9 @@ impl Collectives {
     pub(super) fn seen(&mut self, command: &Seen) {
         let Some((first, count)) = self.history.at(command.pid, command.tid, command.cause) else { return };
         let mut parts = first..first.saturating_add(count.into());
-        let on_queue =
-            |number: &u64| self.part_of(*number).is_some_and(|p| p.queues.contains(&command.queue));
+        // NULL stands for a default queue, whose handle is another value.
+        let meant = |queue: &u64| *queue == command.queue || (command.on_default && *queue == 0);
+        let on_queue = |number: &u64| self.part_of(*number).is_some_and(|p| p.queues.iter().any(meant));
         let Some(number) = parts.clone().find(on_queue).or_else(|| parts.next()) else { return };
         let Some(at) = self.place(number) else { return };
         let Some(part) = self.parts.get_mut(at) else { return };

@@ -7,6 +7,8 @@ pub(super) struct Seen {
     pub tid: i64,
     pub cause: u64,
     pub queue: u64,
+    /// Whether that is a default queue, which calls may name otherwise.
+    pub on_default: bool,
     pub is_kernel: bool,
     pub function: u32,
     /// ns
