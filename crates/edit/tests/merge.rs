@@ -293,13 +293,13 @@ fn members_of_a_later_version_are_left_out_and_named() {
 }
 
 #[test]
-fn equal_ids_stay_apart_and_the_manifest_tells() {
+fn equal_ids_stay_apart_and_the_manifest_lists_them() {
     let dir = tempfile::tempdir().unwrap();
     let [a, b, all] = ["a", "b", "all"].map(|name| dir.path().join(name));
     write(&a, SMALL, &HERE);
     write(&b, SMALL, &Machine { boot: 8, offset: 1000 });
     let done = merged(&[&a, &b], &all);
-    assert!(done.notes.iter().any(|note| note.contains("200 is")), "{:?}", done.notes);
+    assert!(done.notes.iter().any(|note| note.contains("200 → ")), "{:?}", done.notes);
     assert!(done.notes.iter().any(|note| note.contains("wall clocks")), "{:?}", done.notes);
 
     let trace = Trace::open(&all).unwrap();

@@ -78,7 +78,7 @@ pub fn of_process(pid: u32, start: u64) -> Option<Job> {
 }
 
 /// Takes processes whose environment could not be read for ones of the launcher's own rank, from
-/// which they most likely have it. Tells of how many that is to be said.
+/// which they most likely have it. Returns a remark that says how many those are.
 pub fn inherit(processes: &mut [Process], own: &Job) -> Option<String> {
     let in_job = !own.is_empty() || processes.iter().flat_map(|p| &p.job).any(|job| !job.is_empty());
     let unread: Vec<&mut Process> = processes.iter_mut().filter(|p| p.job.is_none()).collect();
@@ -118,10 +118,10 @@ mod tests {
         let process = |job| Process { job, ..Process::default() };
         let mut processes = [process(None), process(Some(job(1))), process(Some(Job::new()))];
         let remark = inherit(&mut processes, &job(7)).unwrap();
-        assert!(remark.contains("of 1 processes (") && remark.ends_with("the launcher's"), "{remark}");
+        assert!(remark.contains("of 1 processes (") && remark.ends_with("the launcher's rank"), "{remark}");
         assert_eq!(processes.map(|p| p.job), [Some(job(7)), Some(job(1)), Some(Job::new())]);
         let mut processes = [process(None), process(Some(job(1)))];
-        assert!(inherit(&mut processes, &Job::new()).unwrap().ends_with("not known"));
+        assert!(inherit(&mut processes, &Job::new()).unwrap().ends_with("is unknown"));
         assert_eq!(processes[0].job, None);
         // Nobody is in a job.
         assert_eq!(inherit(&mut [process(None), process(Some(Job::new()))], &Job::new()), None);
