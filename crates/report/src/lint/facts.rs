@@ -300,7 +300,7 @@ fn facts_of<'t>(
     };
     facts.returns = facts.allocation.is_some()
         || facts.builds
-        || [&facts.makes, &facts.tells].iter().any(|handed| !handed.is_empty())
+        || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
         || [&facts.answers, &facts.addresses].iter().any(|places| !places.is_empty());
     facts
 }
