@@ -104,7 +104,7 @@ pub fn volumes(list: usize, count: usize) -> usize {
     (0..count).map(one).fold(0, usize::saturating_add)
 }
 
-/// Bytes of one element of an array; 0 if it can't be told.
+/// Bytes of one element of an array; 0 if it is not known.
 fn array_element_bytes(array: usize) -> usize {
     const FORMAT: usize = 6;
     const CHANNELS: usize = 7;

@@ -10,7 +10,7 @@ use crate::generated::tables::NAMES;
 use crate::levels;
 
 /// Something that no other in the process has: a number from 1 on. A forked
-/// child counts on, and is told apart by its process.
+/// child counts on, and is distinguished by its process.
 fn unique() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)

@@ -232,7 +232,7 @@ unsafe fn ask_one_as_wanted(queue: P, name: u32, size: u64, value: P, size_ret: 
     }
 }
 
-/// Answers a query with the list that the program gave.
+/// Serves a query with the list that the program gave.
 unsafe fn show_list(list: &[u64], size: u64, value: P, size_ret: *mut u64) -> i32 {
     let need = size_of_val(list);
     if !value.is_null() {

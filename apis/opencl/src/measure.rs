@@ -13,7 +13,7 @@ const CL_DEPTH: u32 = 0x10BD;
 /// used again, so the creating functions forget the old one.
 static ELEMENTS: Table<4096> = Table::new();
 
-/// Bytes of one element of an image; 0 if it can't be told.
+/// Bytes of one element of an image; 0 if it is not known.
 pub fn image_element_size(image: usize) -> usize {
     if let Some(size) = ELEMENTS.get(image as u64) {
         return size as usize;

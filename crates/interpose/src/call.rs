@@ -88,7 +88,7 @@ unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
     }
 }
 
-/// As [`put`], at a time read earlier. Answers whether there was room.
+/// As [`put`], at a time read earlier. Returns whether there was room.
 ///
 /// # Safety
 /// As [`put`].
@@ -254,7 +254,7 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
     }
 }
 
-/// Records something that is not a call: what is known of a device. Answers
+/// Records something that is not a call: what is known of a device. Returns
 /// whether there was room.
 ///
 /// # Safety
@@ -286,7 +286,7 @@ pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bo
     unsafe { write_at(writer, id, fields, time) }
 }
 
-/// Records plain data and a text behind it, which ends with a NUL. Answers
+/// Records plain data and a text behind it, which ends with a NUL. Returns
 /// whether there was room.
 pub fn record_with_text<T: Copy>(id: u16, record: &T, text: &CStr) -> bool {
     // SAFETY: plain data and a text that ends.
@@ -347,7 +347,7 @@ pub fn thread_id() -> u32 {
 
 /// Counts commands that this thread has enqueued and will be asked about, and
 /// commands it has reported: the difference over all threads is what the
-/// report must call "under way" when the program is killed.
+/// report must call "in flight" when the program is killed.
 pub fn count_commands(enqueued: u64, reported: u64) {
     let Some(header) = recording().and_then(|w| w.header()) else { return };
     add(&header.commands, enqueued);

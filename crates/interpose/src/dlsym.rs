@@ -91,7 +91,7 @@ fn is_ours_unasked(object: &crate::elf::Object) -> bool {
 }
 
 /// Where the innermost call of this library came from: the first return
-/// address outside of it. NULL if it can't be told.
+/// address outside of it. NULL if it is not known.
 #[inline(never)]
 pub fn caller() -> *const c_void {
     caller_and_stack().0

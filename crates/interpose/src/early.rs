@@ -2,7 +2,7 @@
 //!
 //! The dynamic loader starts libraries in an order of its own. One that is linked
 //! to the API, and calls it from a constructor, often comes before us; so the
-//! first call or question starts us, if nobody has. One byte tells wrappers all
+//! first call or question starts us, if nobody has. One byte shows wrappers all
 //! that they must know before they go the usual way.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -52,7 +52,7 @@ pub(crate) fn several() -> bool {
     STATE.load(Ordering::Acquire) & SEVERAL != 0
 }
 
-/// From now on there are. Answers whether there were before.
+/// From now on there are. Returns whether there were before.
 pub(crate) fn set_several() -> bool {
     STATE.fetch_or(SEVERAL, Ordering::AcqRel) & SEVERAL != 0
 }

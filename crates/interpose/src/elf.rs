@@ -136,7 +136,7 @@ impl Object {
         (self.code.0..self.code.1).contains(&(address as usize))
     }
 
-    /// The name under which others need it, if it tells one.
+    /// The name under which others need it, if it has one.
     pub fn soname(&self) -> Option<&CStr> {
         self.text(self.entry(DT_SONAME)?)
     }

@@ -26,7 +26,7 @@ pub fn flags(function: usize) -> u8 {
     }
 }
 
-/// Maps the session's flags over this library's. Answers whether it worked.
+/// Maps the session's flags over this library's. Returns whether it worked.
 pub(crate) fn join(control: libc::c_int, offset: usize) -> bool {
     // SAFETY: replaces exactly the page of `FLAGS`, which is aligned to a page
     // and consists of atomics only, by another page of bytes.

@@ -14,7 +14,7 @@ pub use crate::{call, changed_wrapper, extension, poll, value_wrapper, wrapper};
 /// A pointer of any kind.
 pub type P = *mut c_void;
 
-/// Real functions with one name that are told apart: one per platform.
+/// Real functions with one name that are distinguished: one per platform.
 pub const INSTANCES: usize = 4;
 
 /// What a function answers that exists nowhere in the process.

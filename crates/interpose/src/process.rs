@@ -41,7 +41,7 @@ struct Place(UnsafeCell<MaybeUninit<Session>>);
 unsafe impl Sync for Place {}
 
 static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
-/// Key whose destructor tells that a thread ended; `u32::MAX` if there is none.
+/// Key whose destructor reports that a thread ended; `u32::MAX` if there is none.
 pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// The session, if the process is in one.
@@ -185,13 +185,13 @@ pub fn note(text: &[u8]) {
     }
 }
 
-/// Stores bytes once in a file named by their hash. Answers the hash. Makes
+/// Stores bytes once in a file named by their hash. Returns the hash. Makes
 /// system calls: only for what the user asked for.
 ///
 /// # Safety
 /// `parts` point at readable memory.
 pub unsafe fn store_blob(parts: &[(*const u8, usize)]) -> u64 {
-    // FNV-1a: few lines, no tables, and good enough to tell sources apart.
+    // FNV-1a: few lines, no tables, and good enough to distinguish sources.
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for &(at, length) in parts {
         for i in 0..length {

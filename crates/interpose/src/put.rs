@@ -11,7 +11,7 @@ pub trait Put {
     /// How many.
     fn size(&self) -> usize;
 
-    /// Writes them, and answers the place behind.
+    /// Writes them, and returns the place behind.
     ///
     /// # Safety
     /// `at` has room for [`Put::size`] bytes, and pointers inside `self` are

@@ -22,7 +22,7 @@ impl Real {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sets the address. Answers false if another one is there already; one of
+    /// Sets the address. Returns false if another one is there already; one of
     /// our own finds its way to the right function by itself.
     pub fn set(&self, address: *mut c_void) -> bool {
         let null = std::ptr::null_mut();

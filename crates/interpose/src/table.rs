@@ -57,7 +57,7 @@ impl<const N: usize> Table<N> {
         None
     }
 
-    /// Sets the value of a handle. Answers false if there is no room.
+    /// Sets the value of a handle. Returns false if there is no room.
     pub fn set(&self, key: u64, value: u64) -> bool {
         if key == 0 || key == GONE {
             return false;

@@ -7,7 +7,7 @@
 //!      └────────────┴────────────┴─────────────────────────────────────┘
 //! ```
 //! The length counts these eight bytes too. 38 bits of ticks are a minute and
-//! more, and the drainer looks every few milliseconds, so it can always tell
+//! more, and the drainer looks every few milliseconds, so it always knows
 //! which period is meant. In the trace the head is another
 //! (`docs/trace-format.md`).
 

@@ -10,7 +10,7 @@ use crate::generated::tables::NAMES;
 
 /// What a function answers that this driver does not have.
 pub const MISSING: i32 = 500; // CUDA_ERROR_NOT_FOUND
-/// The work is under way.
+/// The work is in flight.
 pub const NOT_READY: i32 = 600;
 /// Asked in a callback of the driver's own, where nothing may be asked.
 pub const NOT_PERMITTED: i32 = 800;

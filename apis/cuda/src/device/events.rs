@@ -197,12 +197,12 @@ fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<Begun, Untime
 fn give_back(events: &Pair) {
     for event in [events.before, events.after].into_iter().filter(|e| !e.is_null()) {
         // SAFETY: events of this context that nothing refers to; one that is
-        // still under way is simply recorded anew.
+        // still in flight is simply recorded anew.
         unsafe { events.context.pool.give(event) };
     }
 }
 
-/// Puts the second event into the stream. Answers whether that worked.
+/// Puts the second event into the stream. Returns whether that worked.
 #[inline]
 fn mark_end(begun: &Begun, handle: P) -> bool {
     // SAFETY: as in `begin`.

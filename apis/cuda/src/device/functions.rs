@@ -10,7 +10,7 @@ use super::driver;
 use super::record::{Note, arena, send, text};
 use crate::generated::prelude::{P, null_mut};
 
-/// Functions that are told apart; more have no name of their own.
+/// Functions that are distinguished; more have no name of their own.
 const MOST: usize = 16384;
 /// How far a function may stand from its place.
 const REACH: usize = 256;

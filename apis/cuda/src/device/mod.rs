@@ -233,7 +233,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Something is about to end that commands under way depend on.
+/// Something is about to end that commands in flight depend on.
 pub fn look_before_end() {
     match SOURCE.load(Ordering::Relaxed) {
         CUPTI => cupti::flush(true),

@@ -115,7 +115,7 @@ pub enum State {
     Free,
     /// What is put there becomes part of a graph, or breaks a capture.
     Captured,
-    /// It can't be told: the stream must be left alone.
+    /// It is not known: the stream must be left alone.
     Failing,
 }
 

@@ -22,7 +22,7 @@ pub const BUILD: usize = 0;
 pub const COMPILE: usize = 1;
 pub const LINK: usize = 2;
 
-/// A build under way.
+/// A build in flight.
 #[derive(Debug, Clone, Copy)]
 pub struct Build {
     pub cause: Cause,

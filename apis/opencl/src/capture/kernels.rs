@@ -33,7 +33,7 @@ fn ask_arg(kernel: P, index: u32, name: u32, size: u64, at: P, ret: *mut u64) ->
     unsafe { real::clGetKernelArgInfo(kernel, index, name, size, at, ret) }
 }
 
-/// How many arguments a kernel has; 0 if it can't be told.
+/// How many arguments a kernel has; 0 if it is not known.
 pub fn arguments(kernel: P) -> u32 {
     word(|size, at| ask(kernel, CL_KERNEL_NUM_ARGS, size, at)).unwrap_or(0)
 }

@@ -103,7 +103,7 @@ pub fn context_devices(context: P) -> Option<Memory> {
     })
 }
 
-/// The version of OpenCL that a device has; (0, 0) if it can't be told.
+/// The version of OpenCL that a device has; (0, 0) if it is not known.
 pub fn version(device: P) -> (u8, u8) {
     let mut version = [0u8; 128];
     // SAFETY: room for one byte less than there is, so a NUL remains.

@@ -64,7 +64,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// Status of the reading command: positive while it is under way.
+    /// Status of the reading command: positive while it is in flight.
     pub fn status(&self) -> i32 {
         let status = word::<i32>(|size, at| {
             // SAFETY: room as said; the event is live, we own a reference.

@@ -13,7 +13,7 @@
 //!   node that came last leads to the next one. So that node is kept until another has come.
 //! * [`Returned`] is emptied at once: no node can come again in between.
 //! * [`Spares`] are batches that any thread takes, one at a time: a number that goes up with each
-//!   change tells an old first batch from the same one that came again.
+//!   change distinguishes an old first batch from the same one that came again.
 //!
 //! `tests/loom.rs` explores every interleaving of this with loom.
 

@@ -1,4 +1,4 @@
-//! An API that ends commands when it is told to, a report that keeps what it gets, and threads that
+//! An API that ends commands when a test says so, a report that keeps what it gets, and threads that
 //! take blocks without a session.
 
 use std::collections::{BTreeMap, BTreeSet};

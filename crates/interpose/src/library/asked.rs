@@ -31,7 +31,7 @@ pub fn global_scope() -> P {
     unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
 }
 
-/// Answers a question to `dlsym` or `dlvsym`: the function to go on with, or
+/// Resolves a question to `dlsym` or `dlvsym`: the function to go on with, or
 /// NULL if the answer is in `asked`. Names that do not begin right, and what we
 /// ask ourselves, never come to `exchange`.
 fn asked_for(

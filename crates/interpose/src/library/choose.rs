@@ -1,7 +1,7 @@
 //! Which copy of the library a call means, when there are several.
 //!
 //! A call that came through an entry has left a hint; of every other one the
-//! return address tells who makes it. A call that is not recorded jumps from
+//! return address shows who makes it. A call that is not recorded jumps from
 //! the program to the choosing jump, so both lie where that finds them. A
 //! recorded one asks once, before its wrapper begins ([`Scope`]), and what it
 //! learned holds for all that the wrapper calls.
@@ -85,7 +85,7 @@ impl Library {
         ((entry - 1) / self.names.len() + 1) | BY_ADDRESS
     }
 
-    /// What a linked call means by its return address; 0 if it can't be told.
+    /// What a linked call means by its return address; 0 if it is not known.
     fn by_caller(&self, from: *const c_void) -> usize {
         // Addresses have no use for their upper bits.
         let key = from as u64 ^ closed() << 48;

@@ -8,7 +8,7 @@ use super::{Library, P, Version, restore};
 use crate::elf::{Object, each_object};
 use crate::real::is_ours;
 
-/// How many copies are told apart. Of more, only the linked calls are traced.
+/// How many copies are distinguished. Of more, only the linked calls are traced.
 pub const COPIES: usize = 4;
 
 /// A copy of the library.
@@ -158,7 +158,7 @@ impl Library {
         copy_known.complete.store(true, Ordering::Release);
     }
 
-    /// A copy's version; the newest there can be, if it tells none.
+    /// A copy's version; the newest there can be, if it has none.
     pub(super) fn version(&self, copy: usize) -> Version {
         const NEWEST: Version = (u32::MAX, 0);
         let (Some(known), Some((name, read))) = (self.copies.get(copy), self.traits.version) else {

@@ -27,7 +27,7 @@
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
-//! * [`thunks`], [`hint`]: the machine code, and what it tells us;
+//! * [`thunks`], [`hint`]: the machine code, and what it shows;
 //! * [`unknown`]: functions that the model does not have.
 //!
 //! What can't be done:
@@ -104,7 +104,7 @@ pub struct Library {
 /// The first two numbers of a version.
 pub type Version = (u32, u32);
 
-/// Reads a version out of the number that the API tells.
+/// Reads a version out of the number that the API has.
 pub type ReadVersion = fn(i32) -> Version;
 
 /// What an API says of its library.
@@ -127,7 +127,7 @@ pub struct Traits {
     /// Copies with different names, or inside other libraries, are usual. Of a
     /// library with one name all linked callers reach the same.
     pub several: bool,
-    /// A function `int f(int *version)` that tells a copy's version, and how to
+    /// A function `int f(int *version)` that returns a copy's version, and how to
     /// read that.
     pub version: Option<(&'static CStr, ReadVersion)>,
     /// What callers with these beginnings of names ask for is their business.

@@ -130,7 +130,7 @@ fn calls_go_on_to_the_copy() {
     // SAFETY: the same place.
     assert_eq!(unsafe { LIBRARY.choose(ABSENT, &raw const from) }, missing as P, "what stands for it");
 
-    // More libraries than are told apart: the first ones keep their numbers.
+    // More libraries than are distinguished: the first ones keep their numbers.
     let mut others = Vec::new();
     each_object(|object| {
         if object.start() != libc.start() {

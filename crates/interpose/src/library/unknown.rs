@@ -117,7 +117,7 @@ impl Put for Call {
     }
 }
 
-/// A call came through a jump: answers where it goes on.
+/// A call came through a jump; returns where it goes on.
 ///
 /// # Safety
 /// A number of a slot that is in use, and the saved registers.

@@ -8,7 +8,7 @@
 //! it has changed. What a library does while it is being opened comes after it
 //! was entered into that number, so nothing is missed.
 //!
-//! Nobody tells when a `dlopen` ends: the hook has jumped there and is gone,
+//! Nothing says when a `dlopen` ends: the hook has jumped there and is gone,
 //! because the real one must see who calls it. But whatever a thread calls while
 //! it is inside comes from a library that starts, when all are mapped and count.
 //! Once each thread that began one has called us again, the watch ends. One that
@@ -40,7 +40,7 @@ struct Inside {
 
 static INSIDE: [Inside; 16] =
     [const { Inside { thread: AtomicUsize::new(0), until: AtomicU64::new(0) } }; 16];
-/// More threads than that were inside: until when only time tells.
+/// More threads than that were inside: until when only time shows.
 static CROWDED: AtomicU64 = AtomicU64::new(0);
 
 /// This thread is about to enter `dlopen`.
@@ -56,7 +56,7 @@ fn enters(until: u64) {
     CROWDED.store(until, Ordering::SeqCst);
 }
 
-/// This thread has called us. Answers whether it had been inside.
+/// This thread has called us. Returns whether it had been inside.
 fn has_left() -> bool {
     let me = hint::thread();
     let place = INSIDE.iter().find(|p| p.thread.load(Ordering::SeqCst) == me);

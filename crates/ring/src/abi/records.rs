@@ -85,7 +85,7 @@ pub mod command_flag {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CommandRecord {
-    /// Thread that enqueued it; 0 if `correlation` is to tell.
+    /// Thread that enqueued it; 0 if `correlation` says it.
     pub cause_tid: u32,
     /// Index into [`COMMAND_KINDS`].
     pub kind: u8,
@@ -113,7 +113,7 @@ pub struct CommandRecord {
     /// Bytes moved or set; not of kernels.
     pub bytes: u64,
     /// Nanoseconds of the device's clock (of the host's with
-    /// [`command_flag::HOST_CLOCK`]): entered the queue; 0 if not told.
+    /// [`command_flag::HOST_CLOCK`]): entered the queue; 0 if not known.
     pub queued: u64,
     /// Given to the device; as `queued`.
     pub submitted: u64,
@@ -188,7 +188,7 @@ pub struct QueueRecord {
 pub struct PendingRecord {
     /// Commands whose completion or times could not be learned.
     pub lost: u64,
-    /// Counter value when the oldest command under way was enqueued; 0 if
+    /// Counter value when the oldest command in flight was enqueued; 0 if
     /// there is none.
     pub oldest: u64,
 }

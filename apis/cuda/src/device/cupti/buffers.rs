@@ -2,7 +2,7 @@
 //! come from the program's heap.
 //!
 //! CUPTI gives a buffer back when it is full, or when it is flushed and every
-//! activity in it has ended. A program that always has something under way so
+//! activity in it has ended. A program that always has something in flight so
 //! gets its buffers back full only. Their size follows the program: as long as one
 //! fills quickly the next is larger, and small again when it takes long, so that
 //! records come back within about the time that the session asks for.
@@ -150,7 +150,7 @@ unsafe fn give_back(at: *mut u8, size: usize) {
     slot.state.store(state::FREE, Ordering::Release);
 }
 
-/// Reads what CUPTI has given back, unless another thread is at it. Answers
+/// Reads what CUPTI has given back, unless another thread is at it. Returns
 /// whether it was done.
 pub fn read_filled() -> bool {
     if READING.swap(true, Ordering::Acquire) {

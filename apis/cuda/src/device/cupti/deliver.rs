@@ -137,7 +137,7 @@ fn is_text(at: *const c_char) -> bool {
     false
 }
 
-/// Records one activity. Answers whether there was room. `seen` is the queue and
+/// Records one activity. Returns whether there was room. `seen` is the queue and
 /// the device of the one before.
 fn record(activity: Activity, shift: i64, seen: &mut Option<(u32, u32, u32)>) -> bool {
     let Activity { mut command, context, stream, device, peer, kernel } = activity;
@@ -167,7 +167,7 @@ fn record(activity: Activity, shift: i64, seen: &mut Option<(u32, u32, u32)>) ->
     let name = unsafe { text(name, 0, Caps::MOST) };
     // SAFETY: plain data without gaps, and a text.
     let told = unsafe { record_extra(special::COMMAND, (Plain::<CommandRecord>(&command), name)) };
-    // Without room it is counted as lost, and no more as under way.
+    // Without room it is counted as lost, and no more as in flight.
     expected::over(command.correlation);
     told
 }
@@ -204,7 +204,7 @@ fn function(kernel: &Kernel) -> u64 {
 
 /// Says how many were lost. Nothing is promised of what is still to come: CUPTI
 /// fills several buffers at a time, and gives none back that holds something
-/// under way, however old.
+/// in flight, however old.
 fn tell_pending() {
     const UNCERTAIN: u64 = 1;
     let pending = PendingRecord { lost: LOST.swap(0, Ordering::Relaxed), oldest: UNCERTAIN };

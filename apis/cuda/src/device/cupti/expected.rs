@@ -21,7 +21,7 @@ pub const LIKELY: u64 = 1 << 62;
 pub const TIME: u64 = LIKELY - 1;
 
 /// Calls by the low bits of their correlation ids, which count up. As many as there
-/// can be records under way; an id that comes too early leaves one counted too many.
+/// can be records in flight; an id that comes too early leaves one counted too many.
 ///
 /// A byte each, so that a launch needs no more than a store: an instruction that locks
 /// would wait for all stores before it, into a ring that another processor has read.
@@ -43,7 +43,7 @@ impl<const ALL: usize> Calls<ALL> {
         }
     }
 
-    /// Answers whether it was there.
+    /// Returns whether it was there.
     fn remove(&self, id: u64) -> bool {
         self.place(id)
             .is_some_and(|place| place.load(Ordering::Relaxed) != 0 && place.swap(0, Ordering::Relaxed) != 0)

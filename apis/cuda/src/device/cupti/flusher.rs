@@ -22,7 +22,7 @@ const LONGEST_MS: u32 = 10_000;
 const STACK: usize = 1 << 20;
 /// So many periods pass at most between two flushes of a program that enqueues nothing.
 const SELDOM: u32 = 16;
-/// How long the end of the program waits for what is under way, without progress and
+/// How long the end of the program waits for what is in flight, without progress and
 /// with it.
 const PATIENCE_MS: u32 = 500;
 const LONGEST_WAIT_MS: u32 = 5_000;
@@ -165,7 +165,7 @@ pub fn start() {
     }
 }
 
-/// The thread begins nothing from now on. Answers whether it is at nothing any
+/// The thread begins nothing from now on. Returns whether it is at nothing any
 /// more; what it has not read is left to the caller.
 pub fn stop() -> bool {
     STOP.store(true, Ordering::SeqCst);
