@@ -250,10 +250,8 @@ pub fn is_on() -> bool {
 
 /// A context was made or handed out.
 pub fn context_made(context: P) {
-    if is_on() {
-        if contexts::remember(context) && SOURCE.load(Ordering::Relaxed) == CUPTI {
-            streams::remember_legacy(context);
-        }
+    if is_on() && contexts::remember(context) && SOURCE.load(Ordering::Relaxed) == CUPTI {
+        streams::remember_legacy(context);
     }
 }
 
