@@ -29,7 +29,7 @@ unsafe fn exchange(error: u32, symbol: *const i8, pfn: *mut P) {
 pub unsafe fn cuGetProcAddress(_: u64, symbol: *const i8, pfn: *mut P, version: i32, flags: u64) -> u32 {
     // SAFETY: the program's own arguments.
     let error = unsafe { real::cuGetProcAddress(symbol, pfn, version, flags) };
-    // SAFETY: as above.
+    // SAFETY: the program's own name and place; `error` says whether the driver filled the place in.
     unsafe { exchange(error, symbol, pfn) };
     error
 }
@@ -44,7 +44,7 @@ pub unsafe fn cuGetProcAddress_v2(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     let error = unsafe { real::cuGetProcAddress_v2(symbol, pfn, version, flags, status) };
-    // SAFETY: as above.
+    // SAFETY: the program's own name and place, after the call whose `error` this is.
     unsafe { exchange(error, symbol, pfn) };
     error
 }

@@ -146,10 +146,12 @@ fn ask(function: P, key: u64) -> Option<&'static Layout> {
         (error, offset, size)
     };
     let mut name: *const c_char = std::ptr::null();
-    // SAFETY: as above.
+    // SAFETY: a handle that the program launches by; a kernel's gets an error. `name` has room for the
+    // address of the text.
     let is_kernel = unsafe { real::cuFuncGetName((&raw mut name).cast(), function) } != 0;
     if is_kernel {
-        // SAFETY: as above.
+        // SAFETY: the program launches by this handle, and it is no function: a kernel, or the driver
+        // refuses it again. `name` has room for the address of the text.
         unsafe { real::cuKernelGetName((&raw mut name).cast(), function) };
     }
     if get(0, is_kernel).0 == NOT_FOUND {
@@ -203,7 +205,7 @@ enum Values {
 pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) {
     // Where calls are not recorded, this comes by for the sake of the times.
     if session().is_some_and(|s| s.option(option::KERNEL_ARGS)) {
-        // SAFETY: promised by the caller.
+        // SAFETY: the arguments of one launch, unchanged, which is what `tell` requires.
         unsafe { tell(time, function, params, extra) };
     }
 }
@@ -217,7 +219,8 @@ pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) 
 unsafe fn tell(time: u64, function: P, params: *const P, extra: *const P) {
     let Some(layout) = layout(function) else { return };
     let values = if params.is_null() {
-        // SAFETY: promised by the caller.
+        // SAFETY: `params` is NULL, so the launch passes its values by `extra`, which the driver wants to be
+        // NULL or a list that ends.
         let Some(all) = (unsafe { packed(extra) }) else { return };
         all
     } else {
@@ -258,7 +261,7 @@ unsafe fn tell(time: u64, function: P, params: *const P, extra: *const P) {
 unsafe fn packed(extra: *const P) -> Option<Values> {
     let (mut at, mut all, mut room) = (extra, None, 0);
     while !at.is_null() {
-        // SAFETY: promised by the caller.
+        // SAFETY: not NULL, and END has not come yet: the list has a name and a value here.
         let (name, value) = unsafe { (*at as usize, *at.add(1)) };
         match name {
             END => break,

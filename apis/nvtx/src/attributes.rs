@@ -57,7 +57,7 @@ impl Given {
     /// `at` is NULL, or a struct with its size in bytes 2 and 3.
     #[inline(always)]
     unsafe fn new(at: *const u8) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: `at` is not NULL, so a struct whose bytes 2 and 3 are its size.
         let size = if at.is_null() { 0 } else { unsafe { at.add(2).cast::<u16>().read_unaligned() } };
         Given { at, size: size.into() }
     }
@@ -88,7 +88,7 @@ impl Event {
     /// `at` is NULL or an `nvtxEventAttributes_t`.
     #[inline(always)]
     pub unsafe fn read(at: *const u8) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: NULL or an `nvtxEventAttributes_t`, whose size is in bytes 2 and 3.
         let given = unsafe { Given::new(at) };
         let color = if given.get::<u32>(8) == ARGB { given.get(12) } else { 0 };
         let payload_type = given.get(16);
@@ -116,7 +116,7 @@ impl Resource {
     /// # Safety
     /// `at` is NULL or an `nvtxResourceAttributes_t`.
     pub unsafe fn read(at: *const u8) -> Self {
-        // SAFETY: promised by the caller.
+        // SAFETY: NULL or an `nvtxResourceAttributes_t`, whose size is in bytes 2 and 3.
         let given = unsafe { Given::new(at) };
         let message = Message::new(given.get(16), given.get(24));
         Resource { identifier_type: given.get(4), identifier: given.get(8), message }
@@ -128,7 +128,7 @@ impl Resource {
 /// # Safety
 /// `at` is NULL or such a struct.
 pub unsafe fn sync_user(at: *const u8) -> Message {
-    // SAFETY: promised by the caller.
+    // SAFETY: NULL or an `nvtxSyncUserAttributes_t`, whose size is in bytes 2 and 3.
     let given = unsafe { Given::new(at) };
     Message::new(given.get(4), given.get(8))
 }

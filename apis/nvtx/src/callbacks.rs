@@ -45,7 +45,7 @@ macro_rules! on {
 #[inline(never)]
 unsafe fn with_utf8<R>(wide: *const u32, then: impl FnOnce(*const i8) -> R) -> R {
     let mut buffer = Buffer::new();
-    // SAFETY: promised by the caller.
+    // SAFETY: `wide` is NULL or ends with a 0, as `utf8` wants it; `buffer` outlives `then`.
     then(unsafe { buffer.utf8(wide) })
 }
 

@@ -26,13 +26,16 @@ const MOST: usize = 1 << 20;
 /// `data` is NULL, or `count` payloads.
 #[inline(always)]
 unsafe fn first(data: *const Payload, count: usize) -> (u64, *const c_void, u64) {
-    // SAFETY: promised by the caller.
+    if count == 0 {
+        return (0, null(), 0); // `data` need not point at anything.
+    }
+    // SAFETY: `count` is not 0, so `data` is NULL or the first of so many payloads.
     match unsafe { data.as_ref() } {
-        Some(first) if count > 0 && first.size <= MOST && !first.payload.is_null() => {
+        Some(first) if first.size <= MOST && !first.payload.is_null() => {
             (first.schema, first.payload, first.size as u64)
         }
-        Some(first) if count > 0 => (first.schema, null(), 0),
-        _ => (0, null(), 0),
+        Some(first) => (first.schema, null(), 0),
+        None => (0, null(), 0),
     }
 }
 
@@ -45,7 +48,7 @@ unsafe extern "C" fn mark(domain: P, data: *const Payload, count: usize) {
 }
 
 unsafe extern "C" fn push(domain: P, data: *const Payload, count: usize) -> i32 {
-    // SAFETY: as above.
+    // SAFETY: `data` and `count` are those of an NVTX call: NULL, or so many payloads.
     unsafe {
         let (schema, payload, size) = first(data, count);
         wrappers::nvtxRangePushPayload(domain, schema, payload, size, count as u64)
@@ -53,7 +56,7 @@ unsafe extern "C" fn push(domain: P, data: *const Payload, count: usize) -> i32 
 }
 
 unsafe extern "C" fn pop(domain: P, data: *const Payload, count: usize) -> i32 {
-    // SAFETY: as above.
+    // SAFETY: `data` and `count` are those of an NVTX call: NULL, or so many payloads.
     unsafe {
         let (schema, payload, size) = first(data, count);
         wrappers::nvtxRangePopPayload(domain, schema, payload, size, count as u64)
@@ -61,7 +64,7 @@ unsafe extern "C" fn pop(domain: P, data: *const Payload, count: usize) -> i32 {
 }
 
 unsafe extern "C" fn start(domain: P, data: *const Payload, count: usize) -> u64 {
-    // SAFETY: as above.
+    // SAFETY: `data` and `count` are those of an NVTX call: NULL, or so many payloads.
     unsafe {
         let (schema, payload, size) = first(data, count);
         wrappers::nvtxRangeStartPayload(domain, schema, payload, size, count as u64)
@@ -69,7 +72,7 @@ unsafe extern "C" fn start(domain: P, data: *const Payload, count: usize) -> u64
 }
 
 unsafe extern "C" fn end(domain: P, id: u64, data: *const Payload, count: usize) {
-    // SAFETY: as above.
+    // SAFETY: `data` and `count` are those of an NVTX call: NULL, or so many payloads.
     unsafe {
         let (schema, payload, size) = first(data, count);
         wrappers::nvtxRangeEndPayload(domain, id, schema, payload, size, count as u64);
@@ -186,7 +189,7 @@ impl Write for Text {
 /// # Safety
 /// `name` is NULL or a text that ends.
 unsafe fn text<'t>(name: *const c_char) -> &'t str {
-    // SAFETY: promised by the caller.
+    // SAFETY: not NULL in this branch, so a text that ends.
     if name.is_null() { "?" } else { unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("?") }
 }
 
@@ -231,7 +234,7 @@ unsafe extern "C" fn register_schema(domain: P, at: *const SchemaAttributes) -> 
 
 unsafe extern "C" fn register_enum(domain: P, at: *const EnumAttributes) -> u64 {
     let mut entries = Text::new();
-    // SAFETY: as above.
+    // SAFETY: NULL or the enumeration that the program registers; a member counts if its bit is set.
     unsafe {
         let Some(about) = at.as_ref() else {
             return wrappers::nvtxPayloadEnumRegister(domain, null(), null(), 0, 0, 0);

@@ -20,10 +20,12 @@ impl Buffer {
     /// # Safety
     /// `wide` is NULL or ends with a 0.
     pub unsafe fn utf8(&mut self, wide: *const u32) -> *const i8 {
-        // SAFETY: promised by the caller.
+        // SAFETY: `wide` is NULL or ends with a 0, which is all that `at_most` wants.
         unsafe { self.at_most(wide, Caps::current().text) }
     }
 
+    /// # Safety
+    /// `wide` is NULL or ends with a 0.
     unsafe fn at_most(&mut self, wide: *const u32, most: usize) -> *const i8 {
         if wide.is_null() {
             return std::ptr::null();
@@ -32,7 +34,7 @@ impl Buffer {
         let out = self.0.as_mut_ptr().cast::<u8>();
         let mut length = 0;
         for i in 0..=most {
-            // SAFETY: stops at the 0 that the caller promised.
+            // SAFETY: not NULL, and no 0 has come before `i`, so the text goes on to here.
             let code = unsafe { wide.add(i).read_unaligned() };
             if code == 0 {
                 break;
@@ -46,7 +48,7 @@ impl Buffer {
             unsafe { out.add(length).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             length += bytes.len();
         }
-        // SAFETY: as above.
+        // SAFETY: `length` is at most `most`, behind which the buffer has room for the NUL.
         unsafe { *out.add(length) = 0 };
         out.cast_const().cast()
     }

@@ -92,7 +92,7 @@ fn with_properties(context: P, device: P, properties: *const u64, wanted: impl F
     if !properties.is_null() {
         // SAFETY: a list of pairs that ends with a 0.
         while length + 1 < queues::LIST && unsafe { *properties.add(length) } != 0 {
-            // SAFETY: as above.
+            // SAFETY: the name at `length` is not 0, so the list has a value behind it.
             let (name, value) = unsafe { (*properties.add(length), *properties.add(length + 1)) };
             (list[length], list[length + 1]) = (name, value);
             if name == CL_QUEUE_PROPERTIES {
@@ -100,7 +100,7 @@ fn with_properties(context: P, device: P, properties: *const u64, wanted: impl F
             }
             length += 2;
         }
-        // SAFETY: as above.
+        // SAFETY: `length` is at a name or at the final 0: every pair passed over has a name other than 0.
         if unsafe { *properties.add(length) } != 0 {
             return wanted(properties); // Longer than any list we understand.
         }
@@ -380,7 +380,7 @@ pub unsafe fn clCreateKernelsInProgram(
     if error == CL_SUCCESS && !kernels.is_null() {
         // SAFETY: a successful call filled in this many handles.
         for i in 0..unsafe { *count }.min(room) as usize {
-            // SAFETY: as above.
+            // SAFETY: `i` is below the number that the call filled in, and `kernels` is not NULL.
             let kernel = unsafe { *kernels.add(i) };
             kernels::forget(kernel);
             capture::kernel_made(time, kernel, null_mut());
@@ -401,7 +401,7 @@ pub unsafe fn clGetExtensionFunctionAddress(_: u64, name: *const i8) -> P {
 pub unsafe fn clGetExtensionFunctionAddressForPlatform(_: u64, platform: P, name: *const i8) -> P {
     // SAFETY: the program's own arguments.
     let address = unsafe { real::clGetExtensionFunctionAddressForPlatform(platform, name) };
-    // SAFETY: as above.
+    // SAFETY: `name` is NULL or NUL-terminated, as this call, too, wants it.
     unsafe { exchange(name, address) }
 }
 

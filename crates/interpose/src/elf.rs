@@ -234,7 +234,7 @@ impl Object {
             // SAFETY: the hash table of a loaded library.
             unsafe { in_gnu_hash(table, name, &mut candidate) };
         } else if let Some(table) = self.table::<u32>(DT_HASH) {
-            // SAFETY: as above.
+            // SAFETY: DT_HASH is the address of the older hash table of a loaded library.
             unsafe { in_hash(table, name, &mut candidate) };
         }
         found.or(older)

@@ -54,7 +54,7 @@ impl Setup {
             // SAFETY: the record's length is that of the body and its head.
             unsafe { at.copy_from_nonoverlapping(body.as_ptr(), body.len()) }
         };
-        // SAFETY: as above.
+        // SAFETY: `put` fills exactly the `body.len()` bytes that are asked for behind the head.
         unsafe { self.writer.record(id, record::HEAD + body.len(), put) }.is_some()
     }
 
@@ -153,7 +153,7 @@ fn a_full_ring_is_left_for_a_larger_one_before_anything_is_lost() {
 fn a_launcher_that_is_gone_gets_no_larger_ring() {
     let s = setup();
     let larger = with_larger(&s);
-    // SAFETY: as in `with_larger`.
+    // SAFETY: `setup` leaked the mapping of the control block.
     unsafe { &*s.control }.drainer_alive.store(0, Ordering::Relaxed);
     let kept = (0..1000).filter(|_| s.write(16, &[7; 92])).count();
     assert_eq!((kept, larger.read().len()), (DATA / 100, 0));
@@ -178,7 +178,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
 #[test]
 fn the_drainer_is_woken_when_a_quarter_is_full() {
     let s = setup();
-    // SAFETY: as in `with_larger`.
+    // SAFETY: `setup` leaked the mapping of the control block.
     let wake = &unsafe { &*s.control }.wake;
     for _ in 0..DATA / 4 / 100 {
         s.write(16, &[7; 92]);

@@ -63,7 +63,8 @@ extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     // SAFETY: the kernel passes the interrupted thread's context, which is the handler's to change.
     let registers = unsafe { &raw mut (*context).uc_mcontext.gregs };
     let go_on = || {
-        // SAFETY: as above.
+        // SAFETY: `registers` lies in the interrupted thread's context, which stays until the handler
+        // returns.
         unsafe { (*registers)[libc::REG_EFL as usize] &= !TRAP_FLAG };
     };
     if DONE.load(RELAXED) {
@@ -90,7 +91,8 @@ extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     }
     DEPTH.store(0, RELAXED);
     if JUMPS.load(RELAXED) {
-        // SAFETY: as above; `call_and_land` has stored them, and its frame is below on this stack.
+        // SAFETY: `registers` lies in the context that is the handler's to change; `call_and_land` has stored
+        // both words, and its frame is below on the interrupted stack.
         unsafe {
             (*registers)[libc::REG_RSP as usize] = LANDING[0].load(RELAXED) as i64;
             (*registers)[libc::REG_RIP as usize] = LANDING[1].load(RELAXED) as i64;

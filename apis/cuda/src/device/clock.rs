@@ -113,7 +113,8 @@ impl Clock {
             let (event, time) =
                 (reference.event.load(Ordering::Relaxed), reference.time.load(Ordering::Relaxed));
             let (mut to_first, mut between) = (0f32, 0f32);
-            // SAFETY: promised by the caller; places for the answers.
+            // SAFETY: both events are complete and have times, and their context, which is the
+            // reference's, lives; locals for the results.
             let error = unsafe {
                 match driver::cuEventElapsedTime(&mut to_first, event, first) {
                     0 => driver::cuEventElapsedTime(&mut between, first, second),
@@ -152,7 +153,8 @@ impl Clock {
         }
         let rounds = if self.count.load(Ordering::Relaxed) == 0 { FIRST } else { 1 };
         for _ in 0..rounds {
-            // SAFETY: promised by the caller.
+            // SAFETY: `context` is this clock's, lives and is current; `busy` was not set before, so the
+            // flag is ours.
             if unsafe { self.one(context) }.is_none() {
                 break;
             }

@@ -159,7 +159,7 @@ impl Relaxed {
 impl Drop for Relaxed {
     fn drop(&mut self) {
         if let Some(mut mode) = self.0 {
-            // SAFETY: as in `new`.
+            // SAFETY: a local that the driver reads and writes: the mode that `new` got in exchange.
             unsafe { cuThreadExchangeStreamCaptureMode(&mut mode) };
         }
     }

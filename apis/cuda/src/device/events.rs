@@ -205,7 +205,8 @@ fn give_back(events: &Pair) {
 /// Puts the second event into the stream. Returns whether that worked.
 #[inline]
 fn mark_end(begun: &Begun, handle: P) -> bool {
-    // SAFETY: as in `begin`.
+    // SAFETY: `begin` took the event from the pool of the stream's context; both live, as the program's call
+    // that uses the stream has not returned to it.
     let error = unsafe { driver::cuEventRecord(begun.events.after, handle) };
     if driver::stays(error) {
         begun.events.context.broke(error, true);

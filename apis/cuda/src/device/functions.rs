@@ -124,7 +124,8 @@ fn needs(handle: P, is_kernel: bool) -> Needs {
     let device = if unsafe { driver::cuCtxGetDevice(&mut device) } == 0 { device } else { 0 };
     let get = |attribute: i32| {
         let mut value = 0;
-        // SAFETY: as in `ask`.
+        // SAFETY: `handle` is what the program launches by, and the driver refuses one of the other kind;
+        // room for the value.
         let error = unsafe {
             if is_kernel {
                 driver::cuKernelGetAttribute(&mut value, attribute, handle, device)
@@ -214,7 +215,7 @@ fn announce(function: &Function) {
 /// `name` is NULL or a text.
 pub unsafe fn remember(handle: P, name: *const c_char, is_kernel: bool) {
     HANDLES.remove(handle as u64);
-    // SAFETY: promised by the caller.
+    // SAFETY: `name` is NULL or a text, and `text` takes both; it is copied before this returns.
     let name = unsafe { text(name) }.to_bytes();
     let name = name.get(..NAME).unwrap_or(name);
     let kind = if is_kernel { KERNEL } else { 0 };

@@ -45,6 +45,9 @@ static CHOSEN: AtomicBool = AtomicBool::new(false);
 
 /// Runs a call that enqueues a command, and sees to it that the command's times
 /// become known. The arguments are in the order of the generated calls.
+///
+/// # Safety
+/// `queue` and `kernel` are what `call` passes to the driver, or NULL.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn command<R: Copy>(
@@ -60,11 +63,14 @@ pub unsafe fn command<R: Copy>(
     per_thread: bool,
 ) -> R {
     let wanted = Wanted { time, queue, kind, kernel, memory, per_thread };
-    // SAFETY: promised by the caller.
+    // SAFETY: `wanted` has the queue and the kernel that `call` passes, or NULL.
     unsafe { timed(wanted, sizes, geometry, || [0; 2], call, ok) }
 }
 
 /// As [`command`], for a copy whose addresses may tell more than its name.
+///
+/// # Safety
+/// `queue` is what `call` passes to the driver, or NULL.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy<R: Copy>(
@@ -79,10 +85,12 @@ pub unsafe fn copy<R: Copy>(
     per_thread: bool,
 ) -> R {
     let wanted = Wanted { time, queue, kind, kernel: std::ptr::null_mut(), memory, per_thread };
-    // SAFETY: promised by the caller.
+    // SAFETY: `wanted` has the queue that `call` passes, or NULL; the kernel is NULL, so none is looked up.
     unsafe { timed(wanted, || (bytes(), 0), || [0; 6], addresses, call, ok) }
 }
 
+/// # Safety
+/// Queue and kernel in `wanted` are what `call` passes to the driver, or NULL.
 #[inline(always)]
 unsafe fn timed<R: Copy>(
     wanted: Wanted,
@@ -94,7 +102,7 @@ unsafe fn timed<R: Copy>(
 ) -> R {
     match SOURCE.load(Ordering::Relaxed) {
         CUPTI => {}
-        // SAFETY: promised by the caller.
+        // SAFETY: `wanted` has the handles that the program passes to this very call: live ones, or NULL.
         EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
         _ => return call(),
     }
@@ -299,7 +307,7 @@ pub fn stream_ends(stream: P) {
 /// `name` is NULL or a text.
 pub unsafe fn function_made(handle: P, name: *const c_char, is_kernel: bool) {
     if is_on() {
-        // SAFETY: promised by the caller.
+        // SAFETY: `name` is NULL or a text, which is all that `remember` wants.
         unsafe { functions::remember(handle, name, is_kernel) };
     }
 }
@@ -346,6 +354,6 @@ pub fn see_device(device: u32) {
 /// `name` is NULL or a text.
 pub unsafe fn function(name: *const c_char, registers: u32, static_shared: u32, local: u32) -> u64 {
     let needs = functions::Needs { registers, shared: static_shared, local, ..Default::default() };
-    // SAFETY: promised by the caller.
+    // SAFETY: `name` is NULL or a text; it is copied before this returns.
     functions::intern(unsafe { record::text(name) }, needs).map_or(0, |f| f.id)
 }

@@ -83,7 +83,8 @@ impl Pool {
             true
         });
         if given != Some(true) {
-            // SAFETY: promised by the caller.
+            // SAFETY: the event is of this pool's context, which lives; it was not put into the pool, so
+            // nothing refers to it.
             unsafe { driver::cuEventDestroy_v2(event) };
         }
     }

@@ -21,7 +21,7 @@ unsafe fn made(error: CUresult, at: *mut P) -> Option<P> {
     if error != 0 || at.is_null() {
         return None;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: `at` is not NULL and `error` is 0, so the call has filled the place in.
     Some(unsafe { at.read() })
 }
 
@@ -228,13 +228,13 @@ pub unsafe fn cuKernelGetFunction(_: u64, function: *mut P, kernel: P) -> CUresu
 /// Handles that were handed out by the dozen, without names.
 ///
 /// # Safety
-/// `list` has room for `count`.
+/// If `error` is 0, `list` is NULL or holds `count` handles.
 unsafe fn listed(error: CUresult, list: *mut P, count: u32, are_kernels: bool) {
     if error != 0 || list.is_null() {
         return;
     }
     for i in 0..count as usize {
-        // SAFETY: promised by the caller.
+        // SAFETY: `i` is below `count`, and `list` holds that many handles, as the call succeeded.
         let handle = unsafe { list.add(i).read() };
         // SAFETY: NULL is no name.
         unsafe { device::function_made(handle, std::ptr::null(), are_kernels) };

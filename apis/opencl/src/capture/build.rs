@@ -113,7 +113,7 @@ impl Build {
         let options = if options.is_null() {
             &[]
         } else {
-            // SAFETY: promised by the caller.
+            // SAFETY: `options` is not NULL, so it is NUL-terminated.
             unsafe { CStr::from_ptr(options.cast()) }.to_bytes()
         };
         let mut record =
@@ -139,7 +139,7 @@ impl Build {
         let _errno = ErrnoGuard::new();
         let given = !devices.is_null() && count > 0 && count <= super::query::DEVICES as u32;
         let devices = if given {
-            // SAFETY: promised by the caller.
+            // SAFETY: `devices` is not NULL, so it has `count` handles, and `count` is within `DEVICES`.
             unsafe { std::slice::from_raw_parts(devices, count as usize) }
         } else {
             &[]

@@ -47,7 +47,7 @@ pub unsafe fn source(time: u64, program: P, count: u32, strings: *const P, lengt
         }
         length += part.1 as u64;
     }
-    // SAFETY: as above.
+    // SAFETY: each part is a text of the program, just measured, which the successful call has read.
     let hash = unsafe { store_blob(parts) };
     let record = ObjectRecord { index: count as u32, ..stored(object::SOURCE, program, length, hash) };
     tell(Cause::here(time), record, &[]);
@@ -66,7 +66,7 @@ pub unsafe fn il(time: u64, program: P, il: *const u8, length: usize) {
         return;
     }
     let _errno = ErrnoGuard::new();
-    // SAFETY: promised by the caller.
+    // SAFETY: `il` is readable for `length` bytes, and `store_blob` reads no more of it.
     let hash = unsafe { store_blob(&[(il, length)]) };
     IL.set(program as u64, hash);
     tell(Cause::here(time), stored(object::IL, program, length as u64, hash), &[]);
@@ -112,7 +112,7 @@ pub unsafe fn binaries(
         // SAFETY: the call succeeded, so each array has `count` elements.
         let (device, length, at) =
             unsafe { (*devices.add(i), *lengths.add(i), (*binaries.add(i)).cast_const().cast::<u8>()) };
-        // SAFETY: as above.
+        // SAFETY: the call succeeded, so it has read `length` bytes of each binary.
         let hash = unsafe { store_blob(&[(at, length as usize)]) };
         let record = stored(object::BINARY, program, length, hash);
         tell(Cause::here(time), ObjectRecord { other: device as u64, index: i as u32, ..record }, &[]);

@@ -38,7 +38,7 @@ pub unsafe fn clCreateProgramWithIL(
     length: u64,
     errcode_ret: *mut i32,
 ) -> P {
-    // SAFETY: as above.
+    // SAFETY: the program's own arguments; a successful call has read `length` bytes of `il`.
     unsafe {
         let program = real::clCreateProgramWithIL(context, il, length, errcode_ret);
         if !program.is_null() {
@@ -58,7 +58,7 @@ pub unsafe fn clCreateProgramWithBinary(
     status: *mut i32,
     errcode_ret: *mut i32,
 ) -> P {
-    // SAFETY: as above.
+    // SAFETY: the program's own arguments; a successful call has read the arrays and the binaries.
     unsafe {
         let program =
             real::clCreateProgramWithBinary(context, count, devices, lengths, binaries, status, errcode_ret);
@@ -220,7 +220,7 @@ pub unsafe fn clGetDeviceIDs(
 ) -> i32 {
     let mut own = 0;
     let count = counted(devices, count, &mut own);
-    // SAFETY: as above.
+    // SAFETY: the program's own arguments, or a place of ours for the number; a success fills in the list.
     unsafe {
         let error = real::clGetDeviceIDs(platform, kind, room, devices, count);
         if error == CL_SUCCESS {
@@ -240,7 +240,7 @@ pub unsafe fn clCreateSubDevices(
 ) -> i32 {
     let mut own = 0;
     let count = counted(devices, count, &mut own);
-    // SAFETY: as above.
+    // SAFETY: the program's own arguments, or a place of ours for the number; a success fills in the list.
     unsafe {
         let error = real::clCreateSubDevices(device, partition, room, devices, count);
         if error == CL_SUCCESS {
@@ -391,7 +391,8 @@ pub unsafe fn clEnqueueNDRangeKernel(
         // SAFETY: the program's own arguments.
         unsafe { launch(time, queue, kernel, (waits, list), event, real) }
     };
-    // SAFETY: as above.
+    // SAFETY: the program's own sizes, each NULL or `dimensions` long; `call` runs once, with the program's
+    // place for an event or one of ours.
     unsafe {
         let shape = geometry(dimensions, offset, global, local);
         device::enqueue(time, queue, KERNEL, kernel, || 0, shape, event, call, |error| error == CL_SUCCESS)
@@ -412,7 +413,8 @@ pub unsafe fn clEnqueueTask(
         // SAFETY: the program's own arguments.
         unsafe { launch(time, queue, kernel, (waits, list), event, real) }
     };
-    // SAFETY: as above.
+    // SAFETY: the program's own arguments; `call` runs once, with the program's place for an event or
+    // one of ours.
     unsafe {
         device::enqueue(
             time,

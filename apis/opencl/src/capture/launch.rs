@@ -44,7 +44,7 @@ pub unsafe fn launch(
     if !objects::active() {
         return call(event);
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: the arguments are those of a launch, and `call` makes that call: what `followed` wants.
     unsafe { followed(time, queue, kernel, waits, event, call) }
 }
 

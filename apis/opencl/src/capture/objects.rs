@@ -131,7 +131,8 @@ pub unsafe fn set(kernel: P, index: u32, size: u64, value: *const u8) {
         VALUES.remove(key);
         return;
     }
-    // SAFETY: promised by the caller. NULL is a buffer that is none.
+    // SAFETY: `value` is not NULL, so readable for `size` bytes, which are 8 here.
+    // NULL is a buffer that is none.
     let value = if value.is_null() { 0 } else { unsafe { value.cast::<u64>().read_unaligned() } };
     if !VALUES.set(key, value) {
         full();

@@ -55,7 +55,7 @@ pub unsafe fn platforms(time: u64, at: *const P, count: usize) {
     }
     let _errno = ErrnoGuard::new();
     for i in 0..count {
-        // SAFETY: promised by the caller.
+        // SAFETY: `at` is not NULL, so it has `count` handles, and `i` is below that.
         platform(Cause::here(time), unsafe { *at.add(i) });
     }
 }
@@ -70,7 +70,7 @@ pub unsafe fn devices(time: u64, at: *const P, count: usize) {
     }
     let _errno = ErrnoGuard::new();
     for i in 0..count {
-        // SAFETY: promised by the caller.
+        // SAFETY: `at` is not NULL, so it has `count` handles, and `i` is below that.
         device(Cause::here(time), unsafe { *at.add(i) });
     }
 }

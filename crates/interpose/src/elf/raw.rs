@@ -214,7 +214,7 @@ impl Tables {
             let Need { count, first, next, .. } = unsafe { need.read() };
             let mut name = need.wrapping_byte_add(first as usize).cast::<NeedName>();
             for _ in 0..count {
-                // SAFETY: as above.
+                // SAFETY: one of the `count` names of this entry; each says where the next one is.
                 let NeedName { hash, number, next, .. } = unsafe { name.read() };
                 if number & !HIDDEN_VERSION == wanted {
                     return Some(hash);
@@ -336,7 +336,7 @@ fn chosen(_: *mut c_void) -> Option<*mut c_void> {
 pub(crate) unsafe fn bytes<'a>(text: *const u8) -> &'a [u8] {
     let mut length = 0;
     // Volatile: the compiler would make it a call of `strlen`.
-    // SAFETY: promised by the caller.
+    // SAFETY: no 0 has been read yet, so the text goes on to here.
     while unsafe { text.add(length).read_volatile() } != 0 {
         length += 1;
     }

@@ -207,7 +207,7 @@ impl Library {
             return address;
         }
         let _errno = ErrnoGuard::new();
-        // SAFETY: promised by the caller.
+        // SAFETY: `name` is not NULL, as tested first, so it is NUL-terminated.
         let name = unsafe { CStr::from_ptr(name) };
         self.exchanged(address, name).unwrap_or(address)
     }

@@ -124,7 +124,7 @@ impl Library {
     /// `stack` points at a return address.
     pub unsafe fn choose(&self, number: usize, stack: *const *const c_void) -> P {
         let _errno = ErrnoGuard::new();
-        // SAFETY: promised by the caller.
+        // SAFETY: `stack` points at the return address of a wrapper that has not returned yet.
         let from = unsafe { *stack };
         self.notice();
         let found = if !several() {
@@ -158,7 +158,7 @@ impl Library {
     pub unsafe fn select(&self, number: usize, stack: *const *const c_void) -> P {
         let _errno = ErrnoGuard::new();
         let missing = self.missing as *const c_void as P;
-        // SAFETY: promised by the caller.
+        // SAFETY: `stack` points at the return address of a call of the symbol that has not returned yet.
         let from = unsafe { *stack };
         self.notice();
         let copy = if several() {

@@ -200,7 +200,7 @@ pub unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, recor
     if !at.is_null() {
         OUTSTANDING.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: promised by the caller. No buffer: CUPTI drops records, and counts
+    // SAFETY: CUPTI passes three places to write to. Without a buffer it drops records, and counts
     // them.
     unsafe {
         *buffer = at;
@@ -258,9 +258,9 @@ mod tests {
         }
         let again = take();
         assert!(all.contains(&again));
-        // SAFETY: as above.
+        // SAFETY: `take` gave a buffer of at least LEAST bytes, and only this test has it.
         assert!(unsafe { std::slice::from_raw_parts(again, LEAST) }.iter().all(|b| *b == 0));
-        // SAFETY: as above.
+        // SAFETY: the buffer came from `take`, was used up to LEAST, and is not used after this.
         unsafe { give_back(again, LEAST) };
     }
 }

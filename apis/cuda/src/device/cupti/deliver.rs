@@ -56,7 +56,7 @@ pub unsafe fn buffer(buffer: *mut u8, valid: usize) {
     // A buffer may have more than a ring takes at once. Our own thread may wait, and
     // the end of the program or of a context, too; but not again and again in vain.
     let mut in_time = true;
-    // SAFETY: promised by the caller.
+    // SAFETY: `buffer` and `valid` are those of a buffer that CUPTI gave back, which is what `each` wants.
     let lost = unsafe {
         each(buffer, valid, |bytes| match read(bytes, lengths) {
             Ok(activity) if !lengths.newer || has_name(&activity) => {
@@ -90,11 +90,11 @@ unsafe fn each(buffer: *mut u8, valid: usize, mut take: impl FnMut(&[u8]) -> boo
     let end = buffer as usize + valid;
     let mut record = std::ptr::null_mut();
     let mut lost = 0;
-    // SAFETY: promised by the caller, and room for the answer.
+    // SAFETY: `valid` bytes of a buffer that CUPTI filled; `record` is NULL, which asks for the first one.
     let mut more = unsafe { API.next(buffer, valid, &mut record) };
     while more == 0 {
         let mut next = record;
-        // SAFETY: as above; the record before is in place.
+        // SAFETY: the same buffer, not changed since; `next` holds the record that CUPTI found last.
         more = unsafe { API.next(buffer, valid, &mut next) };
         let stop = if more == 0 { next as usize } else { end };
         let inside = (buffer as usize..end).contains(&(record as usize)) && stop <= end;
@@ -194,7 +194,7 @@ fn function(kernel: &Kernel) -> u64 {
     if let Some(known) = FUNCTIONS.get(key) {
         return known;
     }
-    // SAFETY: as above.
+    // SAFETY: `name` is not NULL, as tested first, and is the NUL-terminated text that was just hashed.
     let id = unsafe { device::function(name, registers, static_shared, local) };
     if id != 0 {
         FUNCTIONS.set(key, id);

@@ -111,7 +111,7 @@ fn captures(function: u32) -> Option<(&'static AtomicU64, u64)> {
 /// The subscriber is CUPTI's.
 pub unsafe fn enable(subscriber: *mut c_void) {
     for function in ENQUEUE.iter().cloned().flatten() {
-        // SAFETY: promised by the caller.
+        // SAFETY: `subscriber` is CUPTI's own; a function that the library does not know it refuses.
         unsafe { API.enable_callback(1, subscriber, DRIVER, function) };
     }
     let mut known = false;
@@ -130,7 +130,7 @@ pub unsafe fn enable(subscriber: *mut c_void) {
             word.fetch_or(bit, Ordering::Relaxed);
         }
         if capture.is_some() || (function > LAST && enqueues(name)) {
-            // SAFETY: promised by the caller.
+            // SAFETY: `subscriber` is CUPTI's own, and CUPTI has just named this function.
             unsafe { API.enable_callback(1, subscriber, DRIVER, function) };
         }
     }

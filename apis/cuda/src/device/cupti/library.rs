@@ -24,7 +24,7 @@ pub fn each(driver_version: i32, mut tried: impl FnMut() -> bool) -> bool {
     // SAFETY: NULL, or a text of the environment.
     let named = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     if !named.is_null() {
-        // SAFETY: as above.
+        // SAFETY: `named` is not NULL, so it is a text of the environment.
         if known.open(unsafe { CStr::from_ptr(named) }, &mut tried) {
             return true;
         }
@@ -107,7 +107,7 @@ impl Known {
             unsafe { DLSYM.ask(&asked) }
         };
         let done = self.try_this(look_up, tried);
-        // SAFETY: as above: of what was looked up and is not there.
+        // SAFETY: no preconditions. It takes back the message of a look-up that failed, which is ours.
         unsafe { libc::dlerror() };
         done
     }

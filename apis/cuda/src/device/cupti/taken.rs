@@ -20,7 +20,8 @@ macro_rules! stand_before {
             /// As the real function.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(a: usize, b: usize, c: usize, d: usize) -> i32 {
-                // SAFETY: promised by the caller.
+                // SAFETY: the caller calls the real function of this name, which has at most these four
+                // arguments, all in registers.
                 unsafe { taken($text, a, b, c, d) }
             }
         )*
@@ -59,7 +60,7 @@ unsafe fn taken(name: &CStr, a: usize, b: usize, c: usize, d: usize) -> i32 {
         return NOT_INITIALIZED;
     }
     type Function = unsafe extern "C" fn(usize, usize, usize, usize) -> i32;
-    // SAFETY: promised by the caller.
+    // SAFETY: `real` is not NULL and has this name, so `a` to `d` are its arguments and registers it ignores.
     unsafe { std::mem::transmute::<*mut c_void, Function>(real)(a, b, c, d) }
 }
 
