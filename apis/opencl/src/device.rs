@@ -29,7 +29,11 @@ pub type Geometry = (u8, [[u64; 3]; 3]);
 /// Of a command that has none.
 pub const NO_GEOMETRY: Geometry = (0, [[0; 3]; 3]);
 
-/// The geometry of a launch.
+/// Returns the geometry of a launch; none if it has more dimensions than there are: the driver refuses it
+/// without reading the sizes, and so nothing is known of how many there are.
+///
+/// # Safety
+/// `offset`, `global` and `local` are NULL or have as many sizes as there are dimensions, if that is at most 3.
 #[inline]
 pub unsafe fn geometry(
     dimensions: u32,
@@ -37,14 +41,17 @@ pub unsafe fn geometry(
     global: *const u64,
     local: *const u64,
 ) -> Geometry {
+    if dimensions > 3 {
+        return NO_GEOMETRY;
+    }
     let mut all = [[0; 3]; 3];
     for (row, from) in all.iter_mut().zip([offset, global, local]) {
         for (i, size) in row.iter_mut().enumerate().take(dimensions as usize) {
-            // SAFETY: NULL or as many sizes as there are dimensions.
+            // SAFETY: `i` is below `dimensions`, which is at most 3, and the function's own condition gives so many sizes or NULL.
             *size = unsafe { element(from, i) } as u64;
         }
     }
-    (dimensions.min(3) as u8, all)
+    (dimensions as u8, all)
 }
 
 /// Commands in flight.
