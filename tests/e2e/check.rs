@@ -444,7 +444,7 @@ fn nothing_is_written_into_the_trace_that_is_read() {
     // The place that is taken without -o may be inside, too.
     for line in [&["timeline", "."][..], &["export", "-f", "folded", "."], &["pack", "."]] {
         let done = hetrace_in(&folder, line);
-        assert!(done.status == 125 && done.err.contains("outside of it"), "{line:?}: {}", done.err);
+        assert!(done.status == 125 && done.err.contains("choose a place outside"), "{line:?}: {}", done.err);
     }
     let mut after = Vec::new();
     contents(&folder, &mut after);

@@ -118,7 +118,7 @@ fn a_trace_that_is_removed_meanwhile_costs_the_program_nothing() {
     for (deed, said) in [
         ("rm -r t", "t was removed during recording"),
         ("rm -r t; mkdir t", "t was removed during recording"),
-        ("rm -r t/hetrace; touch t/hetrace", "manifest.json can't be written"),
+        ("rm -r t/hetrace; touch t/hetrace", "cannot write t/hetrace/manifest.json"),
     ] {
         let scratch = tempfile::tempdir().expect("scratch");
         let script =
