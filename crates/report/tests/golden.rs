@@ -17,71 +17,81 @@ use hetrace_trace::trace::Trace;
 
 /// A report by the name of its section.
 fn report(trace: &Trace, name: &str) -> String {
-    let tally_of = |extended| tally::tally(trace, &tally::Options { extended });
-    match name {
-        "tally" => tally_of(false).render(&TextOptions::default()),
-        "tally --extended" => {
-            tally_of(true).render(&TextOptions { extended: true, ..TextOptions::default() })
-        }
-        "tally --json" => {
-            let json = serde_json::to_string_pretty(&tally_of(false));
-            json.expect("a tally is JSON") + "\n"
-        }
-        "tally --colour" => {
-            let options = TextOptions { colour: true, ..TextOptions::default() };
-            tally_of(false).render(&options).replace('\x1b', "␛")
-        }
-        "tally --width 60" => {
-            tally_of(false).render(&TextOptions { width: Some(60), ..TextOptions::default() })
-        }
-        "tally --full-names" => {
-            tally_of(false).render(&TextOptions { full_names: true, ..TextOptions::default() })
-        }
-        "tally --gross" => {
-            let query = tally::Query { gross: true, ..tally::Query::default() };
-            let sums = tally::aggregate(trace, &tally::Options::default(), &query);
-            sums.expect("nobody stops it").tally().render(&TextOptions::default())
-        }
-        "tally --stats" => tally_of(false).render(&TextOptions { stats: true, ..TextOptions::default() }),
-        "tally --top 1" => tally_of(false).render(&TextOptions { top: Some(1), ..TextOptions::default() }),
-        "tally --markdown" => {
-            let form = tally::Form::Markdown;
-            tally_of(false).render(&TextOptions { form, ..TextOptions::default() })
-        }
-        "print -c" => printed(trace, &print::Options { form: Form::Tree, ..print::Options::default() }),
-        "print" => printed(trace, &print::Options::default()),
-        "print --events" => {
-            printed(trace, &print::Options { form: Form::Events, ..print::Options::default() })
-        }
-        "print --clock wall --deltas" => {
-            let clock = Clock::Wall { utc_offset: 7200 };
-            printed(trace, &print::Options { clock, deltas: true, ..print::Options::default() })
-        }
-        "lint" => linted(trace, &[]).render(&lint::TextOptions::default()),
-        "lint --json" => {
-            let json = serde_json::to_string_pretty(&linted(trace, &[]));
-            json.expect("findings are JSON") + "\n"
-        }
-        name if name.starts_with("lint --rule ") => {
-            let rules: Vec<&str> = name["lint --rule ".len()..].split(',').collect();
-            linted(trace, &rules).render(&lint::TextOptions::default())
-        }
-        "timeline" => {
+    match name.split(' ').next().unwrap_or("") {
+        "tally" => tally_report(trace, name),
+        "print" => print_report(trace, name),
+        "lint" => lint_report(trace, name),
+        "timeline" if name == "timeline" => {
             let mut out = Vec::new();
             let options = timeline::Options::default();
             timeline::timeline(trace, &options, &mut out).expect("memory takes it");
             common::perfetto::read(&out)
         }
-        "why --json" => {
+        "why" if name == "why --json" => {
             let json = serde_json::to_string_pretty(&why::why(trace, &why::Options::default()));
             json.expect("a report is JSON") + "\n"
         }
-        why if why.split(' ').next() == Some("why") => explained(trace, why),
-        other => match other.split_once(' ') {
-            Some(("tally", options)) => chosen_tally(trace, options),
-            Some(("print", options)) => chosen_print(trace, options),
-            _ => panic!("no report {other:?}"),
-        },
+        "why" => explained(trace, name),
+        _ => panic!("no report {name:?}"),
+    }
+}
+
+fn tally_report(trace: &Trace, name: &str) -> String {
+    let tally_of = |extended| tally::tally(trace, &tally::Options { extended });
+    let plain = TextOptions::default();
+    match name {
+        "tally" => tally_of(false).render(&plain),
+        "tally --extended" => tally_of(true).render(&TextOptions { extended: true, ..plain }),
+        "tally --json" => {
+            let json = serde_json::to_string_pretty(&tally_of(false));
+            json.expect("a tally is JSON") + "\n"
+        }
+        "tally --colour" => {
+            tally_of(false).render(&TextOptions { colour: true, ..plain }).replace('\x1b', "␛")
+        }
+        "tally --width 60" => tally_of(false).render(&TextOptions { width: Some(60), ..plain }),
+        "tally --full-names" => tally_of(false).render(&TextOptions { full_names: true, ..plain }),
+        "tally --gross" => {
+            let query = tally::Query { gross: true, ..tally::Query::default() };
+            let sums = tally::aggregate(trace, &tally::Options::default(), &query);
+            sums.expect("nobody stops it").tally().render(&plain)
+        }
+        "tally --stats" => tally_of(false).render(&TextOptions { stats: true, ..plain }),
+        "tally --top 1" => tally_of(false).render(&TextOptions { top: Some(1), ..plain }),
+        "tally --markdown" => {
+            let form = tally::Form::Markdown;
+            tally_of(false).render(&TextOptions { form, ..plain })
+        }
+        other => chosen_tally(trace, &other["tally ".len()..]),
+    }
+}
+
+fn print_report(trace: &Trace, name: &str) -> String {
+    let plain = print::Options::default();
+    match name {
+        "print -c" => printed(trace, &print::Options { form: Form::Tree, ..plain }),
+        "print" => printed(trace, &plain),
+        "print --events" => printed(trace, &print::Options { form: Form::Events, ..plain }),
+        "print --clock wall --deltas" => {
+            let clock = Clock::Wall { utc_offset: 7200 };
+            printed(trace, &print::Options { clock, deltas: true, ..plain })
+        }
+        other => chosen_print(trace, &other["print ".len()..]),
+    }
+}
+
+fn lint_report(trace: &Trace, name: &str) -> String {
+    match name.strip_prefix("lint --rule ") {
+        Some(rules) => {
+            let rules: Vec<&str> = rules.split(',').collect();
+            linted(trace, &rules).render(&lint::TextOptions::default())
+        }
+        None if name == "lint --json" => {
+            let json = serde_json::to_string_pretty(&linted(trace, &[]));
+            json.expect("findings are JSON") + "\n"
+        }
+        None if name == "lint" => linted(trace, &[]).render(&lint::TextOptions::default()),
+        None => panic!("no report {name:?}"),
     }
 }
 

@@ -214,13 +214,7 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                 if let Some(function) = function {
                     let (name, _, back) = functions[function];
                     let fails = *fails && !name.starts_with("zone");
-                    // One of them is a state and no failure.
-                    let codes = match name.starts_with("cu") {
-                        true => ["result=2", "result=1", "result=600"],
-                        false => ["result=-5", "result=5", "result=-30"],
-                    };
-                    let code = codes[usize::from(*distance) % 3];
-                    let back = if fails { back.replacen("result=0", code, 1) } else { back.to_owned() };
+                    let back = if fails { failing(name, back, *distance) } else { back.to_owned() };
                     event(api(function), format!("< {name} {back}"));
                 }
             }
@@ -236,16 +230,7 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                 open[thread].clear();
             }
             Step::Caused(before) => {
-                // All kinds of fields and lists, and of both memory kinds.
-                let what = match before % 5 {
-                    0 => "read function=[1] bytes=4096 from=device to=host".to_owned(),
-                    1 => format!("copy bytes={before} from=device to=device peer=[1] status=[-3]"),
-                    2 => "kernel function=1 global=[64,2] local=[8,1] shared=[128]".to_owned(),
-                    3 => "kernel function=1 global=[64] graph=[4] node=[2] weight=[10]".to_owned(),
-                    _ => "untimed kind=marker times_error=-2".to_owned(),
-                };
-                let times =
-                    if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
+                let (what, times) = command(*before);
                 script += &format!(
                     "{time} {pid}.{pid} * {what} queue=1 cause_tid={tid} cause_before={before} {times}\n"
                 );
@@ -256,6 +241,29 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
         }
     }
     script
+}
+
+/// What a function that fails returns, of three codes one.
+fn failing(name: &str, back: &str, which: u8) -> String {
+    // One of them is a state and no failure.
+    let codes = match name.starts_with("cu") {
+        true => ["result=2", "result=1", "result=600"],
+        false => ["result=-5", "result=5", "result=-30"],
+    };
+    back.replacen("result=0", codes[usize::from(which) % 3], 1)
+}
+
+/// A command and its times: all kinds of fields and lists, and of both memory kinds.
+fn command(before: u8) -> (String, &'static str) {
+    let what = match before % 5 {
+        0 => "read function=[1] bytes=4096 from=device to=host".to_owned(),
+        1 => format!("copy bytes={before} from=device to=device peer=[1] status=[-3]"),
+        2 => "kernel function=1 global=[64,2] local=[8,1] shared=[128]".to_owned(),
+        3 => "kernel function=1 global=[64] graph=[4] node=[2] weight=[10]".to_owned(),
+        _ => "untimed kind=marker times_error=-2".to_owned(),
+    };
+    let times = if before % 5 == 4 { "" } else { "queued_before=5 submitted_before=2 duration=40" };
+    (what, times)
 }
 
 type Steps = Vec<(u8, u8, Step, bool)>;

@@ -167,33 +167,9 @@ impl Clock {
     unsafe fn one(&self, context: &Context) -> Option<()> {
         let count = self.count.load(Ordering::Relaxed);
         let next = self.reference(count)?;
-        let mut event = next.event.load(Ordering::Relaxed);
-        let mut stream = self.stream.load(Ordering::Relaxed);
         let resumed = self.recorded.load(Ordering::Relaxed);
-        // SAFETY: the context is current; places for the answers.
-        unsafe {
-            if stream.is_null() {
-                if driver::cuStreamCreate(&mut stream, driver::NON_BLOCKING) != 0 {
-                    return None;
-                }
-                self.stream.store(stream, Ordering::Relaxed);
-            }
-            if event.is_null() {
-                event = context.pool.take(context.handle());
-                if event.is_null() {
-                    return None;
-                }
-                next.event.store(event, Ordering::Relaxed);
-            }
-            if !resumed {
-                self.before_ns.store(now(), Ordering::Relaxed);
-                self.before.store(ticks(), Ordering::Relaxed);
-                if driver::cuEventRecord(event, stream) != 0 {
-                    return None;
-                }
-                self.recorded.store(true, Ordering::Relaxed);
-            }
-        }
+        // SAFETY: the caller of this function has made the context current and holds the flag.
+        let event = unsafe { self.record(context, next, resumed) }?;
         // One that was not complete the last time is not waited for again.
         let patience = if resumed { 0 } else { PATIENCE };
         let give_up = now().saturating_add(patience);
@@ -227,18 +203,59 @@ impl Clock {
             self.began.store(before_ns, Ordering::Relaxed);
         }
         self.renewed.store(after_ns, Ordering::Relaxed);
-        if let Some(seen) = SEEN.get(context.device() as usize) {
-            seen.device.store(time, Ordering::Relaxed);
-            seen.host.store(middle, Ordering::Relaxed);
-        }
-        // A context that joined another's clock did so by such a bracket, and
-        // vouches for nothing.
-        if leads(context) {
-            let device = device_key(context.device());
-            let before = self.before.load(Ordering::Relaxed);
-            send(special::CLOCK, &ClockRecord { device, device_time: time, before, after }, c"");
-        }
+        let before = self.before.load(Ordering::Relaxed);
+        publish(context, time, middle, [before, after]);
         Some(())
+    }
+
+    /// Records the event of the next reference, unless that was done before (`resumed`). Returns the
+    /// event, or `None` if the driver refuses.
+    ///
+    /// # Safety
+    /// As [`Clock::one`].
+    unsafe fn record(&self, context: &Context, next: &Reference, resumed: bool) -> Option<P> {
+        let mut event = next.event.load(Ordering::Relaxed);
+        let mut stream = self.stream.load(Ordering::Relaxed);
+        // SAFETY: the context is current; the stream's handle is written to a variable of ours.
+        unsafe {
+            if stream.is_null() {
+                if driver::cuStreamCreate(&mut stream, driver::NON_BLOCKING) != 0 {
+                    return None;
+                }
+                self.stream.store(stream, Ordering::Relaxed);
+            }
+            if event.is_null() {
+                event = context.pool.take(context.handle());
+                if event.is_null() {
+                    return None;
+                }
+                next.event.store(event, Ordering::Relaxed);
+            }
+            if !resumed {
+                self.before_ns.store(now(), Ordering::Relaxed);
+                self.before.store(ticks(), Ordering::Relaxed);
+                if driver::cuEventRecord(event, stream) != 0 {
+                    return None;
+                }
+                self.recorded.store(true, Ordering::Relaxed);
+            }
+        }
+        Some(event)
+    }
+}
+
+/// Keeps a comparison of a device's clock with the host's for contexts to come, and puts it into the
+/// trace: device time and host time in nanoseconds, and the counter before and after.
+fn publish(context: &Context, time: u64, host: u64, [before, after]: [u64; 2]) {
+    if let Some(seen) = SEEN.get(context.device() as usize) {
+        seen.device.store(time, Ordering::Relaxed);
+        seen.host.store(host, Ordering::Relaxed);
+    }
+    // A context that joined another's clock did so by such a bracket, and
+    // vouches for nothing.
+    if leads(context) {
+        let device = device_key(context.device());
+        send(special::CLOCK, &ClockRecord { device, device_time: time, before, after }, c"");
     }
 }
 

@@ -112,14 +112,7 @@ pub unsafe fn around<R: Copy>(
     let _errno = ErrnoGuard::new();
     let ok = ok(result);
     // Its end comes first: all that follows takes time.
-    let begun = match begun {
-        Ok(begun) if ok && mark_end(&begun, handle) => Ok(begun),
-        Ok(begun) => {
-            give_back(&begun.events);
-            Err(Untimed::Refused)
-        }
-        Err(untimed) => Err(untimed),
-    };
+    let begun = finish(begun, handle, ok);
     if let Some(function) = function.filter(|_| weight.is_some()) {
         if !ok {
             sampled::uncount(function);
@@ -137,36 +130,71 @@ pub unsafe fn around<R: Copy>(
             return result;
         }
     };
-    let (bytes, shared) = sizes();
-    let [x, y, z, a, b, c] = geometry().map(|n| n as u32).map(u64::from);
-    let has_geometry = x | y | z | a | b | c != 0;
     let command = Enqueued {
         cause_tid: thread.tid(),
+        returned,
+        function: function.map_or(0, |f| f.id),
+        weight: weight.unwrap_or(0),
+        flags: if weight.is_some() { command_flag::SAMPLED } else { 0 },
+        ..described(&wanted, &begun, sizes(), geometry(), addresses())
+    };
+    keep(&thread, begun.events, command, &mut work);
+    result
+}
+
+/// Puts the second event behind a command that was enqueued; returns the events if both are in place.
+#[inline]
+fn finish(begun: Result<Begun, Untimed>, handle: P, ok: bool) -> Result<Begun, Untimed> {
+    let begun = begun?;
+    if ok && mark_end(&begun, handle) {
+        return Ok(begun);
+    }
+    give_back(&begun.events);
+    Err(Untimed::Refused)
+}
+
+/// A command as its call's parameters describe it; the rest of it is empty.
+#[inline]
+fn described(
+    wanted: &Wanted,
+    begun: &Begun,
+    (bytes, shared): (usize, usize),
+    geometry: [usize; 6],
+    addresses: [u64; 2],
+) -> Enqueued {
+    let [x, y, z, a, b, c] = geometry.map(|n| n as u32).map(u64::from);
+    let has_geometry = x | y | z | a | b | c != 0;
+    Enqueued {
+        cause_tid: 0,
         kind: wanted.kind,
         dimensions: if has_geometry { 3 } else { 0 },
-        memory: memory::refine(wanted.memory, addresses()),
+        memory: memory::refine(wanted.memory, addresses),
         cause: wanted.time,
-        returned,
+        returned: 0,
         queue: begun.stream.key,
         device: device_key(begun.events.context.device()),
-        function: function.map_or(0, |f| f.id),
+        function: 0,
         name: std::ptr::null(),
         bytes: bytes as u64,
         geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
         shared: shared as u32,
-        weight: weight.unwrap_or(0),
-        flags: if weight.is_some() { command_flag::SAMPLED } else { 0 },
+        weight: 0,
+        flags: 0,
         in_order: true,
-    };
-    match thread.put(begun.events, command) {
+    }
+}
+
+/// Keeps a command until its events are complete.
+#[inline]
+fn keep(thread: &Thread, events: Pair, command: Enqueued, work: &mut OwnWork) {
+    match thread.put(events, command) {
         Put::Kept => {}
-        Put::Due => work.collecting(|| harvest(&thread)),
+        Put::Due => work.collecting(|| harvest(thread)),
         Put::Full => {
-            give_back(&begun.events);
+            give_back(&events);
             COMMANDS.lose_for_room();
         }
     }
-    result
 }
 
 /// Puts the first event into the stream.

@@ -380,6 +380,7 @@ impl StreamReader<'_> {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one loop over packed events, whose state stays in registers")]
     #[inline(always)]
     fn scan_as<const COMMON: bool>(
         &mut self,

@@ -423,6 +423,22 @@ fn what_is_recorded_once_is_in_flight_each_time_it_is_executed() {
     assert!(store.nodes().expect("nodes").made() <= made + 64, "places of lists come back");
 }
 
+/// A report that several threads share.
+struct Locked<'k>(&'k Mutex<Kept>);
+
+impl Report for Locked<'_> {
+    fn room(&mut self) -> usize {
+        1
+    }
+    fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
+        self.0.lock().expect("kept").command(command, times, name)
+    }
+    fn counted(&mut self, _: u64) {}
+    fn pending(&mut self, _: &PendingRecord) -> bool {
+        true
+    }
+}
+
 /// Owners that come and go, and collectors, all at once: each command is recorded once.
 #[test]
 fn threads_lose_nothing_and_record_nothing_twice() {
@@ -432,19 +448,6 @@ fn threads_lose_nothing_and_record_nothing_twice() {
     let all = Mutex::new(Kept::default());
     let kept = &all;
     let (over, clock) = (AtomicBool::new(false), AtomicU64::new(0));
-    struct Locked<'k>(&'k Mutex<Kept>);
-    impl Report for Locked<'_> {
-        fn room(&mut self) -> usize {
-            1
-        }
-        fn command(&mut self, command: &Enqueued, times: &Times, name: &CStr) -> bool {
-            self.0.lock().expect("kept").command(command, times, name)
-        }
-        fn counted(&mut self, _: u64) {}
-        fn pending(&mut self, _: &PendingRecord) -> bool {
-            true
-        }
-    }
     // Most have ended when they are asked about.
     let look = |depth| {
         let ends = |_| clock.fetch_add(1, Ordering::Relaxed) % 5 != 0;

@@ -215,75 +215,29 @@ fn facts_of<'t>(
     kinds: &[Kind],
 ) -> Facts<'t> {
     let has = |role: &str| f.has_role(role);
-    let enqueues = has("enqueue") || f.command.is_some();
-    let params = || f.params.iter().zip(0u16..);
-    let recorded = |p: &Param| matches!(p.follow, Follow::Pointee | Follow::Array { .. });
-    let mut handles = Vec::new();
-    let (mut makes, mut mentions) = (Handed::new(), Handed::new());
-    for (p, at) in params() {
-        let Some(id) = kind(&p.base) else { continue };
-        let out = p.pointers == 1 && p.direction == Direction::Out && recorded(p);
-        if p.pointers == 0 || (p.direction == Direction::In && p.pointers == 1 && recorded(p)) {
-            handles.push((at, id));
-        } else if out {
-            let event = kinds.get(id as usize).is_some_and(|k| k.event);
-            let made = f.creates.as_deref() == Some(p.base.as_str()) && has("create")
-                || enqueues && event && f.creates.is_none();
-            if made { &mut makes } else { &mut mentions }.push((Place::Param(at), id));
-        }
-    }
-    let returned = f.returns.trim();
-    if let Some(id) = kind(returned) {
-        let made = f.creates.as_deref() == Some(returned) && has("create");
-        if made { &mut makes } else { &mut mentions }.push((Place::Result, id));
-    }
+    let Objects { handles, makes, mentions } = objects_of(f, kind, kinds);
     let passed = || counted(model, f).and_then(|(at, p)| Some((at, kind(&p.base)?)));
     let (gives_back, retains) = (passed().filter(|_| has("release")), passed().filter(|_| has("retain")));
-    let address =
-        |p: &Param| p.base == "void" || model.types.iter().any(|t| t.name == p.base && t.hex && t.size >= 4);
-    let addresses = params().filter(|(p, _)| {
-        let outer = if p.base == "void" { 2 } else { 1 };
-        p.pointers == outer && p.direction == Direction::Out && address(p) && kind(&p.base).is_none()
-    });
-    let allocation = f.memory.as_ref().filter(|_| f.creates.is_none()).map(|m| Allocation {
-        address: m.address.as_deref().and_then(|n| position(f, n)).map_or(Place::Result, Place::Param),
-        bytes: m.bytes.clone(),
-        device: m.place == hetrace_model::Place::Device,
-        pooled: enqueues,
-    });
-    let freed = params().find(|(p, _)| {
-        let outer = u8::from(p.base == "void");
-        let array = matches!(p.follow, Follow::Array { .. });
-        address(p) && p.pointers == outer + u8::from(array) && p.direction != Direction::Out
-    });
-    let waits = match f.blocking.as_deref().and_then(|name| position(f, name)) {
-        Some(at) => Waits::If(at),
-        None if has("sync") || (has("blocks") && enqueues) => Waits::Always,
-        None => Waits::Never,
-    };
     let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
     let mut facts = Facts {
         function: f,
         handles,
         makes,
         mentions,
-        answers: params()
-            .filter(|(p, _)| matches!(p.follow, Follow::Info { .. }) && p.direction == Direction::Out)
-            .map(|(_, at)| Place::Param(at))
-            .collect(),
-        addresses: addresses.map(|(_, at)| Place::Param(at)).collect(),
+        answers: answers_of(f),
+        addresses: addresses_of(model, f, kind),
         gives_back,
         retains,
         obscure: (has("release") || has("retain")) && gives_back.is_none() && retains.is_none(),
         queue: queue_of(f),
-        waits,
-        allocation,
+        waits: waits_of(f),
+        allocation: allocation_of(f),
         extent: f.memory.as_ref().filter(|_| f.creates.is_some()).and_then(|m| m.bytes.as_ref()),
-        frees: freed.map(|(_, at)| at).filter(|_| has("free") && gives_back.is_none()),
+        frees: freed(model, f).filter(|_| has("free") && gives_back.is_none()),
         transfer: f.transfer.as_ref(),
         launch: has("launch"),
         moves: has("copy") || has("read") || has("write"),
-        enqueues,
+        enqueues: enqueues(f),
         syncs: has("sync"),
         polls: has("poll"),
         builds: has("build") && !has("query"),
@@ -291,10 +245,7 @@ fn facts_of<'t>(
         queries: has("query"),
         marks: has("marker"),
         reads_back: has("read") || (has("copy") && has("blocks")),
-        reads_bytes: params().any(|(p, _)| {
-            let waived = matches!(p.follow, Follow::Array { .. }) && p.pointers > 1;
-            p.direction == Direction::In && (matches!(p.follow, Follow::Data { .. }) || waived)
-        }),
+        reads_bytes: reads_bytes(f),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
     };
@@ -303,4 +254,104 @@ fn facts_of<'t>(
         || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
         || [&facts.answers, &facts.addresses].iter().any(|places| !places.is_empty());
     facts
+}
+
+/// Objects that a function is passed, makes and reports to exist.
+struct Objects {
+    handles: Vec<(u16, KindId)>,
+    makes: Handed,
+    mentions: Handed,
+}
+
+fn objects_of(f: &Function, kind: &impl Fn(&str) -> Option<KindId>, kinds: &[Kind]) -> Objects {
+    let recorded = |p: &Param| matches!(p.follow, Follow::Pointee | Follow::Array { .. });
+    let mut handles = Vec::new();
+    let (mut makes, mut mentions) = (Handed::new(), Handed::new());
+    for (p, at) in params(f) {
+        let Some(id) = kind(&p.base) else { continue };
+        let out = p.pointers == 1 && p.direction == Direction::Out && recorded(p);
+        if p.pointers == 0 || (p.direction == Direction::In && p.pointers == 1 && recorded(p)) {
+            handles.push((at, id));
+        } else if out {
+            let event = kinds.get(id as usize).is_some_and(|k| k.event);
+            let made = f.creates.as_deref() == Some(p.base.as_str()) && f.has_role("create")
+                || enqueues(f) && event && f.creates.is_none();
+            if made { &mut makes } else { &mut mentions }.push((Place::Param(at), id));
+        }
+    }
+    let returned = f.returns.trim();
+    if let Some(id) = kind(returned) {
+        let made = f.creates.as_deref() == Some(returned) && f.has_role("create");
+        if made { &mut makes } else { &mut mentions }.push((Place::Result, id));
+    }
+    Objects { handles, makes, mentions }
+}
+
+/// Parameters with their positions.
+fn params(f: &Function) -> impl Iterator<Item = (&Param, u16)> {
+    f.params.iter().zip(0u16..)
+}
+
+fn enqueues(f: &Function) -> bool {
+    f.has_role("enqueue") || f.command.is_some()
+}
+
+/// Parameters of queries in whose values objects may stand.
+fn answers_of(f: &Function) -> Vec<Place> {
+    let answers =
+        params(f).filter(|(p, _)| matches!(p.follow, Follow::Info { .. }) && p.direction == Direction::Out);
+    answers.map(|(_, at)| Place::Param(at)).collect()
+}
+
+/// Whether values of a parameter's type are addresses.
+fn is_address(model: &Model, p: &Param) -> bool {
+    p.base == "void" || model.types.iter().any(|t| t.name == p.base && t.hex && t.size >= 4)
+}
+
+/// Addresses that a function reports.
+fn addresses_of(model: &Model, f: &Function, kind: &impl Fn(&str) -> Option<KindId>) -> Vec<Place> {
+    let addresses = params(f).filter(|(p, _)| {
+        let outer = if p.base == "void" { 2 } else { 1 };
+        p.pointers == outer
+            && p.direction == Direction::Out
+            && is_address(model, p)
+            && kind(&p.base).is_none()
+    });
+    addresses.map(|(_, at)| Place::Param(at)).collect()
+}
+
+fn allocation_of(f: &Function) -> Option<Allocation> {
+    let memory = f.memory.as_ref().filter(|_| f.creates.is_none())?;
+    Some(Allocation {
+        address: memory.address.as_deref().and_then(|n| position(f, n)).map_or(Place::Result, Place::Param),
+        bytes: memory.bytes.clone(),
+        device: memory.place == hetrace_model::Place::Device,
+        pooled: enqueues(f),
+    })
+}
+
+/// The parameter with the address that a function frees, if it frees any.
+fn freed(model: &Model, f: &Function) -> Option<u16> {
+    let mut addresses = params(f).filter(|(p, _)| {
+        let outer = u8::from(p.base == "void");
+        let array = matches!(p.follow, Follow::Array { .. });
+        is_address(model, p) && p.pointers == outer + u8::from(array) && p.direction != Direction::Out
+    });
+    addresses.next().map(|(_, at)| at)
+}
+
+fn waits_of(f: &Function) -> Waits {
+    match f.blocking.as_deref().and_then(|name| position(f, name)) {
+        Some(at) => Waits::If(at),
+        None if f.has_role("sync") || (f.has_role("blocks") && enqueues(f)) => Waits::Always,
+        None => Waits::Never,
+    }
+}
+
+/// Whether a function is passed the address of bytes that it reads.
+fn reads_bytes(f: &Function) -> bool {
+    f.params.iter().any(|p| {
+        let waived = matches!(p.follow, Follow::Array { .. }) && p.pointers > 1;
+        p.direction == Direction::In && (matches!(p.follow, Follow::Data { .. }) || waived)
+    })
 }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
 use super::rows::{
-    DeviceRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow, TrafficRow, UnfinishedRow,
+    ApiTotals, DeviceRow, ErrorRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow,
+    TrafficRow, UnfinishedRow,
 };
 use super::times::average;
 use hetrace_trace::demangle;
@@ -255,7 +256,41 @@ fn range_row(cell: &RangeCell) -> RangeRow {
 }
 
 /// Adds what another trace has beside sums over calls and commands.
-fn merge_rest(to: &mut Tally, from: Tally) {
+fn merge_rest(to: &mut Tally, mut from: Tally) {
+    merge_counts(to, &from);
+    merge_runs(to, &mut from);
+    to.traces.extend(from.traces);
+    to.clock_errors.extend(from.clock_errors);
+    to.open_ranges.extend(from.open_ranges);
+    to.communicators.extend(from.communicators);
+    to.unfinished_collectives.extend(from.unfinished_collectives);
+    to.telemetry.extend(from.telemetry);
+    to.damages.extend(from.damages);
+    to.damages.truncate(KEPT);
+    to.different.extend(from.different);
+    to.different.truncate(KEPT);
+    to.stepped_streams.extend(from.stepped_streams);
+    to.stepped_streams.truncate(KEPT);
+    to.notes.extend(from.notes);
+    let mut seen = std::collections::HashSet::new();
+    to.notes.retain(|note| seen.insert(note.clone()));
+    add(&mut to.apis, from.apis, |a, b| a.api == b.api, add_api);
+    let like = |a: &ErrorRow, b: &ErrorRow| (&a.name, &a.api, a.code) == (&b.name, &b.api, b.code);
+    add(&mut to.errors, from.errors, like, add_error);
+    add(&mut to.unfinished, from.unfinished, |a, b| (&a.name, &a.api) == (&b.name, &b.api), add_unfinished);
+    add(
+        &mut to.unknown,
+        from.unknown,
+        |a, b| (&a.name, &a.api) == (&b.name, &b.api),
+        |a, b| a.calls = a.calls.saturating_add(b.calls),
+    );
+    add(&mut to.memory, from.memory, |a, b| a.is_like(b), MemoryRow::add);
+    to.memory_releases.add(&from.memory_releases);
+    add(&mut to.collectives, from.collectives, |a, b| a.is_like(b), |a, b| a.add(&b));
+}
+
+/// Adds up counts of losses, damages and what is unfinished.
+fn merge_counts(to: &mut Tally, from: &Tally) {
     for (to, n) in [
         (&mut to.lost_events, from.lost_events),
         (&mut to.lost_calls, from.lost_calls),
@@ -277,9 +312,13 @@ fn merge_rest(to: &mut Tally, from: Tally) {
     ] {
         *to = to.saturating_add(n);
     }
+}
+
+/// Merges what is known of each run as a whole: command, end, choice, duration, clocks.
+fn merge_runs(to: &mut Tally, from: &mut Tally) {
     to.exit = worse(to.exit, from.exit);
     let traces = [&to.traces, &from.traces].map(|traces| traces.len() as u64);
-    to.tracing = match (to.tracing.take(), from.tracing) {
+    to.tracing = match (to.tracing.take(), from.tracing.take()) {
         (Some(one), Some(other)) => Some(one.and(&other)),
         (Some(known), None) => Some(known.without(traces[1])),
         (None, Some(known)) => Some(known.without(traces[0])),
@@ -290,60 +329,27 @@ fn merge_rest(to: &mut Tally, from: Tally) {
     }
     if to.chosen != from.chosen {
         let all = || "everything".to_owned();
-        let both = [to.chosen.take(), from.chosen].map(|chosen| chosen.unwrap_or_else(all));
+        let both = [to.chosen.take(), from.chosen.take()].map(|chosen| chosen.unwrap_or_else(all));
         to.chosen = Some(both.join("; elsewhere "));
     }
     to.duration_ns = to.duration_ns.max(from.duration_ns);
     to.host_clock_error_ns = to.host_clock_error_ns.max(from.host_clock_error_ns);
     to.cut_at_ns = to.cut_at_ns.into_iter().chain(from.cut_at_ns).min();
     to.manifest_missing |= from.manifest_missing;
-    to.traces.extend(from.traces);
-    to.clock_errors.extend(from.clock_errors);
-    to.open_ranges.extend(from.open_ranges);
-    to.communicators.extend(from.communicators);
-    to.unfinished_collectives.extend(from.unfinished_collectives);
-    to.telemetry.extend(from.telemetry);
-    to.damages.extend(from.damages);
-    to.damages.truncate(KEPT);
-    to.different.extend(from.different);
-    to.different.truncate(KEPT);
-    to.stepped_streams.extend(from.stepped_streams);
-    to.stepped_streams.truncate(KEPT);
-    to.notes.extend(from.notes);
-    let mut seen = std::collections::HashSet::new();
-    to.notes.retain(|note| seen.insert(note.clone()));
-    add(
-        &mut to.apis,
-        from.apis,
-        |a, b| a.api == b.api,
-        |a, b| {
-            a.processes = a.processes.saturating_add(b.processes);
-            a.threads = a.threads.saturating_add(b.threads);
-            a.calls = a.calls.saturating_add(b.calls);
-            a.errors = a.errors.saturating_add(b.errors);
-            a.self_ns = a.self_ns.saturating_add(b.self_ns);
-            a.cost_ns = a.cost_ns.saturating_add(b.cost_ns);
-        },
-    );
-    add(
-        &mut to.errors,
-        from.errors,
-        |a, b| (&a.name, &a.api, a.code) == (&b.name, &b.api, b.code),
-        |a, b| {
-            a.calls = a.calls.saturating_add(b.calls);
-            a.text = a.text.take().or(b.text);
-        },
-    );
-    add(&mut to.unfinished, from.unfinished, |a, b| (&a.name, &a.api) == (&b.name, &b.api), add_unfinished);
-    add(
-        &mut to.unknown,
-        from.unknown,
-        |a, b| (&a.name, &a.api) == (&b.name, &b.api),
-        |a, b| a.calls = a.calls.saturating_add(b.calls),
-    );
-    add(&mut to.memory, from.memory, |a, b| a.is_like(b), MemoryRow::add);
-    to.memory_releases.add(&from.memory_releases);
-    add(&mut to.collectives, from.collectives, |a, b| a.is_like(b), |a, b| a.add(&b));
+}
+
+fn add_api(to: &mut ApiTotals, from: ApiTotals) {
+    to.processes = to.processes.saturating_add(from.processes);
+    to.threads = to.threads.saturating_add(from.threads);
+    to.calls = to.calls.saturating_add(from.calls);
+    to.errors = to.errors.saturating_add(from.errors);
+    to.self_ns = to.self_ns.saturating_add(from.self_ns);
+    to.cost_ns = to.cost_ns.saturating_add(from.cost_ns);
+}
+
+fn add_error(to: &mut ErrorRow, from: ErrorRow) {
+    to.calls = to.calls.saturating_add(from.calls);
+    to.text = to.text.take().or(from.text);
 }
 
 fn add_unfinished(to: &mut UnfinishedRow, from: UnfinishedRow) {

@@ -28,7 +28,7 @@ use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
 use hetrace_trace::telemetry::Telemetry;
-use hetrace_trace::trace::{Exit, Thread, ThreadId, Trace};
+use hetrace_trace::trace::{Exit, Manifest, Thread, ThreadId, Trace};
 use hetrace_trace::watch::Stopped;
 
 /// What to count apart.
@@ -368,92 +368,109 @@ impl Collector<'_> {
         summary: &Summary,
     ) -> Tally {
         let manifest = trace.manifest();
-        let clock_errors = manifest.device_clocks.iter().map(|c| ClockError {
-            pid: c.pid,
-            device: c.title().into_owned(),
-            error_ns: c.error_ns.map(|ns| ns as f64),
-            host_clock: c.host_clock,
-            corrected: c.corrected,
-            largest_correction_ns: c.largest_correction_ns,
-            impossible_order: c.impossible_order,
-        });
         let unknown = self.unknown.iter().map(|((api, name), calls)| UnknownRow {
             api: api.clone(),
             name: name.clone(),
             calls: *calls,
         });
-        let since_first = |time: u64| time.saturating_sub(summary.first.unwrap_or(0));
         let (names, clocks) = (trace.names(), manifest.device_clocks.iter());
         let used = self.devices.used(names);
         // Of a program that ended by itself nothing should be open; what seems to be was lost.
         let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_under_way == 0;
         let mut unfinished_collectives = self.collectives.unfinished(!whole);
         for row in &mut unfinished_collectives {
-            row.since_ns = since_first(row.since_ns);
+            row.since_ns = since_first(summary, row.since_ns);
         }
-        let apis = self.host.apis(trace, &summary.threads);
-        let mut pids: Vec<i64> = summary.threads.iter().map(|t| t.pid).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        let about = TraceRow {
-            command: manifest.command.clone(),
-            host: labels.host.clone(),
-            duration_ns: summary.duration(),
-            processes: pids.len() as u64,
-        };
-        let stepped = summary.stepped.iter().map(|(stream, steps)| SteppedRow {
-            stream: stream.clone(),
-            steps: steps.count,
-            largest_ns: steps.largest,
-            at_ns: since_first(steps.from),
-        });
+        let marked_threads = self.marked_threads.as_deref().unwrap_or(&summary.threads);
         Tally {
-            schema: SCHEMA,
-            traces: vec![about],
+            traces: vec![about(manifest, labels, summary)],
             by: query.by.clone(),
             chosen: query.chosen(),
             command: manifest.command.clone(),
             exit: manifest.exit,
             duration_ns: summary.duration(),
-            lost_events: summary.lost_events,
-            lost_calls: summary.lost_calls,
-            lost_device_commands: summary.lost_commands,
-            commands_under_way: manifest.losses.commands_under_way,
-            unwritten_bytes: manifest.losses.unwritten_bytes,
-            damaged_bytes: manifest.losses.damaged_bytes,
-            lost_packets: summary.lost_packets,
-            damaged: summary.damaged,
-            damages: summary.damages.iter().map(ToString::to_string).collect(),
-            differences: summary.differences,
-            different: summary.different.clone(),
-            steps_back: summary.steps_back,
-            stepped_streams: stepped.collect(),
-            cut_at_ns: summary.cut_at.map(since_first),
-            unfinished_calls: summary.unfinished,
-            orphaned_exits: summary.orphans,
-            untimed_commands: summary.untimed,
             // Other tracers' traces have no models, and need no manifest.
             manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
             host_clock_error_ns: manifest.host_clock.error_ns as f64,
-            clock_errors: clock_errors.collect(),
+            clock_errors: clock_errors(manifest),
             tracing: self.host.tracing(trace),
-            apis,
+            apis: self.host.apis(trace, &summary.threads),
             errors: self.host.errors(trace),
             unfinished: self.host.unfinished_rows(trace, self.makers.open()),
             unknown: unknown.collect(),
-            commands_without_call: manifest.losses.commands_without_call,
             impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
             queues: self.devices.queues(),
-            open_ranges: self
-                .marked
-                .open(self.marked_threads.as_deref().unwrap_or(&summary.threads), summary.first.unwrap_or(0)),
+            open_ranges: self.marked.open(marked_threads, summary.first.unwrap_or(0)),
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),
             communicators: self.collectives.communicators(),
             unfinished_collectives,
             telemetry: monitor::rows(telemetry, names, &used),
             notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
-            ..Tally::default()
+            ..missing(manifest, summary)
         }
+    }
+}
+
+/// The time since the first event.
+fn since_first(summary: &Summary, time: u64) -> u64 {
+    time.saturating_sub(summary.first.unwrap_or(0))
+}
+
+/// The row of the trace itself.
+fn about(manifest: &Manifest, labels: &Labels<'_>, summary: &Summary) -> TraceRow {
+    let mut pids: Vec<i64> = summary.threads.iter().map(|t| t.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    TraceRow {
+        command: manifest.command.clone(),
+        host: labels.host.clone(),
+        duration_ns: summary.duration(),
+        processes: pids.len() as u64,
+    }
+}
+
+fn clock_errors(manifest: &Manifest) -> Vec<ClockError> {
+    let errors = manifest.device_clocks.iter().map(|c| ClockError {
+        pid: c.pid,
+        device: c.title().into_owned(),
+        error_ns: c.error_ns.map(|ns| ns as f64),
+        host_clock: c.host_clock,
+        corrected: c.corrected,
+        largest_correction_ns: c.largest_correction_ns,
+        impossible_order: c.impossible_order,
+    });
+    errors.collect()
+}
+
+/// What a trace lost, what is damaged in it and what has no end; all else is empty.
+fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
+    let stepped = summary.stepped.iter().map(|(stream, steps)| SteppedRow {
+        stream: stream.clone(),
+        steps: steps.count,
+        largest_ns: steps.largest,
+        at_ns: since_first(summary, steps.from),
+    });
+    Tally {
+        schema: SCHEMA,
+        lost_events: summary.lost_events,
+        lost_calls: summary.lost_calls,
+        lost_device_commands: summary.lost_commands,
+        commands_under_way: manifest.losses.commands_under_way,
+        commands_without_call: manifest.losses.commands_without_call,
+        unwritten_bytes: manifest.losses.unwritten_bytes,
+        damaged_bytes: manifest.losses.damaged_bytes,
+        lost_packets: summary.lost_packets,
+        damaged: summary.damaged,
+        damages: summary.damages.iter().map(ToString::to_string).collect(),
+        differences: summary.differences,
+        different: summary.different.clone(),
+        steps_back: summary.steps_back,
+        stepped_streams: stepped.collect(),
+        cut_at_ns: summary.cut_at.map(|time| since_first(summary, time)),
+        unfinished_calls: summary.unfinished,
+        orphaned_exits: summary.orphans,
+        untimed_commands: summary.untimed,
+        ..Tally::default()
     }
 }

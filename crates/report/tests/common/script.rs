@@ -140,20 +140,7 @@ impl Script {
         let (ids, file) = who.split_once('@').unwrap_or((&who, ""));
         let (pid, tid) = ids.split_once('.').expect("PID.TID");
         let ids = (value::number(pid), value::number(tid));
-        let suffix = match sign.as_str() {
-            ">" => "_entry",
-            "<" => "_exit",
-            "~" => "_fold",
-            "*" | "?" | "!" | "^" => "",
-            other => panic!("no sign {other}"),
-        };
-        let ends = match sign.as_str() {
-            "*" => format!("device:{name}"),
-            "?" => format!("{name}:unknown"),
-            "!" => format!("{name}:error_text"),
-            "^" => format!("telemetry:{name}"),
-            _ => format!(":{name}{suffix}"),
-        };
+        let ends = event_name(&sign, &name);
         let fits = |e: &&hetrace_ctf::class::EventClass| e.name.ends_with(&ends);
         let (stream_class, class) = self
             .class
@@ -171,9 +158,16 @@ impl Script {
             ("", _) => format!("{api}-{pid}-{tid}"),
             (file, _) => file.to_owned(),
         };
+        let (stream_class, class) = (stream_class.id as u32, class.id as u16);
+        let stream = self.stream_at(stream_class, file, ids, time);
+        stream.writer.event(class, time, &encoder.into_bytes()).expect("fits in a packet");
+    }
+
+    /// The stream of a file, made where there is none, ready for an event of this thread at this time.
+    fn stream_at(&mut self, stream_class: u32, file: String, ids: (i64, i64), time: u64) -> &mut Stream {
         let identity = StreamIdentity {
             uuid: [9; 16],
-            stream_id: stream_class.id as u32,
+            stream_id: stream_class,
             stream_instance_id: instance(&file),
             vpid: ids.0 as i32,
             vtid: ids.1 as i32,
@@ -196,8 +190,25 @@ impl Script {
             stream.ids = ids;
         }
         stream.last = time;
-        let id = class.id as u16;
-        stream.writer.event(id, time, &encoder.into_bytes()).expect("fits in a packet");
+        stream
+    }
+}
+
+/// How the name of the event ends that a line with this sign means.
+fn event_name(sign: &str, name: &str) -> String {
+    let suffix = match sign {
+        ">" => "_entry",
+        "<" => "_exit",
+        "~" => "_fold",
+        "*" | "?" | "!" | "^" => "",
+        other => panic!("no sign {other}"),
+    };
+    match sign {
+        "*" => format!("device:{name}"),
+        "?" => format!("{name}:unknown"),
+        "!" => format!("{name}:error_text"),
+        "^" => format!("telemetry:{name}"),
+        _ => format!(":{name}{suffix}"),
     }
 }
 

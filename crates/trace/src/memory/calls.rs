@@ -189,40 +189,16 @@ impl<'t> Memory<'t> {
         if passed.inner {
             return;
         }
-        if let Some(current) = row.current.filter(|_| !failed) {
-            let value = current.at.and_then(|at| passed.current.or_else(|| out.first(at)));
-            let now = value.map(|value| match current.context {
-                true => Holder::Context(value),
-                false => Holder::Device(value),
-            });
-            let what = match (current.at, current.pushed) {
-                (None, _) => What::Popped,
-                (Some(_), true) => What::Pushed(now),
-                (Some(_), false) => What::Set(now),
-            };
-            let last = if matches!(what, What::Set(_)) { Last::Set(now) } else { Last::Unknown };
-            let before = std::mem::replace(&mut self.thread(call.thread).last, last);
-            if last == Last::Unknown || before != last {
-                self.add(step(call.end, what));
-            }
+        if !failed && let Some(what) = self.made_current(row, &passed, call.thread, out) {
+            self.add(step(call.end, what));
         }
         let holder = match (passed.context, passed.devices.first()) {
             (Some(context), _) => Some(Holder::Context(context)),
             (None, Some(device)) => Some(Holder::Device(*device)),
             (None, None) => None,
         };
-        if let Some(makes) = &row.makes {
-            let late = || makes.bytes.and_then(|expr| eval(expr, &passed.named, out));
-            let bytes = passed.bytes.or_else(late);
-            let address = out.first(makes.at).filter(|a| *a != 0 && !failed);
-            let what = match (makes.place, address) {
-                (Some(place), Some(address)) => Some(What::Made { address, bytes, place, holder }),
-                (Some(place), None) => Some(What::Failed { place, holder }),
-                (None, address) => address.map(|address| What::Part { address }),
-            };
-            // Failed, but no failure: none was asked for.
-            let none = !failed && address.is_none();
-            what.filter(|_| !none).into_iter().for_each(|what| self.add(step(call.end, what)));
+        if let Some(what) = allocated(row, &passed, holder, out, failed) {
+            self.add(step(call.end, what));
         }
         if failed {
             return;
@@ -238,6 +214,30 @@ impl<'t> Memory<'t> {
         if row.resets {
             self.add(step(call.end, What::Reset { holder }));
         }
+    }
+
+    /// What a successful call made current on its thread; none where it was so before.
+    fn made_current(
+        &mut self,
+        row: &Row<'_>,
+        passed: &Passed,
+        thread: ThreadId,
+        out: &Values<'_>,
+    ) -> Option<What> {
+        let current = row.current?;
+        let value = current.at.and_then(|at| passed.current.or_else(|| out.first(at)));
+        let now = value.map(|value| match current.context {
+            true => Holder::Context(value),
+            false => Holder::Device(value),
+        });
+        let what = match (current.at, current.pushed) {
+            (None, _) => What::Popped,
+            (Some(_), true) => What::Pushed(now),
+            (Some(_), false) => What::Set(now),
+        };
+        let last = if matches!(what, What::Set(_)) { Last::Set(now) } else { Last::Unknown };
+        let before = std::mem::replace(&mut self.thread(thread).last, last);
+        (last == Last::Unknown || before != last).then_some(what)
     }
 
     pub(super) fn add(&mut self, step: Step) {
@@ -350,5 +350,28 @@ fn eval(expr: &Expr, named: &[(String, u64)], out: &Values<'_>) -> Option<u64> {
             }
         }
         Expr::Index(..) | Expr::Call(..) => None,
+    }
+}
+
+/// What a call that makes memory, or a part of some, did; none of other calls.
+fn allocated(
+    row: &Row<'_>,
+    passed: &Passed,
+    holder: Option<Holder>,
+    out: &Values<'_>,
+    failed: bool,
+) -> Option<What> {
+    let makes = row.makes.as_ref()?;
+    let late = || makes.bytes.and_then(|expr| eval(expr, &passed.named, out));
+    let bytes = passed.bytes.or_else(late);
+    let address = out.first(makes.at).filter(|a| *a != 0 && !failed);
+    // Failed, but no failure: none was asked for.
+    if !failed && address.is_none() {
+        return None;
+    }
+    match (makes.place, address) {
+        (Some(place), Some(address)) => Some(What::Made { address, bytes, place, holder }),
+        (Some(place), None) => Some(What::Failed { place, holder }),
+        (None, address) => address.map(|address| What::Part { address }),
     }
 }

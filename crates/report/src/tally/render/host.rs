@@ -65,80 +65,88 @@ impl Renderer<'_> {
         // With calls inside calls, only the time outside of them adds up.
         let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
         let error_time = self.options.extended || by.contains(&By::Error);
-        let sum = |rows: &[&HostRow], of: fn(&HostRow) -> u64| {
-            rows.iter().map(|r| of(r)).fold(0, u64::saturating_add)
-        };
         let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
         let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
-        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
+        let layout = Layout { by, nested, error_time, tracing, self_ns };
+        let mut table = Table::new(self.host_columns(&layout));
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            table.row(self.host_cells(&layout, row));
+        }
+        if !hidden.is_empty() {
+            table.row(self.host_sums(&layout, others(hidden.len()), hidden));
+        }
+        table.total(self.host_sums(&layout, "Total".to_owned(), rows));
+        table
+    }
+
+    fn host_columns(&self, layout: &Layout<'_>) -> Vec<Column> {
+        let mut columns: Vec<Column> = layout.by.iter().map(|by| Column::left(by.heading())).collect();
         columns.push(Column::right("Time"));
-        if nested {
+        if layout.nested {
             columns.push(Column::right("Self"));
         }
         columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
         columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
         columns.push(Column::right("Error"));
-        if error_time {
+        if layout.error_time {
             columns.push(Column::right("Error time"));
         }
-        if tracing {
+        if layout.tracing {
             columns.push(Column::right("Tracing"));
         }
-        let mut table = Table::new(columns);
-        let (shown, hidden) = self.cut(rows);
-        for row in shown {
-            let timed = row.calls > row.errors;
-            let time = |text: String| if timed { text } else { String::new() };
-            let name = |by: &By| match by {
-                By::Name => row.name.clone(),
-                By::Api => row.api.clone(),
-                by => row.group.get(*by).unwrap_or_default().to_owned(),
-            };
-            let mut cells: Vec<String> = by.iter().map(name).collect();
-            cells.push(time(duration(row.total_ns)));
-            if nested {
-                cells.push(time(duration(row.self_ns)));
-            }
-            cells.extend([
-                time(percent(row.self_ns, self_ns)),
-                count(row.calls),
-                time(duration_f(row.avg_ns)),
-                time(duration(row.min_ns)),
-                time(duration(row.max_ns)),
-            ]);
-            cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
-            cells.push(errors(row.errors));
-            if error_time {
-                cells.push(if row.errors > 0 { duration(row.error_ns) } else { String::new() });
-            }
-            if tracing {
-                cells.push(time(duration(row.cost_ns)));
-            }
-            table.row(cells);
-        }
-        let sums = |name: String, rows: &[&HostRow]| {
-            let own = sum(rows, |r| r.self_ns);
-            let mut cells = vec![String::new(); by.len()];
-            cells[0] = name;
-            if nested {
-                cells.push(String::new());
-            }
-            cells.extend([duration(own), percent(own, self_ns), count(sum(rows, |r| r.calls))]);
-            cells.extend(vec![String::new(); 3 + self.stats().len()]);
-            cells.push(errors(sum(rows, |r| r.errors)));
-            if error_time {
-                cells.push(String::new());
-            }
-            if tracing {
-                cells.push(duration(sum(rows, |r| r.self_cost_ns)));
-            }
-            cells
+        columns
+    }
+
+    fn host_cells(&self, layout: &Layout<'_>, row: &HostRow) -> Vec<String> {
+        let timed = row.calls > row.errors;
+        let time = |text: String| if timed { text } else { String::new() };
+        let name = |by: &By| match by {
+            By::Name => row.name.clone(),
+            By::Api => row.api.clone(),
+            by => row.group.get(*by).unwrap_or_default().to_owned(),
         };
-        if !hidden.is_empty() {
-            table.row(sums(others(hidden.len()), hidden));
+        let mut cells: Vec<String> = layout.by.iter().map(name).collect();
+        cells.push(time(duration(row.total_ns)));
+        if layout.nested {
+            cells.push(time(duration(row.self_ns)));
         }
-        table.total(sums("Total".to_owned(), rows));
-        table
+        cells.extend([
+            time(percent(row.self_ns, layout.self_ns)),
+            count(row.calls),
+            time(duration_f(row.avg_ns)),
+            time(duration(row.min_ns)),
+            time(duration(row.max_ns)),
+        ]);
+        cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+        cells.push(errors(row.errors));
+        if layout.error_time {
+            cells.push(if row.errors > 0 { duration(row.error_ns) } else { String::new() });
+        }
+        if layout.tracing {
+            cells.push(time(duration(row.cost_ns)));
+        }
+        cells
+    }
+
+    /// The line with the sums over several rows.
+    fn host_sums(&self, layout: &Layout<'_>, name: String, rows: &[&HostRow]) -> Vec<String> {
+        let own = sum(rows, |r| r.self_ns);
+        let mut cells = vec![String::new(); layout.by.len()];
+        cells[0] = name;
+        if layout.nested {
+            cells.push(String::new());
+        }
+        cells.extend([duration(own), percent(own, layout.self_ns), count(sum(rows, |r| r.calls))]);
+        cells.extend(vec![String::new(); 3 + self.stats().len()]);
+        cells.push(errors(sum(rows, |r| r.errors)));
+        if layout.error_time {
+            cells.push(String::new());
+        }
+        if layout.tracing {
+            cells.push(duration(sum(rows, |r| r.self_cost_ns)));
+        }
+        cells
     }
 
     pub fn errors(&mut self) -> fmt::Result {
@@ -186,4 +194,19 @@ impl Renderer<'_> {
         }
         self.table(&table)
     }
+}
+
+/// What a table of calls shows.
+struct Layout<'r> {
+    by: &'r [By],
+    /// Time outside of calls inside has a column of its own.
+    nested: bool,
+    error_time: bool,
+    tracing: bool,
+    /// All of it, which is 100 %.
+    self_ns: u64,
+}
+
+fn sum(rows: &[&HostRow], of: fn(&HostRow) -> u64) -> u64 {
+    rows.iter().map(|r| of(r)).fold(0, u64::saturating_add)
 }

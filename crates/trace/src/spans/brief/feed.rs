@@ -15,7 +15,7 @@ use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::table::Table;
 use super::taker::{Commands, NO_ENTRY, Taker};
 use super::turn::{End, State};
-use crate::trace::{Class, Source, ThreadId, Threads, Trace};
+use crate::trace::{Class, FunctionId, Source, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
 
 /// A stream, and its digests that were not needed yet.
@@ -307,8 +307,7 @@ impl<'t> Feed<'t> {
         let source = &self.source;
         let Some(event) = source.reader.current() else { return };
         let class = source.classes.get(event.class_index()).unwrap_or(&Class::Other);
-        let thread = source.thread;
-        let lossy = source.lossy;
+        let (thread, lossy) = (source.thread, source.lossy);
         let entry = |special: Special<'t>| (Kind::Special, 0, 0, Some(special));
         let values = match class {
             Class::Entry(function) | Class::Exit(function, _) if to.noted.are_for(*function) => {
@@ -337,11 +336,8 @@ impl<'t> Feed<'t> {
                     },
                 },
                 Class::Fold(function, fields) => {
-                    let [count, first, last, total] = fold_fields(&event, fields);
-                    let function = *function;
-                    let fold =
-                        Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
-                    to.summary.calls = to.summary.calls.saturating_add(count);
+                    let fold = folded(*function, thread, fold_fields(&event, fields));
+                    to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
                 Class::Command(fields) => {
@@ -368,4 +364,9 @@ impl<'t> Feed<'t> {
             None => self.digests.push(Digest::new(kind, function, time, word)),
         }
     }
+}
+
+/// Calls in one event, with what it says of them; their place among others is found later.
+fn folded(function: FunctionId, thread: ThreadId, [count, first, last, total]: [u64; 4]) -> Fold {
+    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None }
 }
