@@ -116,6 +116,9 @@ impl Library {
     }
 
     fn may_load(&self) {
+        if self.takes_all_linked() {
+            return;
+        }
         if UNTIL.load(Ordering::Relaxed) != u64::MAX {
             let until = clock::ticks().saturating_add(LONG);
             // Said first: who ends the watch sees it, or does not see the new time.
@@ -123,6 +126,15 @@ impl Library {
             UNTIL.store(until, Ordering::SeqCst);
             self.seal();
         }
+    }
+
+    /// Returns whether every linked call goes to one loader for ever, whatever is loaded later: the one in
+    /// the global scope. A watch would have each call take the dynamic loader's lock, which a signal handler
+    /// that jumps away would keep.
+    fn takes_all_linked(&self) -> bool {
+        self.traits.loader.is_some()
+            && !self.traits.versioned
+            && self.number(self.traits.signature).and_then(|number| self.first(number)).is_some()
     }
 
     /// Sends all wrappers through the jumps.
