@@ -419,7 +419,7 @@ impl Writer {
         let written = unsafe { self.write(id, FOLD_RECORD, true, || words[2], body) };
         if let Some(header) = self.header() {
             if written.is_none() {
-                add(&header.lost_calls, words[0]);
+                count_in(&header.lost_calls, words[0]);
             }
             header.fold.id.store(0, Ordering::Release);
         }
@@ -431,8 +431,8 @@ impl Writer {
         let Some(header) = self.header() else { return };
         let calls = header.fold.count.load(Ordering::Relaxed);
         header.fold.id.store(0, Ordering::Release);
-        add(&header.lost, 1);
-        add(&header.lost_calls, calls);
+        count_in(&header.lost, 1);
+        count_in(&header.lost_calls, calls);
     }
 
     /// Ends an open run of polls, for a thread that ends.
@@ -480,7 +480,13 @@ pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
     [&fold.count, &fold.first, &fold.last, &fold.total].map(|w| w.load(Ordering::Relaxed))
 }
 
-/// Only the owning thread writes its counters, so no atomic addition is needed.
+/// Counts what was lost. In one step, since a handler that comes between a load and a store counts, too, and
+/// its losses would be forgotten.
+fn count_in(word: &std::sync::atomic::AtomicU64, n: u64) {
+    word.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Adds to a sum that only the owning thread writes, and none of its handlers.
 fn add(word: &std::sync::atomic::AtomicU64, n: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }

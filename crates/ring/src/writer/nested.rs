@@ -15,7 +15,7 @@
 use std::sync::atomic::Ordering;
 
 use super::cell::{Half, Word};
-use super::{FOLD_RECORD, Room, Writer, add, stack_pointer};
+use super::{FOLD_RECORD, Room, Writer, count_in, stack_pointer};
 use crate::abi::special;
 use crate::record;
 
@@ -119,7 +119,7 @@ impl Writer {
                 header.unpublished.store(0, Ordering::Relaxed);
                 header.unpublished_at.store(head, Ordering::Relaxed);
             }
-            add(&header.unpublished, 1);
+            count_in(&header.unpublished, 1);
             return Room::Yes;
         }
         self.lose();
@@ -166,8 +166,8 @@ impl Writer {
             given_up += 1;
         }
         // One that had no place yet is lost as well.
-        add(&header.lost, given_up.max(1));
-        add(&header.lost_calls, given_up.max(1));
+        count_in(&header.lost, given_up.max(1));
+        count_in(&header.lost_calls, given_up.max(1));
         let end = self.end.get();
         header.head.publish(end);
         self.nested.reset(end);

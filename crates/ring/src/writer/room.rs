@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use super::{FOLD_RECORD, Grow, Room, Writer, add, fold_words, stack_pointer};
+use super::{FOLD_RECORD, Grow, Room, Writer, count_in, fold_words, stack_pointer};
 use crate::abi::{Control, PAGE, RingHeader, drained, option};
 use crate::record;
 
@@ -158,7 +158,7 @@ impl Writer {
         }
         compiler_fence(Ordering::SeqCst);
         match self.header() {
-            Some(header) => add(&header.lost_calls, 1),
+            Some(header) => count_in(&header.lost_calls, 1),
             None => self.busy.set(0),
         }
         if outermost && self.is_busy() {
@@ -169,7 +169,7 @@ impl Writer {
     #[cold]
     pub(super) fn lose(&self) {
         if let Some(header) = self.header() {
-            add(&header.lost, 1);
+            count_in(&header.lost, 1);
         }
     }
 }
