@@ -94,8 +94,10 @@ impl Sanitizer {
     }
 }
 
-/// What libtest itself does behind ThreadSanitizer's back: its channel and the closure of a test.
-const SUPPRESSED: &str = "race:test::event::CompletedTest\nrace:<test::run_test\n";
+/// What happens behind ThreadSanitizer's back: libtest's channel and the closure of a test; and what a test
+/// keeps under a lock of the standard library, which is not instrumented.
+const SUPPRESSED: &str =
+    "race:test::event::CompletedTest\nrace:<test::run_test\nrace:commands::tests::Kept\n";
 
 /// Unit tests with both sanitizers: what runs in traced programs, and what reads what these leave.
 pub fn unit_tests<'s>() -> Vec<Step<'s>> {
@@ -137,7 +139,8 @@ fn tests(sanitizer: Sanitizer, crates: &[&str]) -> Result<Outcome> {
         // Tests beside each other hand more to libtest than the two suppressions cover.
         return sanitizer.cargo(&arguments, &[("TSAN_OPTIONS", &options), ("RUST_TEST_THREADS", "1")]);
     }
-    sanitizer.cargo(&arguments, &[])
+    // Tests make things that live as long as the process, which count as leaks.
+    sanitizer.cargo(&arguments, &[("ASAN_OPTIONS", "detect_leaks=0")])
 }
 
 /// Memcheck over the tests of the readers: other than AddressSanitizer it knows which bytes were
