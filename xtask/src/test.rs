@@ -71,7 +71,7 @@ fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
     for api in repo::apis()? {
         steps.push(Step::cargo(format!("model of {api}"), &["xtask", "model", &api]));
     }
-    steps.extend(sanitize::unit_tests());
+    steps.push(sanitize::unit_tests());
     steps.push(Step::cargo("build", &repo::build_arguments()?));
     let own = std::env::current_exe()?.display().to_string();
     let end_to_end = ["test", "--release", "-p", "hetrace-tests", "--no-fail-fast"];

@@ -3,12 +3,12 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
 use hetrace_ring::abi::{
     ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
-    directory_entry, ring_bytes, state,
+    directory_entry, ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
@@ -74,7 +74,7 @@ impl Program {
             let ring = unsafe { &mut *program.arena.base().add(offset as usize).cast::<RingHeader>() };
             ring.data_bytes = DATA;
             ring.number = number as u32;
-            ring.state.store(state::ACTIVE, Ordering::Relaxed);
+            ring.state.begin();
             ring.magic.store(RING_MAGIC, Ordering::Relaxed);
             // SAFETY: the directory follows the header's page and has more words than rings.
             let entry = unsafe { &*program.arena.base().add(PAGE).cast::<AtomicU64>().add(number) };
@@ -146,7 +146,11 @@ pub fn drain(data: &[u8]) {
             8 => program
                 .write(Program::place(choices.byte().into()) + PAGE + choices.number(), choices.bytes()),
             9 => program.write(PAGE + 8 * usize::from(choices.byte() % 4), choices.bytes()),
-            10 => program.ring(choices.byte().into()).state.store(choices.byte().into(), Ordering::Relaxed),
+            10 => {
+                let state = &raw const program.ring(choices.byte().into()).state;
+                // SAFETY: a state is one atomic word, in memory that stays mapped.
+                unsafe { &*state.cast::<AtomicU32>() }.store(choices.byte().into(), Ordering::Relaxed);
+            }
             11 => drainer.flush(start.monotonic_ns + choices.number() as u64, &host),
             12 => {
                 // The launcher is killed, and another goes on.
