@@ -16,6 +16,7 @@ mod error;
 mod event;
 mod files;
 mod frames;
+mod gather;
 mod map;
 mod merge;
 mod packet;
@@ -44,6 +45,7 @@ pub(crate) mod internal {
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
 pub use files::{Content, Files, PACKED};
+pub use gather::{Gatherer, Slots};
 pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};

@@ -22,7 +22,7 @@ pub struct Picker {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     One(Number),
     /// The length of so many lists is kept under its number.
     Length(Number, usize),
@@ -124,9 +124,9 @@ impl<'e> Picked<'e> {
 
 /// An integer of whole bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Number {
-    bytes: usize,
-    signed: bool,
+pub(super) struct Number {
+    pub bytes: usize,
+    pub signed: bool,
     /// What its values are called, if it is an enumeration.
     labels: Option<Box<Labels>>,
 }
@@ -181,6 +181,11 @@ impl Picker {
             seen.push(&field.name);
         }
         Some(Self { steps: together(steps) })
+    }
+
+    /// Returns the steps with the positions of their fields.
+    pub(super) fn into_steps(self) -> Vec<(usize, Step)> {
+        self.steps
     }
 
     /// Shows each value of the payload that `data` begins with: the position of its field, that of

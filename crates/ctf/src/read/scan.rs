@@ -6,6 +6,8 @@
 //! hand. It stops before each event that it cannot, or need not, read this way; the
 //! reader is then at the place where [`StreamReader::next_event`] gives it whole.
 
+use std::hint::cold_path;
+
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
 use super::steps::{Leap, whole_bytes};
@@ -21,6 +23,9 @@ pub struct Want {
     pub field: Option<usize>,
     /// What the scan calls such events.
     pub mark: u32,
+    /// Whether the sight finds out how long the payload is, as it reads all of it: it then returns
+    /// [`Next::Past`], and not [`Next::Go`] nor [`Next::Enough`].
+    pub open: bool,
 }
 
 /// What a scan tells of an event.
@@ -46,7 +51,8 @@ impl<'e> Glimpse<'e> {
         self.data.get(self.payload..).unwrap_or_default()
     }
 
-    /// The bytes of its payload and no others, for who keeps them.
+    /// The bytes of its payload and no others, for who keeps them; none where the class is
+    /// [`Want::open`].
     pub fn own_payload(&self) -> &'e [u8] {
         self.data.get(self.payload..self.end).unwrap_or_default()
     }
@@ -72,6 +78,8 @@ impl<F: FnMut(Glimpse<'_>) -> Next> Sight for F {
 pub enum Next {
     /// It goes on.
     Go,
+    /// It goes on behind the payload, which has so many bytes.
+    Past(usize),
     /// It ends behind the event.
     Enough,
     /// It ends before the event, which has to be read whole.
@@ -173,14 +181,22 @@ impl List {
     #[inline(always)]
     fn end(self, data: &[u8], body: usize) -> Option<usize> {
         let length = u32::from_le_bytes(*data.get(body + self.at as usize..)?.first_chunk()?) & self.mask;
+        let end = body + self.others as usize;
+        // Most lists are empty: the next event need not wait for this length then.
+        if length == 0 {
+            return Some(end);
+        }
+        cold_path();
         // Neither has more than 32 bits.
         let elements = usize::try_from(u64::from(length) * u64::from(self.element)).ok()?;
-        elements.checked_add(body + self.others as usize)
+        elements.checked_add(end)
     }
 }
 
 /// The size of what has lengths or texts, and of what has to be read whole.
 const VARIABLE: u32 = u32::MAX;
+/// The size of what is [`Want::open`].
+const OPEN: u32 = VARIABLE - 1;
 
 impl Row<'_> {
     const WHOLE: Self = Row {
@@ -304,7 +320,7 @@ impl Trace {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
-            let Want { field, mark } = want(index)?;
+            let Want { field, mark, open } = want(index)?;
             let field = match field {
                 None => Lane::NONE,
                 Some(field) => lane(&event.fields, field, body.fields as u64 * 8)?,
@@ -315,6 +331,7 @@ impl Trace {
             let payload = u32::try_from(body.fields).ok()?;
             let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
+                && !open
                 && let Some((own, rest)) = body.leaps()
             {
                 list = List::of(payload, &own, rest).unwrap_or_default();
@@ -322,7 +339,7 @@ impl Trace {
                 leaps.extend(own);
                 (known, tail) = ((first, u32::try_from(leaps.len()).ok()?), rest);
             }
-            let size = size.unwrap_or(VARIABLE);
+            let size = if open { OPEN } else { size.unwrap_or(VARIABLE) };
             Some(Row { size, mark, field, bits, payload, leaps: known, tail, list, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
@@ -425,7 +442,7 @@ impl StreamReader<'_> {
                 break Pause::Until;
             }
             let body = at + bytes;
-            let next = if row.size == VARIABLE {
+            let next = if row.size >= OPEN {
                 match self.end_of(scanner, row, id as u64, data, body) {
                     Some(next) => next,
                     None => break Pause::Whole,
@@ -450,16 +467,18 @@ impl StreamReader<'_> {
             // Mostly it is 0, which is told without moving anything.
             let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
             let payload = body + row.payload as usize;
-            let told =
-                sight.see(Glimpse { timestamp: clock, mark: row.mark, field, data, payload, end: next });
-            if told == Next::Leave {
-                break Pause::Whole;
-            }
-            (at, now) = (next, clock);
+            let glimpse = Glimpse { timestamp: clock, mark: row.mark, field, data, payload, end: next };
+            at = match sight.see(glimpse) {
+                Next::Go => next,
+                Next::Past(length) => payload + length,
+                Next::Enough => {
+                    (at, now, events) = (next, clock, events + 1);
+                    break Pause::Enough;
+                }
+                Next::Leave => break Pause::Whole,
+            };
+            now = clock;
             events += 1;
-            if told == Next::Enough {
-                break Pause::Enough;
-            }
         };
         self.state.clock.set(now);
         self.go_to(at);
@@ -478,6 +497,9 @@ impl StreamReader<'_> {
     ) -> Option<usize> {
         if row.list.element > 0 {
             return row.list.end(data, body);
+        }
+        if row.size == OPEN {
+            return Some(body + row.payload as usize);
         }
         let (first, last) = row.leaps;
         match scanner.leaps.get(first as usize..last as usize) {

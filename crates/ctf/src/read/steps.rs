@@ -5,6 +5,7 @@
 //! to the next, and all that is fixed between is one number.
 
 use std::cell::Cell;
+use std::hint::cold_path;
 
 use super::decode::State;
 use super::plan::{Kind, Node};
@@ -76,9 +77,13 @@ pub(super) fn over(leaps: &[Leap], data: &[u8], at: usize) -> Option<usize> {
         if leap.length != 0 {
             len = u64::from_le_bytes(*rest.first_chunk()?) & leap.length;
         }
-        // Neither has more than 32 bits.
-        at = at.checked_add(usize::try_from(len * u64::from(leap.size)).ok()?)?;
-        at = at.checked_add(leap.width as usize)?;
+        at += leap.width as usize;
+        // Most lists are empty: what follows need not wait for this length then.
+        if len > 0 {
+            cold_path();
+            // Neither has more than 32 bits.
+            at = at.checked_add(usize::try_from(len * u64::from(leap.size)).ok()?)?;
+        }
     }
     Some(at)
 }

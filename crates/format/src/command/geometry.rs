@@ -10,11 +10,12 @@ pub struct Sizes {
 impl Sizes {
     /// At most three sizes. If all are 0, none was given.
     pub fn new(sizes: &[u64]) -> Self {
-        let mut all = Self::default();
-        if sizes.iter().any(|size| *size != 0) {
-            sizes.iter().take(3).enumerate().for_each(|(dimension, size)| all.set(dimension, *size));
+        if sizes.iter().all(|size| *size == 0) {
+            return Self::default();
         }
-        all
+        let mut all = [0; 3];
+        let dimensions = sizes.iter().zip(&mut all).map(|(size, place)| *place = *size).count();
+        Self { all, dimensions: dimensions as u8 }
     }
 
     /// As many as there are dimensions.
@@ -32,12 +33,10 @@ impl Sizes {
         self.as_slice().iter().fold(1, |all, n| all.saturating_mul(*n))
     }
 
+    /// So many of three sizes; the others are 0.
     #[inline]
-    pub(super) fn set(&mut self, index: usize, size: u64) {
-        if let Some(place) = self.all.get_mut(index) {
-            *place = size;
-            self.dimensions = self.dimensions.max(index as u8 + 1);
-        }
+    pub(super) const fn of_slots(all: [u64; 3], dimensions: u8) -> Self {
+        Self { all, dimensions: if dimensions > 3 { 3 } else { dimensions } }
     }
 }
 

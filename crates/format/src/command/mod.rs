@@ -8,13 +8,14 @@ mod decode;
 mod field;
 mod geometry;
 mod kind;
+mod read;
 
 use hetrace_ctf::class::EventClass;
 
-pub use decode::Decoder;
 pub use field::{CommandField, UNKNOWN_DISTANCE};
 pub use geometry::{Geometry, Sizes};
 pub use kind::{CommandKind, Direction, MemoryKind};
+pub use read::Reader;
 
 use crate::event;
 use field::{KERNEL, Layout, TRANSFER, UNTIMED, Values};

@@ -4,6 +4,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, FieldClass, IntegerClass};
 use proptest::prelude::*;
 
+use super::decode::Decoder;
 use super::*;
 
 /// Reads an event's bytes as its class says, not as the encoder does.
@@ -121,6 +122,18 @@ proptest! {
     fn what_is_written_is_read_again(command in any_command()) {
         prop_assert_eq!(again(&command), command);
     }
+
+    /// The quick way and the one field by field.
+    #[test]
+    fn payloads_are_read_like_their_fields(command in any_command(), others in any::<[u8; 8]>()) {
+        let (time, id, mut body) = command.encode();
+        let class = class_of(id);
+        let reader = Reader::new(&class).expect("a command's class");
+        let (expected, end) = (decode(&class, &body, time), body.len());
+        body.extend(others);
+        prop_assert_eq!(reader.read_payload(&body, time), Some((expected, end)));
+        prop_assert_eq!(reader.read_payload(&body[..end.saturating_sub(1)], time), None);
+    }
 }
 
 #[test]
@@ -185,4 +198,35 @@ fn kinds_are_known_by_their_names() {
     assert_eq!(set(named(3, Some("device"))), (CommandKind::Other, MemoryKind::Device));
     assert_eq!(set(named(3, Some("beam"))), (CommandKind::Other, MemoryKind::Unknown));
     assert_eq!(set(named(3, None)), (CommandKind::Other, MemoryKind::Unknown));
+}
+
+/// The same for a payload of such a version.
+#[test]
+fn numbers_of_kinds_are_those_of_the_class() {
+    let mut class = untimed_class();
+    for field in &mut class.fields.fields {
+        if let FieldClass::Enum(names) = &mut field.class {
+            names.mappings.iter_mut().for_each(|mapping| {
+                (mapping.start, mapping.end) = (mapping.start + 1, mapping.end + 1);
+            });
+        }
+    }
+    let reader = Reader::new(&class).expect("a command's class");
+    let (time, _, mut body) = Command { kind: CommandKind::Read, seen: 5, ..Command::default() }.encode();
+    body.extend([0; 8]);
+    let (command, _) = reader.read_payload(&body, time).expect("a quick way");
+    let before = CommandKind::of_number(CommandKind::Read.number() - 1);
+    assert_eq!(Some(command.kind), before, "the class calls that number so");
+}
+
+/// Fields with another sign than ours are read by their values.
+#[test]
+fn other_forms_have_no_quick_way() {
+    let mut class = untimed_class();
+    assert!(Reader::new(&class).is_some_and(|reader| reader.is_quick()));
+    let bytes = class.fields.index("bytes").expect("a field");
+    class.fields.fields[bytes].class = IntegerClass::signed(64).into();
+    assert!(Reader::new(&class).is_some_and(|reader| !reader.is_quick()));
+    let other = EventClass { name: "call:begin".to_owned(), ..class };
+    assert_eq!(Reader::new(&other), None);
 }

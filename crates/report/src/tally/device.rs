@@ -18,12 +18,12 @@ use hetrace_vendor::occupancy::{self, Needs};
 /// Shapes that are distinguished of one function on one queue.
 const SHAPES: usize = 32;
 
-/// What has sums of its own. Kinds are numbers in [`Devices::words`].
+/// What has sums of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    kind: u16,
-    from: u16,
-    to: u16,
+    kind: CommandKind,
+    from: MemoryKind,
+    to: MemoryKind,
     function: u32,
     queue: u32,
     pid: i64,
@@ -39,7 +39,8 @@ impl Hash for Key {
     /// In few words, as each command is looked up.
     #[inline]
     fn hash<H: Hasher>(&self, to: &mut H) {
-        to.write_u64(u64::from(self.kind) << 32 | u64::from(self.from) << 16 | u64::from(self.to));
+        let kinds = [self.kind.number(), self.from.number(), self.to.number()];
+        to.write_u64(u64::from(u32::from_le_bytes([kinds[0], kinds[1], kinds[2], 0])));
         to.write_u64(u64::from(self.function) << 32 | u64::from(self.queue));
         to.write_u64(self.pid as u64);
         let range = self.range.map_or(0, |range| u64::from(range) + 1);
@@ -108,8 +109,6 @@ impl Sum {
 /// Sums of all commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
-    /// Kinds of commands and of memory, with what is compared first of each.
-    words: Vec<(u32, String)>,
     by_key: QuickMap<Key, Sum>,
     by_thread: bool,
     by_error: bool,
@@ -121,27 +120,12 @@ impl Devices {
         Self { by_thread, by_error, ..Self::default() }
     }
 
-    #[inline]
-    fn word(&mut self, word: &str) -> u16 {
-        let short = short(word);
-        let same = |(key, known): &(u32, String)| *key == short && known == word;
-        let at = self.words.iter().position(same).unwrap_or_else(|| {
-            self.words.push((short, word.to_owned()));
-            self.words.len() - 1
-        });
-        u16::try_from(at).unwrap_or(u16::MAX)
-    }
-
-    fn text(&self, word: u16) -> &str {
-        self.words.get(usize::from(word)).map_or("", |(_, text)| text)
-    }
-
     /// Counts a command; `range` is the one in which it was enqueued.
     pub fn command(&mut self, command: &Command<'_>, range: Option<u32>) {
         let key = Key {
-            kind: self.word(command.kind.name()),
-            from: self.word(command.from.name()),
-            to: self.word(command.to.name()),
+            kind: command.kind,
+            from: command.from,
+            to: command.to,
             function: command.function.map_or(0, |f| f.id),
             queue: command.on_queue.map_or(0, |q| q.id),
             pid: command.pid,
@@ -181,8 +165,7 @@ impl Devices {
     /// Adds what another part of the trace has.
     pub fn merge(&mut self, other: &Devices) {
         for (key, sum) in &other.by_key {
-            let [kind, from, to] = [key.kind, key.from, key.to].map(|word| self.word(other.text(word)));
-            self.by_key.entry(Key { kind, from, to, ..*key }).or_default().add(sum);
+            self.by_key.entry(*key).or_default().add(sum);
         }
     }
 
@@ -230,7 +213,7 @@ impl Devices {
         let wanted = |key: &Key| {
             let symbol = names.kernel(key.function).map_or("", |f| &f.name);
             let api = names.queue(key.queue).map_or("", |q| &q.api);
-            query.has_command(self.text(key.kind), symbol) && query.has_api(api)
+            query.has_command(key.kind.name(), symbol) && query.has_api(api)
         };
         let mut wanted: Vec<(&Key, &Sum)> = self.by_key.iter().filter(|(key, _)| wanted(key)).collect();
         // Which one of equal ones is first must not be chance.
@@ -252,7 +235,7 @@ impl Devices {
             };
             let group = labels.group(&labels.commands, &who);
             let mut cell = self.device_cell(labels, key, sum, &group);
-            if self.text(key.kind) == CommandKind::Kernel.name()
+            if key.kind == CommandKind::Kernel
                 && let Some(more) = corrections.remove(&key.function)
             {
                 cell.correct(more);
@@ -270,7 +253,7 @@ impl Devices {
         let names = labels.names();
         let by = |by: By| labels.commands.contains(&by);
         let (kind, symbol) = match by(By::Name) {
-            true => (self.text(key.kind), names.kernel(key.function).map_or("", |f| &f.name)),
+            true => (key.kind.name(), names.kernel(key.function).map_or("", |f| &f.name)),
             false => ("", ""),
         };
         let api = names.queue(key.queue).filter(|_| by(By::Api)).map_or("", |q: &Queue| &q.api);
@@ -297,29 +280,24 @@ impl Devices {
     }
 
     fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
-        let kind = self.text(key.kind);
-        let memory = |word: u16| Some(self.text(word).to_owned()).filter(|m| m != MemoryKind::Unknown.name());
-        (CommandKind::name_moves_memory(kind) || (sum.bytes > 0 && kind != CommandKind::Kernel.name())).then(
-            || TrafficCell {
-                kind: kind.to_owned(),
-                from: memory(key.from),
-                to: memory(key.to),
-                group,
-                calls: sum.calls,
-                bytes: sum.bytes,
-                timed_bytes: sum.timed_bytes,
-                times: sum.times.clone(),
-            },
-        )
+        let memory = |kind: MemoryKind| Some(kind.name().to_owned()).filter(|_| kind != MemoryKind::Unknown);
+        (key.kind.moves_memory() || (sum.bytes > 0 && key.kind != CommandKind::Kernel)).then(|| TrafficCell {
+            kind: key.kind.name().to_owned(),
+            from: memory(key.from),
+            to: memory(key.to),
+            group,
+            calls: sum.calls,
+            bytes: sum.bytes,
+            timed_bytes: sum.timed_bytes,
+            times: sum.times.clone(),
+        })
     }
 
     /// By how many launches the samples of each function are off what was
     /// counted: the last ones have none that stands for them, or too many have.
     fn launches(&self, names: &Names) -> HashMap<u32, i64> {
         let mut off: HashMap<u32, i64> = HashMap::new();
-        for (key, sum) in
-            self.by_key.iter().filter(|(key, _)| self.text(key.kind) == CommandKind::Kernel.name())
-        {
+        for (key, sum) in self.by_key.iter().filter(|(key, _)| key.kind == CommandKind::Kernel) {
             if let Some((launches, _)) = names.launches(key.function) {
                 let launches = i64::try_from(launches).unwrap_or(i64::MAX);
                 let off = off.entry(key.function).or_insert(launches);
@@ -328,14 +306,6 @@ impl Devices {
         }
         off
     }
-}
-
-/// What is compared first of a text: its length, its first byte and its last.
-#[inline]
-fn short(text: &str) -> u32 {
-    let byte = |byte: Option<&u8>| byte.copied().map_or(0, u32::from);
-    let bytes = text.as_bytes();
-    (bytes.len() as u32) << 16 | byte(bytes.first()) << 8 | byte(bytes.last())
 }
 
 /// A way of launching, and what that takes.

@@ -1,12 +1,11 @@
 //! Commands on devices.
 
 use hetrace_ctf::Scalar;
-use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
-use hetrace_format::command::Decoder;
+use hetrace_ctf::read::Event;
+use hetrace_format::command;
 pub use hetrace_format::command::{CommandKind, Direction, Geometry, MemoryKind, Sizes, Times};
 
-use crate::trace::{CommandFields, Device, Kernel, Names, Queue};
+use crate::trace::{Device, Kernel, Names, Queue};
 
 /// A command on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,44 +92,10 @@ impl<'e> Command<'e> {
         cause_id(self.pid, self.cause_tid, self.cause)
     }
 
-    /// Of an event; `start` is its time.
-    pub(super) fn read(
-        fields: &'e CommandFields,
-        names: &'e Names,
-        event: &Event<'e, 'e>,
-        start: u64,
-        pid: i64,
-    ) -> Self {
-        let picked = event.payload().and_then(|data| Self::picked(fields, names, data, start, pid));
-        picked.unwrap_or_else(|| {
-            let mut reader =
-                Reader { fields, decoder: Decoder::new(fields.kind), at: 0, element: 0, depth: 0 };
-            // What is damaged has been reported by the walk; the rest of it is 0.
-            let _ = event.visit(Scope::EventFields, &mut reader);
-            Self::new(reader.decoder, fields, names, start, pid)
-        })
-    }
-
-    /// The same of the payload alone, if there is a quick way to read it.
-    pub(super) fn picked(
-        fields: &'e CommandFields,
-        names: &'e Names,
-        payload: &'e [u8],
-        start: u64,
-        pid: i64,
-    ) -> Option<Self> {
-        let (picker, mut decoder) = (fields.picker.as_ref()?, Decoder::new(fields.kind));
-        let whole = picker.pick(payload, |position, element, value| {
-            if let Some(Some(field)) = fields.parts.get(position) {
-                decoder.set(*field, element, value.scalar());
-            }
-        });
-        whole.then(|| Self::new(decoder, fields, names, start, pid))
-    }
-
-    /// What all fields together say.
-    fn new(decoder: Decoder, fields: &CommandFields, names: &'e Names, start: u64, pid: i64) -> Self {
-        let hetrace_format::command::Command {
+    /// With what the numbers in it stand for; `pid` is the process whose event it is.
+    #[inline]
+    pub(super) fn new(command: &command::Command, names: &'e Names, pid: i64) -> Self {
+        let command::Command {
             kind,
             queue,
             cause_tid,
@@ -149,7 +114,7 @@ impl<'e> Command<'e> {
             graph,
             node,
             weight,
-        } = decoder.command(start, fields.untimed);
+        } = *command;
         let on_queue = names.queue(queue);
         let on_device = on_queue.and_then(|q| names.device(q.device));
         let function = names.kernel(function);
@@ -178,61 +143,6 @@ impl<'e> Command<'e> {
             node,
             weight,
         }
-    }
-}
-
-/// Takes the fields of a command as they come, where there is no quick way.
-struct Reader<'f> {
-    fields: &'f CommandFields,
-    decoder: Decoder,
-    /// Position of the field, and of the element in it.
-    at: usize,
-    element: usize,
-    depth: u32,
-}
-
-impl<'e> FieldVisitor<'e> for Reader<'_> {
-    fn scalar(&mut self, _: FieldRef<'e>, value: Scalar<'e>) {
-        if self.depth == 0 {
-            self.element = 0;
-        }
-        if let Some(Some(field)) = self.fields.parts.get(self.at) {
-            self.decoder.set(*field, self.element, value);
-        }
-        self.element += 1;
-        self.at += usize::from(self.depth == 0);
-    }
-
-    fn begin_struct(&mut self, _: FieldRef<'e>) {
-        self.depth += 1;
-    }
-
-    fn end_struct(&mut self, _: FieldRef<'e>) {
-        self.leave();
-    }
-
-    fn begin_array(&mut self, _: FieldRef<'e>, _: u64) {
-        self.depth += 1;
-        self.element = 0;
-    }
-
-    fn end_array(&mut self, _: FieldRef<'e>) {
-        self.leave();
-    }
-
-    fn begin_variant(&mut self, _: FieldRef<'e>, _: &'e str) {
-        self.depth += 1;
-    }
-
-    fn end_variant(&mut self, _: FieldRef<'e>) {
-        self.leave();
-    }
-}
-
-impl Reader<'_> {
-    fn leave(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-        self.at += usize::from(self.depth == 0);
     }
 }
 

@@ -181,8 +181,8 @@ impl Walker {
                 let fold = self.fold(&occurrence, *function, fields);
                 visitor.fold(at, &fold, event)
             }
-            Class::Command(fields) => {
-                let command = Command::read(fields, occurrence.names, event, time, at.who().pid);
+            Class::Command(reader) => {
+                let command = Command::new(&reader.read(event, time), occurrence.names, at.who().pid);
                 self.summary.command(&command, time);
                 visitor.command(at, &command, event)
             }

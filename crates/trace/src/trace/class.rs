@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
-use hetrace_ctf::read::{Event, Picker};
+use hetrace_ctf::read::Event;
 use hetrace_format::calls;
-use hetrace_format::command::{self, CommandField, CommandKind};
+use hetrace_format::command;
 pub use hetrace_format::define::Definition;
 use hetrace_model::layout::Phase;
 use hetrace_model::{Function, Model, Success};
@@ -22,7 +22,7 @@ pub enum Class {
     /// A run of equal calls: positions of `count`, `first`, `last`, `total`.
     Fold(FunctionId, [usize; 4]),
     /// A command on a device.
-    Command(Box<CommandFields>),
+    Command(Box<command::Reader>),
     /// What a number of device events stands for.
     Definition(Definition),
     /// A call of a function that the model does not have: its API's position,
@@ -79,19 +79,6 @@ pub fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
     event.integer_at(Scope::EventFields, field?)
 }
 
-/// The events of a kind of command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandFields {
-    /// What the commands do; a kind of a later version is `other`.
-    pub kind: CommandKind,
-    /// Whether they have no times; then a field says what each does.
-    pub untimed: bool,
-    /// What each field is, by its position; none of a later version's.
-    pub(crate) parts: Vec<Option<CommandField>>,
-    /// A quick way to read them, if there is one.
-    pub(crate) picker: Option<Picker>,
-}
-
 /// The kinds of all event classes, by stream class and event class.
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
@@ -140,8 +127,9 @@ impl<'a> Resolver<'a> {
         if let Some(definition) = Definition::of_event(&event.name) {
             return Class::Definition(definition);
         }
-        if let Some(kind) = event.name.strip_prefix(command::PREFIX) {
-            return of_device(kind, event);
+        if event.name.starts_with(command::PREFIX) {
+            let reader = command::Reader::new(event);
+            return reader.map_or(Class::Other, |reader| Class::Command(Box::new(reader)));
         }
         if let Some(api) = event.name.strip_suffix(calls::UNKNOWN)
             && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))
@@ -197,16 +185,4 @@ fn verdict(described: Option<(&Model, &Function)>, fields: &StructClass) -> Verd
         Success::ReturnNonNull => fields.index("result").map_or(Verdict::Always, Verdict::NonZero),
         Success::Always => Verdict::Always,
     }
-}
-
-fn of_device(kind: &str, event: &EventClass) -> Class {
-    let untimed = event.name == command::UNTIMED_EVENT;
-    let parts = event.fields.fields.iter().map(|field| CommandField::of_name(&field.name));
-    let parts: Vec<Option<CommandField>> = parts.collect();
-    if !untimed && !parts.contains(&Some(CommandField::Duration)) {
-        return Class::Other;
-    }
-    let kind = CommandKind::of_name(kind).unwrap_or_default();
-    let picker = Picker::new(&event.fields);
-    Class::Command(Box::new(CommandFields { kind, untimed, parts, picker }))
 }

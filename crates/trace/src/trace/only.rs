@@ -40,7 +40,7 @@ impl<'t> Only<'t> {
             let owned = matches!(Identity::of(class), Identity::Packet);
             let events = classes.of_stream(position);
             let passed = |index: usize| events.get(index).is_none_or(|class| *class == Class::Other);
-            let want = |index| passed(index).then_some(Want { field: None, mark: 0 });
+            let want = |index| passed(index).then_some(Want { field: None, mark: 0, open: false });
             owned.then(|| trace.ctf().scanner(position, [None, None], want))?
         };
         let scanners = streams.map(scanner).collect();

@@ -340,9 +340,10 @@ impl<'t> Feed<'t> {
                     to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
-                Class::Command(fields) => {
+                Class::Command(reader) => {
                     let at = At { time, thread, threads: &to.threads };
-                    let command = Command::read(fields, to.trace.names(), &event, time, at.who().pid);
+                    let read = reader.read(&event, time);
+                    let command = Command::new(&read, to.trace.names(), at.who().pid);
                     to.summary.command(&command, time);
                     to.sink.command(at, &command);
                     return;

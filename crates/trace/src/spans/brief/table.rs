@@ -14,22 +14,22 @@ pub(super) struct Table<'t> {
 
 /// What a scan tells of events of a class: their function and kind, and their result.
 fn want(index: usize, class: &Class, noted: &Plans<'_>) -> Option<Want> {
-    let rare = |field| {
+    let rare = |field, open| {
         let number = u32::try_from(index).ok().filter(|number| (*number as usize) < MOST_FUNCTIONS)?;
-        Some(Want { field, mark: what(Kind::Rare, number) })
+        Some(Want { field, mark: what(Kind::Rare, number), open })
     };
     let (function, kind, field) = match class {
-        Class::Entry(function) if noted.are_for(*function) => return rare(None),
-        Class::Exit(function, verdict) if noted.are_for(*function) => return rare(verdict.field()),
+        Class::Entry(function) if noted.are_for(*function) => return rare(None, false),
+        Class::Exit(function, verdict) if noted.are_for(*function) => return rare(verdict.field(), false),
         Class::Entry(function) => (function, Kind::Entry, None),
         Class::Exit(function, Verdict::Always) => (function, Kind::Exit, None),
         Class::Exit(function, Verdict::Zero(at)) => (function, Kind::Exit, Some(*at)),
         Class::Exit(function, Verdict::ZeroOr(at, _)) => (function, Kind::State, Some(*at)),
         Class::Exit(function, Verdict::NonZero(at)) => (function, Kind::NonZero, Some(*at)),
-        Class::Command(fields) if fields.picker.is_some() => return rare(None),
+        Class::Command(reader) if reader.is_quick() => return rare(None, true),
         _ => return None,
     };
-    Some(Want { field, mark: what(kind, function.0) })
+    Some(Want { field, mark: what(kind, function.0), open: false })
 }
 
 impl<'t> Table<'t> {

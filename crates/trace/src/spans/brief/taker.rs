@@ -1,13 +1,14 @@
 //! What a scan sees becomes digests: the loop that every event goes through.
 
 use hetrace_ctf::read::{Glimpse, Next, Sight};
+use hetrace_format::command::Reader;
 
 use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::At;
 use super::Brief;
 use super::digest::{Digest, Kind, Special, Specials, is, number, turned};
-use crate::trace::{Class, CommandFields, FunctionId, ThreadId, Threads, Trace};
+use crate::trace::{Class, FunctionId, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
 
 /// What stands for no entry: that of no function, as none has this number.
@@ -53,7 +54,7 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
             return Next::Go;
         }
         if is(what, Kind::Rare) {
-            return self.rare(number(what), &glimpse);
+            return self.rare(number(what), glimpse);
         }
         if (glimpse.field != 0) != is(what, Kind::NonZero) {
             // Which codes are none of failures is looked at with the event.
@@ -77,14 +78,13 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
 impl<'t, B: Brief> Taker<'_, 't, B> {
     /// An event whose class has this number in its stream class.
     #[inline(never)]
-    fn rare(&mut self, number: u32, glimpse: &Glimpse<'_>) -> Next {
+    fn rare(&mut self, number: u32, glimpse: Glimpse<'_>) -> Next {
         let (trace, stream) = (self.commands.trace, self.commands.stream);
         match trace.classes().of_stream(stream).get(number as usize) {
-            Some(Class::Command(fields)) => self.commands.take(fields, glimpse),
-            Some(Class::Entry(function)) => {
-                self.noted(*function, number, glimpse, |values| Special::NotedEntry(*function, false, values))
-            }
-            Some(Class::Exit(function, verdict)) => self.noted(*function, number, glimpse, |values| {
+            Some(Class::Command(reader)) => self.commands.take(reader, &glimpse),
+            Some(Class::Entry(function)) => self
+                .noted(*function, number, &glimpse, |values| Special::NotedEntry(*function, false, values)),
+            Some(Class::Exit(function, verdict)) => self.noted(*function, number, &glimpse, |values| {
                 Special::NotedExit(*function, verdict.error_of(glimpse.field), values)
             }),
             _ => Next::Leave,
@@ -142,14 +142,14 @@ impl<B> Taker<'_, '_, B> {
 }
 
 impl<B: Brief> Commands<'_, '_, B> {
-    fn take(&mut self, fields: &CommandFields, glimpse: &Glimpse<'_>) -> Next {
+    fn take(&mut self, reader: &Reader, glimpse: &Glimpse<'_>) -> Next {
         let at = At { time: glimpse.timestamp, thread: self.thread, threads: self.threads };
-        let names = self.trace.names();
-        let Some(command) = Command::picked(fields, names, glimpse.payload(), at.time, at.who().pid) else {
+        let Some((read, length)) = reader.read_payload(glimpse.payload(), at.time) else {
             return Next::Leave;
         };
+        let command = Command::new(&read, self.trace.names(), at.who().pid);
         self.summary.command(&command, at.time);
         self.sink.command(at, &command);
-        Next::Go
+        Next::Past(length)
     }
 }
