@@ -1,6 +1,6 @@
 //! What a scan sees becomes digests: the loop that every event goes through.
 
-use hetrace_ctf::read::{Glimpse, Next, Sight};
+use hetrace_ctf::read::{EventView, EventVisitor, Next};
 
 use super::super::commands::Command;
 use super::super::summary::Summary;
@@ -38,9 +38,9 @@ pub(super) struct Commands<'d, 't, B> {
     pub sink: &'d mut B,
 }
 
-impl<B: Brief> Sight for Taker<'_, '_, B> {
+impl<B: Brief> EventVisitor for Taker<'_, '_, B> {
     #[inline(always)]
-    fn see(&mut self, glimpse: Glimpse<'_>) -> Next {
+    fn visit(&mut self, glimpse: EventView<'_>) -> Next {
         let (what, time) = (glimpse.mark, glimpse.timestamp);
         if is(what, Kind::Entry) {
             let before = std::mem::replace(&mut self.entry, (what, time));
@@ -77,7 +77,7 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
 impl<'t, B: Brief> Taker<'_, 't, B> {
     /// An event whose class has this number in its stream class.
     #[inline(never)]
-    fn rare(&mut self, number: u32, glimpse: &Glimpse<'_>) -> Next {
+    fn rare(&mut self, number: u32, glimpse: &EventView<'_>) -> Next {
         let (trace, stream) = (self.commands.trace, self.commands.stream);
         match trace.classes().of_stream(stream).get(number as usize) {
             Some(Class::Command(fields)) => self.commands.take(fields, glimpse),
@@ -96,7 +96,7 @@ impl<'t, B: Brief> Taker<'_, 't, B> {
         &mut self,
         function: FunctionId,
         number: u32,
-        glimpse: &Glimpse<'_>,
+        glimpse: &EventView<'_>,
         special: impl FnOnce(Values<'t>) -> Special<'t>,
     ) -> Next {
         let trace = self.commands.trace;
@@ -142,7 +142,7 @@ impl<B> Taker<'_, '_, B> {
 }
 
 impl<B: Brief> Commands<'_, '_, B> {
-    fn take(&mut self, fields: &CommandFields, glimpse: &Glimpse<'_>) -> Next {
+    fn take(&mut self, fields: &CommandFields, glimpse: &EventView<'_>) -> Next {
         let at = At { time: glimpse.timestamp, thread: self.thread, threads: self.threads };
         let names = self.trace.names();
         let Some(command) = Command::picked(fields, names, glimpse.payload(), at.time, at.who().pid) else {
