@@ -1,8 +1,8 @@
 //! The contexts of the program, and the end of them.
 //!
-//! A record stays for ever and is used again for a later context; a number tells
-//! the generations apart. Who touches events of a context says so first
-//! ([`Context::enter`]), and whoever ends the context waits for those few calls.
+//! A record is never freed and is used again for a later context; a generation number
+//! distinguishes them. Code that touches events of a context enters it first
+//! ([`Context::enter`]), and code that ends the context waits for those few calls.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 

@@ -17,7 +17,7 @@ const MARK: &CStr = c"cuptiActivityEnable";
 /// Libraries tried at most.
 const MOST: usize = 16;
 
-/// Loads one libcupti after the other into [`API`], until `tried` answers true.
+/// Loads one libcupti after the other into [`API`], until `tried` returns true.
 /// They stay loaded: CUPTI does not take to being unloaded.
 pub fn each(driver_version: i32, mut tried: impl FnMut() -> bool) -> bool {
     let mut known = Known { marks: [0; MOST], count: 0 };
@@ -125,7 +125,7 @@ impl Known {
     }
 }
 
-/// What the paths of all loaded libraries tell.
+/// What the paths of all loaded libraries show.
 fn loaded() -> Loaded {
     unsafe extern "C" fn step(
         info: *mut libc::dl_phdr_info,

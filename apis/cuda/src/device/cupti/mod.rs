@@ -178,9 +178,7 @@ fn subscribe() -> Result<(), Unavailable> {
     if result.is_err() {
         disable();
     } else if lengths.newer {
-        note(
-            b"this CUPTI is newer than hetrace; what it tells of the devices is checked as far as it can be",
-        );
+        note(b"this CUPTI is newer than hetrace; its records are used only where they are plausible");
     }
     result
 }
@@ -216,7 +214,7 @@ unsafe fn enable(subscriber: *mut c_void) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Migrations of managed memory. Not every device, driver and session can tell.
+/// Migrations of managed memory. Not every device, driver and session reports them.
 ///
 /// # Safety
 /// Between subscribing and the first activity.
