@@ -1,4 +1,4 @@
-//! NVTX: what programs are answered, and what of their marks, ranges and names
+//! NVTX: what its functions return to programs, and what of their marks, ranges and names
 //! is recorded. `tests/programs/nvtx_client.h` does what NVTX's header does.
 
 use std::collections::BTreeMap;
