@@ -50,7 +50,7 @@ fn say() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         let _errno = ErrnoGuard::new();
-        note(b"a program uses extensions of NVTX (counters, memory, or events with times of its own): these calls are not traced");
+        note(b"a program uses extensions of NVTX (counters, memory, or events with their own timestamps): these calls are not traced");
     }
 }
 

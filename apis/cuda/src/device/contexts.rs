@@ -105,8 +105,9 @@ impl Context {
     pub fn broke(&self, error: i32, is_news: bool) {
         let was = self.state.compare_exchange(LIVE, BROKEN, Ordering::SeqCst, Ordering::Relaxed);
         if was.is_ok() && is_news {
-            let note = Note::new()
-                .text(b"device times: a context ends early, because its work failed with CUDA error ");
+            let note = Note::new().text(
+                b"device times: a context is not timed any more, because its work failed with CUDA error ",
+            );
             note.number(error.unsigned_abs().into()).leave();
         }
     }
@@ -148,7 +149,7 @@ fn make(handle: P) -> Option<&'static Context> {
     let Some((place, context)) = CONTEXTS.iter().enumerate().find(|(_, c)| take(c)) else {
         static SAID: AtomicU32 = AtomicU32::new(0);
         if SAID.swap(1, Ordering::Relaxed) == 0 {
-            Note::new().text(b"device times: too many contexts at a time; some are not timed").leave();
+            Note::new().text(b"device times: too many contexts at once; some are not timed").leave();
         }
         return None;
     };

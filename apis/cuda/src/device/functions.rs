@@ -111,7 +111,7 @@ fn ask(handle: P, age: u64) -> Option<&'static Function> {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
             Note::new()
-                .text(b"device times: too many kernels to remember; some are asked for each time")
+                .text(b"device times: too many kernels to cache; some are queried at each launch")
                 .leave();
         }
     }

@@ -191,11 +191,11 @@ fn choose() -> u32 {
     if session.option(option::SAMPLED) && every > 1 {
         sampled::every(every);
         let note = Note::new().text(b"device times: events around one launch in ");
-        note.number(every.into()).text(b" of each kernel, as asked").leave();
+        note.number(every.into()).text(b" of each kernel, as requested").leave();
         return EVENTS;
     }
     if session.option(option::SAMPLED) || session.option(option::EVENTS) {
-        Note::new().text(b"device times: events, as asked").leave();
+        Note::new().text(b"device times: events, as requested").leave();
         return EVENTS;
     }
     // SAFETY: the driver is initialized, and this happens once.

@@ -212,7 +212,7 @@ fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits:
             // command, it would be another queue each time.
             static SAID: AtomicBool = AtomicBool::new(false);
             if !SAID.swap(true, Ordering::Relaxed) {
-                Note::new().text(b"device times: too many streams; of some only the number is known").leave();
+                Note::new().text(b"device times: too many streams; some are recorded by number only").leave();
             }
         } else if !send(special::QUEUE, &record, c"") {
             RECORDED.remove(key + 1); // No room: another time.

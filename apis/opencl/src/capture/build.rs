@@ -69,7 +69,7 @@ pub fn begin(time: u64, step: usize, notify: &mut *mut P, user: &mut P) -> Optio
     if !notify.is_null() {
         build.task = TABLE.get(USED.fetch_add(1, Ordering::Relaxed).min(TASKS));
         let Some(task) = build.task else {
-            note(b"logs of further builds with a callback are not recorded");
+            note(b"too many builds with a callback: some logs are not recorded");
             return Some(build);
         };
         task.function.store(*notify as usize, Ordering::Relaxed);

@@ -162,9 +162,9 @@ impl Capture {
             Argument::Object(object, _) => (object as u64, b"pipe"),
             Argument::Shared(address) => (address, b"shared virtual memory"),
             Argument::Value(value) if value != 0 && in_memory() => {
-                (value, b"memory object made in an unknown way")
+                (value, b"memory object of unknown origin")
             }
-            Argument::Other if in_memory() => (0, b"set in an unknown way"),
+            Argument::Other if in_memory() => (0, b"set by an unknown call"),
             Argument::Value(_) | Argument::Other => return,
         };
         not_captured(self.launch, index, value as P, why, 0);

@@ -28,7 +28,7 @@ pub fn each(driver_version: i32, mut tried: impl FnMut() -> bool) -> bool {
         if known.open(unsafe { CStr::from_ptr(named) }, &mut tried) {
             return true;
         }
-        note(b"the library that HETRACE_CUPTI names does not serve; others are tried");
+        note(b"the library named by HETRACE_CUPTI is not usable; others are tried");
     }
     // One that the program has is the one that its other tools use.
     let mut present = [None; 4];
