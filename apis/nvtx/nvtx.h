@@ -3,7 +3,7 @@
  *
  * NVTX hands a tool structs of attributes with unions in them. What is recorded
  * is laid flat here: the functions have the names that programs call, and one
- * parameter for each thing that can be told. The endings A and W are left out,
+ * parameter for each thing that can be recorded. The endings A and W are left out,
  * for texts are recorded in UTF-8 whatever they came in.
  *
  * In all functions with attributes:
@@ -12,9 +12,9 @@
  *   payload_type  what `payload` is
  *   payload       its bits, of a 32-bit type in the lower half; 0 if there is none
  *   message       the text, empty if there is none or a registered one
- *   registered    what nvtxDomainRegisterString answered for the text; NULL if
+ *   registered    what nvtxDomainRegisterString returned for the text; NULL if
  *                 the text is `message`
- *   domain        what nvtxDomainCreate answered; NULL is the default domain, which
+ *   domain        what nvtxDomainCreate returned; NULL is the default domain, which
  *                 functions without this parameter belong to
  */
 #ifndef HETRACE_NVTX_H
@@ -126,7 +126,7 @@ void nvtxDomainResourceDestroy(nvtxResourceHandle_t resource);
 
 /*
  * The extension for payloads whose parts a schema describes. Of several payloads in one call
- * the first is told, and `count` says how many there are. `entries` has what the attributes
+ * the first is recorded, and `count` says how many there are. `entries` has what the attributes
  * describe one by one: a type, a name and an offset, or a name and a value.
  */
 uint64_t nvtxPayloadSchemaRegister(nvtxDomainHandle_t domain, const char *name, uint64_t type, uint64_t flags, const char *entries, uint64_t num_entries, uint64_t static_size, uint64_t schema_id);

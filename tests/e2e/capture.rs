@@ -228,7 +228,7 @@ fn compiling_and_linking_have_logs_too() {
 }
 
 #[test]
-fn arguments_have_names_where_the_platform_tells_them() {
+fn arguments_have_names_where_the_platform_reports_them() {
     let traced = trace_with(Platform::Pocl, &["--kernel-args"], &["buffers"]);
     let objects = objects(&traced);
     let kernels = of_kind(&objects, "kernel");

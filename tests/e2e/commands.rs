@@ -146,7 +146,7 @@ fn timeline_is_written_and_never_over_another_file() {
 }
 
 #[test]
-fn model_tells_every_parameter() {
+fn model_shows_every_parameter() {
     let done = run(Command::new(hetrace()).args(["model", "opencl", "--json"]));
     let model: Value = serde_json::from_str(&done.out).expect("JSON");
     let functions = model["functions"].as_array().expect("functions");

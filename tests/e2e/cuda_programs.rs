@@ -132,7 +132,7 @@ for end in (os.execv, os.execvp, lambda *a: os.execve(*a, {}), lambda *a: os.exe
     except OSError as error:
         assert error.errno == errno.ENOENT, error
 work.launch(5).wait()
-say(work.told())
+say(work.summary())
 signal.signal(signal.SIGUSR1, lambda *_: os._exit(0))
 os.kill(os.getpid(), signal.SIGUSR1)
 signal.pause()";
@@ -256,7 +256,7 @@ fn on_a_fake_driver(program: &Path, arguments: &[String]) -> (Done, Seen) {
 /// Real runtimes go as far as reading the driver's version, `cuInit`, and looking up some 400
 /// functions. Then they ask `cuGetExportTable` for private tables, one of which has to
 /// prove that the driver is NVIDIA's own; here they get none, and every call that needs a
-/// device answers an error from then on. What is behind that, only a real driver can show
+/// device returns an error from then on. What is behind that, only a real driver can show
 /// (tests/h200).
 #[test]
 #[ignore = "downloads two wheels; `cargo xtask test --full`"]

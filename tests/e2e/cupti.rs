@@ -80,7 +80,7 @@ fn one_that_refuses_is_replaced_by_events() {
     let reasons = [
         ("cuptiSubscribe:39", "because another tool uses CUPTI already"),
         ("cuptiActivityEnable:35", "because the driver lets only administrators use CUPTI"),
-        ("cuptiActivityRegisterCallbacks:999", "because cuptiActivityRegisterCallbacks answered error 999"),
+        ("cuptiActivityRegisterCallbacks:999", "because cuptiActivityRegisterCallbacks returned error 999"),
     ];
     for (refusal, reason) in reasons {
         let run = run("auto", &["work", "elsewhere"], &[("FAKE_CUPTI_REFUSE", refusal)]);

@@ -20,7 +20,7 @@ fn record(scratch: &Path) {
     assert_eq!(done.status, 0, "{}{}", done.out, done.err);
 }
 
-/// Writes it; answers with what the program said beside.
+/// Writes it; returns what the program wrote to stderr.
 fn export(scratch: &Path, format: &str) -> String {
     let done = run(Command::new(hetrace()).current_dir(scratch).args(["export", "job", "-f", format]));
     assert_eq!(done.status, 0, "{format}: {}", done.err);

@@ -1,4 +1,4 @@
-//! NVTX: what programs are answered, and what of their marks, ranges and names
+//! NVTX: what its functions return to programs, and what of their marks, ranges and names
 //! is recorded. `tests/programs/nvtx_client.h` does what NVTX's header does.
 
 use std::collections::BTreeMap;
@@ -227,7 +227,7 @@ fn named(lines: &[String]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn everything_is_answered_and_recorded() {
+fn everything_returns_its_result_and_is_recorded() {
     let traced = trace(Platform::Pocl, &["nvtx_ranges"]);
     let calls = nvtx(&traced);
     check_everything(&traced.done, &calls);
@@ -333,7 +333,7 @@ fn payloads_with_schemas_begin_and_end_ranges() {
 }
 
 #[test]
-fn what_is_not_recorded_is_answered_all_the_same() {
+fn what_is_not_recorded_returns_its_result_all_the_same() {
     let scratch = tempfile::tempdir().expect("scratch");
     let out = scratch.path().join("trace");
     let line = ["run", "-q", "--exclude", "nvtx*", "-o"];

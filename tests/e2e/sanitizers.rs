@@ -63,7 +63,7 @@ impl Runs {
         run(Command::new(line[0]).args(&line[1..]).envs(self.platform.clone()))
     }
 
-    /// Runs under trace; also answers where the trace is.
+    /// Runs under trace; also returns where the trace is.
     fn traced(&self, way: &str, line: &[&str]) -> (Done, PathBuf) {
         let folder = self.scratch.path().join("trace");
         let _ = std::fs::remove_dir_all(&folder);

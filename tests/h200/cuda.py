@@ -158,16 +158,16 @@ def traced(name, command, options=(), env=None, timeout=60):
     before = len(faults)
     status, out, err, took = sh([HETRACE, "run", "-q", *options, "-o", folder, "--", *command], env, timeout)
     tables = manifest = None
-    told = 0
+    tally_s = 0
     if (folder / "hetrace/manifest.json").exists():
         manifest = json.loads((folder / "hetrace/manifest.json").read_text())
-        _, text, problems, told = sh([HETRACE, "tally", "--json", folder], timeout=60)
+        _, text, problems, tally_s = sh([HETRACE, "tally", "--json", folder], timeout=60)
         try:
             tables = json.loads(text)
         except ValueError:
             check(f"{name}: tally", False, problems[-300:] or "no tables")
     size = (manifest or {}).get("written", {}).get("bytes", 0)
-    return {"status": status, "out": out, "err": err, "took": took, "told_s": told, "tables": tables,
+    return {"status": status, "out": out, "err": err, "took": took, "tally_s": tally_s, "tables": tables,
             "manifest": manifest, "bytes": size, "folder": folder, "faults": before}
 
 
@@ -264,7 +264,7 @@ def torchrun(ranks):
 
 def programs():
     """Name, command, and: what it imports; `warm` if its first run is another; `any count`
-    if runs of it differ. The most telling first."""
+    if runs of it differ. The most informative first."""
     yield "linked", [BUILT / "mix"], ()
     yield "static", [BUILT / "mix-static"], ()
     yield "contexts", [BUILT / "contexts"], ("any count",)
@@ -322,11 +322,11 @@ def one_program(name, command, needs):
         "same": same, "ours": ours, "truth": truth, "lost": lost, "records": records, "bytes": run["bytes"],
         "calls": calls, "source": source_of(tables), "notes": notes, "clocks": tables.get("clock_errors", []),
         "collectives": tables.get("collectives", []), "failed_calls": tables.get("errors", []),
-        "seconds": {"traced": run["took"], "tally": run["told_s"]}}
+        "seconds": {"traced": run["took"], "tally": run["tally_s"]}}
     pair = lambda k: f"{ours[k]}/{truth[k]}"
     say(f"{name:<13}{'same' if same else 'DIFFERS':>8}{sum(calls.values()):>9}{pair('kernels'):>13}{pair('copies'):>11}"
         f"{pair('memsets'):>11}{sum(v for v in lost.values() if isinstance(v, int)):>5}{records:>9}"
-        f"{run['bytes'] / max(1, records):>7.1f}{run['told_s']:>7.2f}  {source_of(tables)[:30]}")
+        f"{run['bytes'] / max(1, records):>7.1f}{run['tally_s']:>7.2f}  {source_of(tables)[:30]}")
     for note in notes[:3]:
         say(f"    note: {note}"[:SHOWN])
     if name == "memory":  # Each way once, whole.
@@ -447,9 +447,9 @@ def killed():
     kernels = device_counts(tables)[0]["kernels"]
     check("killed: recorded", calls > 1000 and kernels > 0, f"{calls} launches, {kernels} kernels")
     row = {"status": status, "launches": calls, "kernels": kernels, "losses": losses(tables)}
-    row["untold"] = calls - kernels - sum(v for v in row["losses"].values() if isinstance(v, int))
+    row["unaccounted"] = calls - kernels - sum(v for v in row["losses"].values() if isinstance(v, int))
     results.setdefault("ends", {})["killed"] = row
-    say(f"    killed: status {status}, {calls} launches, {kernels} kernels timed, {row['untold']} neither timed nor "
+    say(f"    killed: status {status}, {calls} launches, {kernels} kernels timed, {row['unaccounted']} neither timed nor "
         f"counted as lost, losses {row['losses']}")
     done({"folder": folder, "faults": before})
 
@@ -517,7 +517,7 @@ def one_way(options, kinds, program, row):
         # 5 steps come before the 40 that are measured.
         row["records"].append(run["manifest"].get("written", {}).get("records", 0) / 45)
         row["bytes"].append(run["bytes"] / 45)
-        row["tally_s"].append(run["told_s"])
+        row["tally_s"].append(run["tally_s"])
     shutil.rmtree(run["folder"], ignore_errors=True)
     return run["out"]
 
@@ -624,7 +624,7 @@ def inflight():
         check(f"{name}: result", result_there, f"{run['status']} {run['out'][-200:]!r} {run['err'][-300:]!r}")
         if name.endswith("few"):
             counted_lost = lost.get("lost_device_commands", 0)
-            check(f"{name}: told or counted", kernels + counted_lost == launched, f"{kernels} and {counted_lost}")
+            check(f"{name}: timed or counted", kernels + counted_lost == launched, f"{kernels} and {counted_lost}")
             check(f"{name}: said", not counted_lost or "--max-in-flight" in run["err"], run["err"][-300:])
         else:
             check(f"{name}: all kernels", kernels == launched and not lost, f"{kernels}, {lost}")
@@ -652,7 +652,7 @@ def steps():
 
 
 def peers():
-    """The same step and single calls under others, in turns: least and median of the rounds."""
+    """The same step and single calls under others, interleaved: least and median of the rounds."""
     say("\npeers on the same step (ms) and single calls (ns): least and median of rounds in turn")
     if not available("torch"):
         return say("    not run: no torch")

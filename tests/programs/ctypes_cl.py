@@ -29,7 +29,7 @@ TAKES = {
 
 
 def call(name, *args):
-    """A counted call: it must answer 0, or, creating something, a handle."""
+    """A counted call: it must return 0, or, creating something, a handle."""
     counts[name] += 1
     function = getattr(cl, name)
     function.argtypes = TAKES[name]

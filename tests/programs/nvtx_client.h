@@ -114,7 +114,7 @@ static const void *nvtx_export(uint32_t table)
     return table == 1 ? &callbacks : NULL;
 }
 
-/* Loads the tool and gives it a copy. Answers whether there is one. */
+/* Loads the tool and gives it a copy. Returns whether there is one. */
 static int nvtx_connect(struct nvtx_copy *copy)
 {
     for (unsigned m = 1; m < MODULES; m++)

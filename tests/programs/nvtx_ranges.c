@@ -5,7 +5,7 @@
  *   nvtx_ranges fork      ranges before a fork, in the child, and after it
  *   nvtx_ranges loop N    N pushes and pops; says how long one takes
  *
- * Without a tool everything answers 0, NULL or -2.
+ * Without a tool everything returns 0, NULL or -2.
  */
 #include "nvtx_client.h"
 
@@ -28,7 +28,7 @@ static nvtxEventAttributes_t text(const char *message)
     return a;
 }
 
-static void answers(const char *what, long long answer)
+static void show(const char *what, long long answer)
 {
     printf("%s %lld\n", what, answer);
 }
@@ -89,13 +89,13 @@ static void *other_thread(void *unused)
 {
     (void)unused;
     nvtxEventAttributes_t a = text("other, in the domain");
-    answers("other push", nvtxRangePushA("other"));
-    answers("other domain push", nvtxDomainRangePushEx(domain, &a));
-    answers("other push", nvtxRangePushW(L"\u00f6ther"));
-    answers("other pop", nvtxRangePop());
-    answers("other pop", nvtxRangePop());
-    answers("other pop of nothing", nvtxRangePop());
-    answers("other domain pop", nvtxDomainRangePop(domain));
+    show("other push", nvtxRangePushA("other"));
+    show("other domain push", nvtxDomainRangePushEx(domain, &a));
+    show("other push", nvtxRangePushW(L"\u00f6ther"));
+    show("other pop", nvtxRangePop());
+    show("other pop", nvtxRangePop());
+    show("other pop of nothing", nvtxRangePop());
+    show("other domain pop", nvtxDomainRangePop(domain));
     nvtxRangeEnd(across);
     return NULL;
 }
@@ -105,7 +105,7 @@ static void everything(void)
     nvtxInitialize(NULL);
     domain = nvtxDomainCreateA("app.io");
     nvtxDomainHandle_t wide = nvtxDomainCreateW(L"Gr\u00f6\u00dfe");
-    answers("domains differ", domain && wide ? domain != wide : -1);
+    show("domains differ", domain && wide ? domain != wide : -1);
     nvtxNameCategoryA(1, "setup");
     nvtxDomainNameCategoryA(domain, 2, "files");
     nvtxDomainNameCategoryW(wide, 2, L"G\u00fcter");
@@ -114,21 +114,21 @@ static void everything(void)
     attributes();
 
     nvtxEventAttributes_t a = text("inner");
-    answers("push", nvtxRangePushA("outer"));
-    answers("push", nvtxRangePushEx(&a));
+    show("push", nvtxRangePushA("outer"));
+    show("push", nvtxRangePushEx(&a));
     across = nvtxRangeStartA("across threads");
     pthread_t thread;
     pthread_create(&thread, NULL, other_thread, NULL);
     pthread_join(thread, NULL);
-    answers("pop", nvtxRangePop());
-    answers("pop", nvtxRangePop());
-    answers("pop of nothing", nvtxRangePop());
-    answers("domain pop of nothing", nvtxDomainRangePop(domain));
+    show("pop", nvtxRangePop());
+    show("pop", nvtxRangePop());
+    show("pop of nothing", nvtxRangePop());
+    show("domain pop of nothing", nvtxDomainRangePop(domain));
 
     nvtxRangeId_t id = nvtxRangeStartW(L"\u00fcberlappt");
     a = text("in the domain");
     nvtxRangeId_t second = nvtxDomainRangeStartEx(domain, &a);
-    answers("ids differ", id && second && across ? id != second && id != across : -1);
+    show("ids differ", id && second && across ? id != second && id != across : -1);
     nvtxRangeEnd(id);
     nvtxDomainRangeEnd(domain, second);
 
@@ -140,7 +140,7 @@ static void everything(void)
     r.messageType = NVTX_MESSAGE_TYPE_ASCII;
     r.message.ascii = "a lock";
     nvtxResourceHandle_t resource = nvtxDomainResourceCreate(domain, &r);
-    answers("resource", resource != NULL);
+    show("resource", resource != NULL);
     nvtxDomainResourceDestroy(resource);
 
     nvtxSyncUserAttributes_t u = {0};
@@ -149,7 +149,7 @@ static void everything(void)
     u.messageType = NVTX_MESSAGE_TYPE_UNICODE;
     u.message.unicode = L"Schlo\u00df";
     nvtxSyncUser_t user = nvtxDomainSyncUserCreate(domain, &u);
-    answers("user", user != NULL);
+    show("user", user != NULL);
     nvtxDomainSyncUserAcquireStart(user);
     nvtxDomainSyncUserAcquireFailed(user);
     nvtxDomainSyncUserAcquireStart(user);
@@ -212,7 +212,7 @@ static void copies(void)
         pthread_join(threads[i], &answer);
         right += (intptr_t)answer;
     }
-    answers("right", right);
+    show("right", right);
 }
 #endif
 
@@ -220,19 +220,19 @@ static void copies(void)
 
 static void forked(void)
 {
-    answers("push", nvtxRangePushA("before"));
+    show("push", nvtxRangePushA("before"));
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        answers("child push", nvtxRangePushA("child"));
-        answers("child pop", nvtxRangePop());
-        answers("child pop", nvtxRangePop());
+        show("child push", nvtxRangePushA("child"));
+        show("child pop", nvtxRangePop());
+        show("child pop", nvtxRangePop());
         fflush(stdout);
         _exit(0);
     }
     int status;
     waitpid(child, &status, 0);
-    answers("pop", nvtxRangePop());
+    show("pop", nvtxRangePop());
 }
 
 /* ---- cost ---------------------------------------------------------------------------- */

@@ -10,23 +10,23 @@
 __attribute__((weak)) int clGetPlatformIDs(unsigned, void *, unsigned *);
 __attribute__((weak)) int clFinish(void *);
 
-static void tell(const char *what, int there)
+static void report(const char *what, int there)
 {
     printf("%s: %s\n", what, there ? "there" : "not there");
 }
 
 int main(int argc, char **argv)
 {
-    tell("clGetPlatformIDs", clGetPlatformIDs != NULL);
-    tell("clFinish", clFinish != NULL);
-    tell("in the global scope", dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL);
-    tell("an error message", dlerror() != NULL);
-    tell("in the program", dlsym(dlopen(NULL, RTLD_NOW), "clGetPlatformIDs") != NULL);
-    tell("behind the program", dlsym(RTLD_NEXT, "clGetPlatformIDs") != NULL);
+    report("clGetPlatformIDs", clGetPlatformIDs != NULL);
+    report("clFinish", clFinish != NULL);
+    report("in the global scope", dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL);
+    report("an error message", dlerror() != NULL);
+    report("in the program", dlsym(dlopen(NULL, RTLD_NOW), "clGetPlatformIDs") != NULL);
+    report("behind the program", dlsym(RTLD_NEXT, "clGetPlatformIDs") != NULL);
     if (argc > 1 && strcmp(argv[1], "load") == 0) {
-        tell("a loader", dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
+        report("a loader", dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL) != NULL);
         int (*platforms)(unsigned, void *, unsigned *) = dlsym(RTLD_DEFAULT, "clGetPlatformIDs");
-        tell("in the global scope", platforms != NULL);
+        report("in the global scope", platforms != NULL);
         unsigned count = 0;
         printf("%d", platforms(0, NULL, &count));
         printf(" and %u platforms\nEXPECT clGetPlatformIDs=1\n", count);

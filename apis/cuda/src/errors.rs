@@ -10,8 +10,8 @@ const MOST: u32 = 1000;
 
 type GetErrorString = unsafe extern "C" fn(code: u32, text: *mut *const c_char) -> u32;
 
-/// Tells all that the driver knows; the others have no text.
-pub fn tell() {
+/// Records all texts that the driver has; the others have no text.
+pub fn report() {
     let Some(ask) = LIBRARY.any_definition(c"cuGetErrorString") else { return };
     // SAFETY: the driver's function of this name, which has this prototype.
     let ask = unsafe { std::mem::transmute::<P, GetErrorString>(ask) };

@@ -1,7 +1,7 @@
 //! Functions that hand out other functions. Named `hook` in `semantics.toml`.
 //!
-//! Whatever the driver hands out lies in its own library: the address tells which
-//! function it is, and so which wrapper stands for it. The name that the program
+//! Whatever the driver hands out lies in its own library: the address identifies the
+//! function, and so the wrapper that stands for it. The name that the program
 //! gave does not: it comes without the suffixes of versions and streams.
 
 mod device;
@@ -49,7 +49,7 @@ pub unsafe fn cuGetProcAddress_v2(
     error
 }
 
-/// `--kernel-args`: what a launch passes is told before it is made.
+/// `--kernel-args`: what a launch passes is recorded before the launch.
 macro_rules! launches {
     ($($name:ident)*) => { $(
         #[allow(clippy::too_many_arguments)]

@@ -1,5 +1,5 @@
-//! `--kernel-args`: what each launch passes to its kernel. The driver tells where a
-//! kernel's parameters lie and how long they are (from 12.4 on), not what they mean.
+//! `--kernel-args`: what each launch passes to its kernel. The driver reports the offsets and
+//! sizes of a kernel's parameters (from 12.4 on), not their types.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -12,13 +12,13 @@ use hetrace_interpose::{note, record_extra, session, thread_id, with_guard};
 use crate::generated::prelude::P;
 use crate::generated::real;
 
-/// Kernels whose parameters are remembered; of more none are told.
+/// Kernels whose parameters are remembered; those of more are not recorded.
 const KERNELS: usize = 4096;
-/// Parameters of a kernel that are told.
+/// Parameters of a kernel that are recorded.
 const PARAMETERS: usize = 128;
 /// Bytes of values that fit into a record beside the rest.
 const VALUES: usize = 2600;
-/// Longest name that is told with them.
+/// Longest name that is recorded with them.
 const NAME: usize = 500;
 
 /// Where a kernel's parameters lie. Written once, before anyone finds it: what is
@@ -43,7 +43,7 @@ static LAYOUTS: [Layout; KERNELS] = [const {
 }; KERNELS];
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// `CUfunction` or `CUkernel` → its place in `LAYOUTS`, counted from 1; `ABSENT` if the
-/// driver does not tell.
+/// driver does not report it.
 static HANDLES: Table<16384> = Table::new();
 /// As above, by what is known of the kernel: one that was loaded again is no other.
 static KNOWN: Table<8192> = Table::new();
@@ -78,14 +78,14 @@ fn layout(function: P) -> Option<&'static Layout> {
     }
 }
 
-/// What the driver tells of a kernel.
-struct Told<'a> {
+/// A kernel's parameters, as the driver reports them.
+struct Parameters<'a> {
     name: &'a [u8],
     places: [u32; PARAMETERS],
     count: usize,
 }
 
-impl Told<'_> {
+impl Parameters<'_> {
     fn places(&self) -> &[u32] {
         self.places.get(..self.count).unwrap_or_default()
     }
@@ -156,31 +156,31 @@ fn ask(function: P, key: u64) -> Option<&'static Layout> {
     }
     if get(0, is_kernel).0 == NOT_FOUND {
         HANDLES.set(key, ABSENT);
-        once(&OLD, b"--kernel-args: this driver does not tell where parameters lie (12.4 and newer do)");
+        once(&OLD, b"--kernel-args: this driver does not report parameter offsets (12.4 and newer do)");
         return None;
     }
     // SAFETY: NULL, or the driver's own text.
     let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
     let name = name.get(..NAME).unwrap_or(name);
-    let mut told = Told { name, places: [0; PARAMETERS], count: 0 };
-    for place in &mut told.places {
-        let (error, offset, size) = get(told.count, is_kernel);
+    let mut parameters = Parameters { name, places: [0; PARAMETERS], count: 0 };
+    for place in &mut parameters.places {
+        let (error, offset, size) = get(parameters.count, is_kernel);
         if error != 0 || offset > 0xffff || size > 0xffff {
             break;
         }
         *place = offset as u32 | (size as u32) << 16;
-        told.count += 1;
+        parameters.count += 1;
     }
-    let Some(number) = told.number() else {
+    let Some(number) = parameters.number() else {
         HANDLES.set(key, ABSENT);
-        once(&FULL, b"--kernel-args: more kernels than are remembered; arguments of some are not told");
+        once(&FULL, b"--kernel-args: too many kernels; arguments of some are not recorded");
         return None;
     };
     HANDLES.set(key, number);
     numbered(number)
 }
 
-/// The driver has no such function, as `missing` answers.
+/// The driver has no such function, as `missing` returns.
 const NOT_FOUND: u32 = 500;
 
 /// `CU_LAUNCH_PARAM_…`.
@@ -197,7 +197,7 @@ enum Values {
     Packed(*const u8, usize),
 }
 
-/// Tells what a launch passes.
+/// Records what a launch passes.
 ///
 /// # Safety
 /// The arguments of a launch.
@@ -205,8 +205,8 @@ enum Values {
 pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) {
     // Where calls are not recorded, this comes by for the sake of the times.
     if session().is_some_and(|s| s.option(option::KERNEL_ARGS)) {
-        // SAFETY: the arguments of one launch, unchanged, which is what `tell` requires.
-        unsafe { tell(time, function, params, extra) };
+        // SAFETY: the arguments of one launch, unchanged, which is what `record_args` requires.
+        unsafe { record_args(time, function, params, extra) };
     }
 }
 
@@ -216,7 +216,7 @@ pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) 
 /// As [`launch`].
 #[cold]
 #[inline(never)]
-unsafe fn tell(time: u64, function: P, params: *const P, extra: *const P) {
+unsafe fn record_args(time: u64, function: P, params: *const P, extra: *const P) {
     let Some(layout) = layout(function) else { return };
     let values = if params.is_null() {
         // SAFETY: `params` is NULL, so the launch passes its values by `extra`, which the driver wants to be

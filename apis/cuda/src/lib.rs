@@ -6,7 +6,7 @@
 //! * [`hooks`]: functions that hand out other functions;
 //! * [`device`]: how commands on devices are timed;
 //! * [`kernel_args`]: what launches pass to kernels, with `--kernel-args`;
-//! * [`measure`]: sizes that only the API itself can tell.
+//! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod device;
@@ -21,7 +21,7 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
     entry::LIBRARY.started();
-    hetrace_interpose::tells_errors(errors::tell);
+    hetrace_interpose::set_error_reporter(errors::report);
 }
 
 #[used]

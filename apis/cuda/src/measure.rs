@@ -1,4 +1,4 @@
-//! Sizes that only knowledge of the API can tell; named in `semantics.toml`.
+//! Sizes that take knowledge of the API; named in `semantics.toml`.
 
 use crate::generated::prelude::P;
 use crate::generated::real;
@@ -59,8 +59,8 @@ pub fn endpoint_bytes(handle_type: usize) -> usize {
     if handle_type == 1 { FABRIC } else { 0 }
 }
 
-/// `n`, or 0 if that is too much to be true: a size that nobody gave is
-/// without limit.
+/// `n`, or 0 if that is too much to be true: a size that was not given is
+/// unlimited.
 pub fn if_at_most(n: usize, most: usize) -> usize {
     if n <= most { n } else { 0 }
 }

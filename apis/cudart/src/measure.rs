@@ -1,4 +1,4 @@
-//! Sizes that only knowledge of the API can tell; named in `semantics.toml`.
+//! Sizes that take knowledge of the API; named in `semantics.toml`.
 
 /// Sizes of the types that attributes have.
 const INT: usize = 4;
@@ -40,7 +40,7 @@ pub fn if_at_most(n: usize, most: usize) -> usize {
 }
 
 /// 1 for a `cudaStreamCaptureStatus` that says the stream is capturing, else
-/// 0: of a capture that is invalid nothing more is told.
+/// 0: of an invalid capture the runtime returns nothing more.
 pub fn if_capturing(status: usize) -> usize {
     usize::from(status == 1)
 }

@@ -5,8 +5,8 @@ use crate::entry::LIBRARY;
 /// Codes are below this.
 const MOST: u32 = 32;
 
-/// Tells all that NCCL knows.
-pub fn tell() {
+/// Records all texts that NCCL has.
+pub fn report() {
     if let Some(ask) = LIBRARY.any_definition(c"ncclGetErrorString") {
         // SAFETY: the library's function of this name: a constant, or NULL.
         unsafe { hetrace_interpose::error_texts(ask, MOST) };

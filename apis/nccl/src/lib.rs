@@ -3,7 +3,7 @@
 //! * `generated/`: a wrapper for every function, made from the model;
 //! * [`errors`]: what the API says of error codes;
 //! * [`entry`]: how programs reach them, and they the real functions;
-//! * [`measure`]: sizes that only the API itself can tell.
+//! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod entry;
@@ -15,7 +15,7 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
     entry::LIBRARY.started();
-    hetrace_interpose::tells_errors(errors::tell);
+    hetrace_interpose::set_error_reporter(errors::report);
 }
 
 #[used]

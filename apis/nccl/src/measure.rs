@@ -1,1 +1,1 @@
-//! Sizes that only the API itself can tell; named in `semantics.toml`.
+//! Sizes that only the API itself knows; named in `semantics.toml`.

@@ -68,7 +68,7 @@ impl Given {
         if offset + size_of::<T>() > self.size {
             return T::default();
         }
-        // SAFETY: inside the size that the struct tells of itself.
+        // SAFETY: inside the size that the struct gives for itself.
         unsafe { self.at.add(offset).cast::<T>().read_unaligned() }
     }
 }

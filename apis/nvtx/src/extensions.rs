@@ -17,7 +17,7 @@ pub struct Segment {
     places: *mut usize,
 }
 
-/// What an extension tells a tool.
+/// What an extension passes to a tool.
 #[repr(C)]
 pub struct Module {
     version: u16,
@@ -32,8 +32,8 @@ const MEMORY: u16 = 1;
 const PAYLOADS: u16 = 2;
 const COUNTERS: u16 = 4;
 
-/// Functions with which something is lost: not those that prepare, nor the one
-/// that asks whether a domain is enabled, which NVTX itself answers.
+/// Functions whose calls go unrecorded: not those that prepare, nor the one
+/// that asks whether a domain is enabled, which NVTX itself serves.
 fn recording(module: u16) -> &'static [usize] {
     match module {
         // Registering a heap, and regions in it.
@@ -50,11 +50,11 @@ fn say() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         let _errno = ErrnoGuard::new();
-        note(b"a program uses extensions of NVTX (counters, memory, or events with times of its own): these calls are not traced");
+        note(b"a program uses extensions of NVTX (counters, memory, or events with their own timestamps): these calls are not traced");
     }
 }
 
-/// Stands for any function that answers nothing or a number: as without a tool.
+/// Stands for any function that returns nothing or a number: as without a tool.
 /// What it is called with lies where the caller takes it away again.
 extern "C" fn untraced() -> u64 {
     say();
@@ -64,7 +64,7 @@ extern "C" fn untraced() -> u64 {
 /// What an extension calls before its first function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *const Module) -> i32 {
-    // SAFETY: NULL, or what the extension tells.
+    // SAFETY: NULL, or what the extension passes.
     let Some(module) = (unsafe { module.as_ref() }) else { return 0 };
     if session().is_none() || usize::from(module.size) < size_of::<Module>() || module.count == 0 {
         return 1;

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(get: Option<GetExportTable>) -
     for (number, ours) in (1..).zip(MODULES) {
         let mut places: Places = null_mut();
         let mut count = 0;
-        // SAFETY: NVTX's own function; it answers 0 for a module it has not.
+        // SAFETY: NVTX's own function; it returns 0 for a module it does not have.
         if unsafe { module(number, &mut places, &mut count) } == 0 || places.is_null() {
             continue;
         }

@@ -63,12 +63,12 @@ impl Levels {
     }
 }
 
-/// Opens a range of this thread. Answers its level, from 0 on.
+/// Opens a range of this thread. Returns its level, from 0 on.
 pub fn push(domain: u64) -> i32 {
     LEVELS.try_with(|levels| levels.push(domain)).unwrap_or(NO_TRACKING)
 }
 
-/// Closes this thread's last range. Answers its level.
+/// Closes this thread's last range. Returns its level.
 pub fn pop(domain: u64) -> i32 {
     LEVELS.try_with(|levels| levels.pop(domain)).unwrap_or(NO_TRACKING)
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_function_answers() {
+    fn every_function_has_an_implementation() {
         fill();
         for (name, real) in NAMES.iter().zip(&REAL) {
             assert!(!real.get().is_null(), "{name:?}");

@@ -12,12 +12,12 @@ use crate::generated::wrappers;
 #[repr(C)]
 pub struct Payload {
     schema: u64,
-    /// Bytes; all bits set if only who reads it can tell.
+    /// Bytes; all bits set if only its reader can determine them.
     size: usize,
     payload: *const c_void,
 }
 
-/// Payloads are told up to here, bytes; a size beyond is none that a program means.
+/// The longest payload that is recorded, bytes; no program means a larger size.
 const MOST: usize = 1 << 20;
 
 /// The first payload, flat: schema, place and size.
@@ -215,7 +215,7 @@ unsafe extern "C" fn register_schema(domain: P, at: *const SchemaAttributes) -> 
                     None => write!(entries, "{separator}{:#x} {name} @{}", entry.kind, entry.offset),
                 };
                 if written.is_err() {
-                    break; // What there is room for is told, and how many there are.
+                    break; // What there is room for is recorded, and how many there are.
                 }
             }
         }
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_payload_is_told() {
+    fn the_first_payload_is_recorded() {
         let value = 7u64;
         let at = (&raw const value).cast();
         let two = [Payload { schema: 3, size: 8, payload: at }, Payload { schema: 4, size: 1, payload: at }];
@@ -289,7 +289,11 @@ mod tests {
             assert_eq!(first(two.as_ptr(), 0), (0, null(), 0));
             assert_eq!(first(null(), 2), (0, null(), 0));
             let unknown = Payload { schema: 75, size: usize::MAX, payload: at };
-            assert_eq!(first(&raw const unknown, 1), (75, null(), 0), "a size that only the reader can tell");
+            assert_eq!(
+                first(&raw const unknown, 1),
+                (75, null(), 0),
+                "a size that only the reader can determine"
+            );
         }
     }
 

@@ -241,8 +241,8 @@ fn release(event: Event) {
 }
 
 /// Where the bytes of a command come from and go to, as indexes into
-/// `MEMORY_KINDS`. Only of these two the API tells: what a copy or a map is
-/// about may be the host's as well as the device's.
+/// `MEMORY_KINDS`. The API determines it for these two only: the memory of a copy or a map
+/// may be the host's as well as the device's.
 fn memory(kind: u8) -> [u8; 2] {
     const READ: u8 = 2;
     const WRITE: u8 = 3;
@@ -293,7 +293,7 @@ const NEVER: u64 = u64::MAX;
 /// Ticks between two comparisons: some tens of milliseconds.
 const PERIOD: u64 = 200_000_000;
 
-/// Compares a device's clock with ours, where the API can tell.
+/// Compares a device's clock with ours, where the API can read both.
 fn correlate(device: P) {
     let last = COMPARED.get(device as u64);
     if last == Some(NEVER) || last.is_some_and(|l| ticks().wrapping_sub(l) < PERIOD) {

@@ -204,8 +204,8 @@ fn context_of(queue: P) -> Option<P> {
     (error == CL_SUCCESS).then_some(context)
 }
 
-/// The driver's own answer for a queue that was made as the program wanted it, for once: what
-/// it tells of no list, or of an empty one, is its choice.
+/// The driver's own answer, from a queue made once as the program wanted it: what
+/// it returns without a list, or for an empty one, is its choice.
 ///
 /// # Safety
 /// The arguments of such a query.
@@ -249,21 +249,21 @@ unsafe fn show_list(list: &[u64], size: u64, value: P, size_ret: *mut u64) -> i3
     CL_SUCCESS
 }
 
-/// Device → 1 if it tells times of queues without profiling, 0 if not.
-static TELLS_ANYWAY: Table<256> = Table::new();
+/// Device → 1 if it returns times of queues without profiling, 0 if not.
+static PROFILES_ANYWAY: Table<256> = Table::new();
 
-/// Most drivers refuse to tell the times of a queue without profiling, some
-/// tell them all the same. A program that asks must get its driver's answer,
-/// so a queue is made for once to try it. Only programs that ask where they
+/// Most drivers refuse to return the times of a queue without profiling, some
+/// return them all the same. A program that asks must get its driver's answer,
+/// so a queue is made once to try it. Only programs that ask where they
 /// should not pay for that.
-fn answers_without_profiling(queue: P) -> bool {
+fn profiles_anyway(queue: P) -> bool {
     let Some(known) = queues::get(queue) else { return false };
-    if let Some(tells) = TELLS_ANYWAY.get(known.device as u64) {
-        return tells == 1;
+    if let Some(profiles) = PROFILES_ANYWAY.get(known.device as u64) {
+        return profiles == 1;
     }
-    let tells = try_without_profiling(queue, known.device).unwrap_or(false);
-    TELLS_ANYWAY.set(known.device as u64, u64::from(tells));
-    tells
+    let profiles = try_without_profiling(queue, known.device).unwrap_or(false);
+    PROFILES_ANYWAY.set(known.device as u64, u64::from(profiles));
+    profiles
 }
 
 fn try_without_profiling(queue: P, device: P) -> Option<bool> {
@@ -276,19 +276,19 @@ fn try_without_profiling(queue: P, device: P) -> Option<bool> {
             return None;
         }
         let (mut event, mut time): (P, u64) = (null_mut(), 0);
-        let mut tells = None;
+        let mut profiles = None;
         if real::clEnqueueMarker(probe, &mut event) == CL_SUCCESS && real::clFinish(probe) == CL_SUCCESS {
             let place = (&raw mut time).cast();
             let answer = real::clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, place, null_mut());
-            tells = Some(answer != CL_PROFILING_INFO_NOT_AVAILABLE);
+            profiles = Some(answer != CL_PROFILING_INFO_NOT_AVAILABLE);
             real::clReleaseEvent(event);
         }
         real::clReleaseCommandQueue(probe);
-        tells
+        profiles
     }
 }
 
-/// A queue without profiling has no times to tell.
+/// A queue without profiling has no times to return.
 pub unsafe fn clGetEventProfilingInfo(
     _: u64,
     event: P,
@@ -304,7 +304,7 @@ pub unsafe fn clGetEventProfilingInfo(
             real::clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, 8, (&raw mut queue).cast(), null_mut())
         };
         let hidden = queues::get(queue).is_some_and(|q| q.flags & (PROFILED | ASKED) == PROFILED);
-        if error == CL_SUCCESS && hidden && !answers_without_profiling(queue) {
+        if error == CL_SUCCESS && hidden && !profiles_anyway(queue) {
             return CL_PROFILING_INFO_NOT_AVAILABLE;
         }
     }

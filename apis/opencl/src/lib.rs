@@ -5,7 +5,7 @@
 //! * [`entry`]: the way in for loaders without layers;
 //! * [`device`]: how commands on devices are timed;
 //! * [`hooks`]: functions whose answers must look as if we were not there;
-//! * [`measure`]: sizes that only the API itself can tell.
+//! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod capture;

@@ -1,4 +1,4 @@
-//! Sizes that only the API itself can tell; named in `semantics.toml`.
+//! Sizes that only the API itself knows; named in `semantics.toml`.
 
 use hetrace_interpose::table::Table;
 

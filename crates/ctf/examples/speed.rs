@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::class::{EventClass, FieldClass, FieldPath, IntegerClass, StructClass};
-use hetrace_ctf::read::{Glimpse, Merge, Next, OpenError, StreamReader, Trace, Want};
+use hetrace_ctf::read::{EventView, Merge, Next, OpenError, StreamReader, Trace, Want};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 
 const STREAMS: u64 = 4;
@@ -117,8 +117,8 @@ fn glance(trace: &Trace, mut reader: StreamReader<'_>) -> u64 {
         let class = event.stream_class();
         let stream = trace.class().streams.iter().position(|c| std::ptr::eq(c, class));
         if let Some(scanner) = stream.and_then(|stream| scanners[stream].as_ref()) {
-            reader.scan(scanner, None, u64::MAX, &mut |glimpse: Glimpse<'_>| {
-                black_box(glimpse);
+            reader.scan(scanner, None, u64::MAX, &mut |event: EventView<'_>| {
+                black_box(event);
                 events += 1;
                 Next::Go
             });

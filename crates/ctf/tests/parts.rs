@@ -84,7 +84,7 @@ fn framed(packets: usize) -> (Trace, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn frames_tell_their_first_packets_and_their_last() {
+fn frames_report_their_first_packets_and_their_last() {
     for packets in [1, 2, 4, 9] {
         let (trace, plain) = framed(packets);
         let mut whole = trace.stream(0).unwrap();

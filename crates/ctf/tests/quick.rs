@@ -6,7 +6,7 @@ use hetrace_ctf::class::{
     ByteOrder, ClockClass, EnumClass, EnumMapping, EventClass, Field, FieldClass, FieldPath, IntegerClass,
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
-use hetrace_ctf::read::{FieldRef, FieldVisitor, Glimpse, Next, Picker, StreamError, Trace, Want};
+use hetrace_ctf::read::{EventView, FieldRef, FieldVisitor, Next, Picker, StreamError, Trace, Want};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 use hetrace_ctf::{Scalar, Value};
 use proptest::prelude::*;
@@ -189,13 +189,13 @@ fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
             seen.push((event.class_index(), event.timestamp().expect("a clock"), picked(picker, payload)));
         }
         if let Some(next) = scanned {
-            reader.scan(&scanner, None, u64::MAX, &mut |glimpse: Glimpse<'_>| {
+            reader.scan(&scanner, None, u64::MAX, &mut |event: EventView<'_>| {
                 if next == Next::Leave && seen.len() % 2 == 1 {
                     return Next::Leave;
                 }
-                let index = glimpse.mark as usize;
-                let values = picked(pickers[index].as_ref(), glimpse.payload());
-                seen.push((index, glimpse.timestamp, values));
+                let index = event.mark as usize;
+                let values = picked(pickers[index].as_ref(), event.payload());
+                seen.push((index, event.timestamp, values));
                 if next == Next::Enough { Next::Enough } else { Next::Go }
             });
         }

@@ -343,7 +343,7 @@ fn populate(base: *mut u8, offset: u64, length: u64) -> Populated {
 
 /// Gives memory of a part of the arena back.
 fn release(base: *mut u8, offset: u64, length: u64) {
-    // SAFETY: the range lies in the arena's mapping, and nobody has data there.
+    // SAFETY: the range lies in the arena's mapping, and holds no data that is in use.
     unsafe { libc::madvise(base.add(offset as usize).cast(), length as usize, libc::MADV_REMOVE) };
 }
 

@@ -380,7 +380,7 @@ impl OwnWork {
         Self { since: entry, collecting: 0, writer: None }
     }
 
-    /// Calls the real function; answers with what it answered the counter value after it.
+    /// Calls the real function; returns its result and the counter value after it.
     #[inline(always)]
     pub fn real<R>(&mut self, call: impl FnOnce() -> R) -> (R, u64) {
         let before = clock::ticks();

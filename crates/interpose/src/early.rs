@@ -2,7 +2,7 @@
 //!
 //! The dynamic loader starts libraries in an order of its own. One that is linked
 //! to the API, and calls it from a constructor, often comes before us; so the
-//! first call or question starts us, if nobody has. One byte shows wrappers all
+//! first call or query starts us, if we have not started yet. One byte shows wrappers all
 //! that they must know before they go the usual way.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -1,7 +1,7 @@
 //! The libraries of the process, read from what the dynamic loader keeps of
 //! them.
 //!
-//! `dlsym` alone can't tell which library a function belongs to, what another
+//! `dlsym` alone does not show which library a function belongs to, what another
 //! library would have found, or where `dlsym` itself is when it is hooked. So
 //! the tables are read directly, under the lock that the dynamic loader holds
 //! only while its list changes: never for as long as a library starts.
@@ -49,7 +49,7 @@ pub struct Reference<'a> {
 }
 
 /// Shows all libraries in the order in which they were loaded, the program
-/// first, until `work` answers false. `work` must not call the dynamic loader.
+/// first, until `work` returns false. `work` must not call the dynamic loader.
 pub fn each_object(mut work: impl FnMut(&Object) -> bool) {
     each(|info| Object::of(info).is_none_or(|o| work(&o)));
 }
@@ -281,7 +281,7 @@ impl Object {
     }
 
     /// Shows the places where the library keeps addresses of functions it
-    /// takes from elsewhere; what `wanted` answers is put there.
+    /// takes from elsewhere; what `wanted` returns is put there.
     pub fn rebind(&self, mut wanted: impl FnMut(&Reference<'_>) -> Option<*mut c_void>) {
         const SIZE: usize = size_of::<Relocation>();
         let Some(symbols) = self.table::<Symbol>(DT_SYMTAB) else { return };

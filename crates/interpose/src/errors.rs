@@ -1,5 +1,5 @@
-//! What an API says of its error codes, told once by each process, with its
-//! first ring: whoever reads the trace of a crash can't ask any more.
+//! The texts of an API's error codes, recorded once by each process, with its
+//! first ring: after a crash the API can't be asked any more.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -9,27 +9,27 @@ use hetrace_ring::abi::{ErrorTextRecord, special};
 use crate::call::record_with_text;
 use crate::own::pid;
 
-/// The API's function that tells them; NULL if it has none.
-static TELL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
-/// Process that has told them.
-static TOLD: AtomicU32 = AtomicU32::new(0);
+/// The API's function that records them; NULL if it has none.
+static REPORTER: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+/// Process that has recorded them.
+static REPORTED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// Sets the function that calls [`error_text`] for each code. It runs inside the
 /// first recorded call of a process: it must call the real functions only, and
 /// only those that need nothing to be initialized.
-pub fn tells_errors(tell: fn()) {
-    TELL.store(tell as *mut (), Ordering::Release);
+pub fn set_error_reporter(report: fn()) {
+    REPORTER.store(report as *mut (), Ordering::Release);
 }
 
 pub(crate) fn report_once() {
-    let tell = TELL.load(Ordering::Acquire);
+    let report = REPORTER.load(Ordering::Acquire);
     let me = pid();
-    if tell.is_null() || TOLD.swap(me, Ordering::AcqRel) == me {
+    if report.is_null() || REPORTED_BY.swap(me, Ordering::AcqRel) == me {
         return;
     }
-    // SAFETY: what `tells_errors` was called with.
-    let tell = unsafe { std::mem::transmute::<*mut (), fn()>(tell) };
-    tell();
+    // SAFETY: what `set_error_reporter` was called with.
+    let report = unsafe { std::mem::transmute::<*mut (), fn()>(report) };
+    report();
 }
 
 /// Records the text of an error code.
@@ -37,11 +37,11 @@ pub fn error_text(code: i64, text: &CStr) {
     record_with_text(special::ERROR_TEXT, &ErrorTextRecord { code }, text);
 }
 
-/// Records the texts of all codes below `most`, of an API whose function answers
+/// Records the texts of all codes below `most`, of an API whose function returns
 /// a text for each code, and one and the same for those that are none.
 ///
 /// # Safety
-/// `ask` takes a code, and answers a constant or NULL.
+/// `ask` takes a code, and returns a constant or NULL.
 pub unsafe fn error_texts(ask: *mut c_void, most: u32) {
     type Ask = unsafe extern "C" fn(code: u32) -> *const c_char;
     // SAFETY: a function of this type, says this function's contract.

@@ -49,7 +49,7 @@ pub use call::{
 };
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
-pub use errors::{error_text, error_texts, tells_errors};
+pub use errors::{error_text, error_texts, set_error_reporter};
 pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
@@ -155,7 +155,7 @@ macro_rules! changed_wrapper {
     };
 }
 
-/// As [`wrapper!`], for a function that is handed out by address: `I` tells
+/// As [`wrapper!`], for a function that is handed out by address: `I` says
 /// which of several real functions with this name is meant.
 #[macro_export]
 macro_rules! extension {

@@ -17,9 +17,9 @@ pub type P = *mut c_void;
 /// Real functions with one name that are distinguished: one per platform.
 pub const INSTANCES: usize = 4;
 
-/// What a function answers that exists nowhere in the process.
+/// What a function returns that exists nowhere in the process.
 pub trait Missing {
-    /// The API's error, where the answer can tell one.
+    /// The API's error, where the return type can express one.
     fn answer(error: i32) -> Self;
 }
 

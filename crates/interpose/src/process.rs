@@ -114,7 +114,7 @@ fn find(api: &str) {
     if value.is_null() {
         return;
     }
-    // SAFETY: getenv answers a NUL-terminated text.
+    // SAFETY: getenv returns a NUL-terminated text.
     let folder = unsafe { CStr::from_ptr(value) }.to_bytes();
     join(folder, api);
 }

@@ -85,7 +85,7 @@ impl<const N: usize> Table<N> {
         false
     }
 
-    /// Forgets a handle, and answers its value.
+    /// Forgets a handle, and returns its value.
     pub fn remove(&self, key: u64) -> Option<u64> {
         for slot in self.places(key) {
             let there = slot.key.load(Ordering::Acquire);

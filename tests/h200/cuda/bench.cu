@@ -1,7 +1,7 @@
 // What single calls cost: `bench ROUNDS` prints the least and the median nanoseconds of
 // each over rounds, as one JSON line, so that runs under different tools can be compared.
 // `bench ROUNDS launch` does launches only; `bench ROUNDS parts`, under hetrace, turns its parts
-// on and off in turn (the flags of docs/shm-abi.md, and CUPTI's activities) and tells what a
+// on and off in turn (the flags of docs/shm-abi.md, and CUPTI's activities) and reports what a
 // launch costs with each: runs of one program after another differ by more than that.
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     GIZMO(gizmoKernelCreate("turn", 1, &turn));
     CHECK((void *)of_a == (void *)queue && (void *)a == (void *)d.device);
 
-    /* Asynchronous commands of both, in turns. */
+    /* Asynchronous commands of both, alternately. */
     gizmoEvent spun[8], turned[4], moved[2];
     void *memory;
     char text[64] = "through a device";
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         cuda();
     GIZMO(cuCtxSynchronize(of_b, 1));
 
-    /* Commands that nobody has an event of. */
+    /* Commands without an event. */
     for (int i = 0; i < 100; i++)
         GIZMO(gizmoRun(of_a, spin, 1, 1, 0, NULL));
     GIZMO(gizmoQueueFinish(of_a));

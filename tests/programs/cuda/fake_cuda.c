@@ -10,9 +10,9 @@
  * 5,000 ns). Nothing happens in the background: whoever asks or waits compares clocks.
  *
  *   FAKE_CUDA_DEVICES     how many devices there are (1)
- *   FAKE_CUDA_KERNEL_NS   what a kernel takes whose name tells nothing (1000)
- *   FAKE_CUDA_VERSION     what cuDriverGetVersion answers (13000)
- *   FAKE_CUDA_OLD         what drivers before 12.0 did not have answers an error: ids, names
+ *   FAKE_CUDA_KERNEL_NS   what a kernel takes whose name does not say it (1000)
+ *   FAKE_CUDA_VERSION     what cuDriverGetVersion returns (13000)
+ *   FAKE_CUDA_OLD         what drivers before 12.0 did not have returns an error: ids, names
  *   FAKE_CUDA_COUNTS      file for the counts of calls, `name count` in each line, and
  *                         for misuse of objects that have ended; the process's id is appended
  *   FAKE_CUDA_LOG         file for what devices did: `kind name device context stream start end
@@ -126,7 +126,7 @@ static struct fake_event *events;
 static int retained[MOST_DEVICES];
 static struct memory *memories;
 static uint64_t next_id = 1;
-static int captures; /* in global mode, under way */
+static int captures; /* in global mode, not ended */
 static struct op *ops;
 static size_t op_count;
 static unsigned long misuses[3]; /* contexts, streams, events */
@@ -162,7 +162,7 @@ static int64_t to_host(int d, int64_t device)
 
 static int64_t device_now(int d) { return to_device(d, host_now()); }
 
-/* ---- What is told at the end */
+/* ---- What is reported at the end */
 
 static void at_end(void)
 {
@@ -302,7 +302,7 @@ static void run(struct fake_stream *s, struct node n, int64_t takes)
         s->ctx->fault = s->end;
     if (!ops)
         ops = calloc(MOST_OPS, sizeof *ops);
-    tell_cupti(s, &n, start);
+    notify_cupti(s, &n, start);
     if (ops && op_count < MOST_OPS) {
         struct op *o = &ops[op_count++];
         *o = (struct op){.kind = n.kind, .start = start, .end = s->end,

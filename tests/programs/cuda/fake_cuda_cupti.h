@@ -1,6 +1,6 @@
-/* Part of fake_cuda.c: telling a fake CUPTI (fake_cupti.c) what happens, if there is one.
+/* Part of fake_cuda.c: notifies a fake CUPTI (fake_cupti.c) of what happens, if there is one.
  *
- * It is told without the driver's lock, since it may give records back at once, to a tracer
+ * It is notified without the driver's lock, since it may give records back at once, to a tracer
  * that asks the driver something then: what a function has caused is kept until its end.
  */
 
@@ -43,7 +43,7 @@ static __thread struct {
     uint32_t cbid, correlation;
     int count, room;
     struct fake_cupti_activity *caused;
-} told;
+} in_call;
 
 static void cupti_begins(const char *name)
 {
@@ -67,23 +67,23 @@ static void cupti_begins(const char *name)
     if (cbid == 0)
         return; /* It may be asked from inside of a callback. */
     uint32_t correlation = cupti_enter(cbid);
-    told.cbid = cbid;
-    told.correlation = correlation;
-    told.count = 0;
+    in_call.cbid = cbid;
+    in_call.correlation = correlation;
+    in_call.count = 0;
 }
 
-static void tell_cupti(struct fake_stream *s, const struct node *n, int64_t start)
+static void notify_cupti(struct fake_stream *s, const struct node *n, int64_t start)
 {
     uint32_t what = !strcmp(n->kind, "kernel") ? 10 : !strcmp(n->kind, "fill") ? 2
                     : strcmp(n->kind, "host") && strcmp(n->kind, "event") ? 1 : 0;
-    if (!cupti_activity || !told.cbid || !what)
+    if (!cupti_activity || !in_call.cbid || !what)
         return;
-    if (told.count == told.room)
-        told.caused = realloc(told.caused, (told.room = 2 * told.room + 64) * sizeof *told.caused);
+    if (in_call.count == in_call.room)
+        in_call.caused = realloc(in_call.caused, (in_call.room = 2 * in_call.room + 64) * sizeof *in_call.caused);
     int write = !strcmp(n->kind, "write"), read = !strcmp(n->kind, "read");
-    struct fake_cupti_activity *a = &told.caused[told.count++];
+    struct fake_cupti_activity *a = &in_call.caused[in_call.count++];
     *a = (struct fake_cupti_activity){
-        .kind = what, .correlation = told.correlation, .device = s->ctx->device,
+        .kind = what, .correlation = in_call.correlation, .device = s->ctx->device,
         .context = s->ctx->id, .stream = s->id, .start = to_host(s->ctx->device, start),
         .end = to_host(s->ctx->device, s->end), .name = n->function ? n->function->name : NULL,
         .registers = 40, .static_shared = 4096, .local = 8, .dynamic_shared = n->shared,
@@ -95,11 +95,11 @@ static void tell_cupti(struct fake_stream *s, const struct node *n, int64_t star
 
 static void cupti_ends(void)
 {
-    if (!cupti_activity || !told.cbid)
+    if (!cupti_activity || !in_call.cbid)
         return;
-    uint32_t cbid = told.cbid;
-    told.cbid = 0; /* What a tracer asks the driver from here causes nothing. */
-    for (int i = 0; i < told.count; i++)
-        cupti_activity(&told.caused[i]);
-    cupti_exit(cbid, told.correlation);
+    uint32_t cbid = in_call.cbid;
+    in_call.cbid = 0; /* What a tracer asks the driver from here causes nothing. */
+    for (int i = 0; i < in_call.count; i++)
+        cupti_activity(&in_call.caused[i]);
+    cupti_exit(cbid, in_call.correlation);
 }

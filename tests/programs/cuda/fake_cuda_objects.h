@@ -119,7 +119,7 @@ EXPORT CUresult cuCtxCreate_v3(CUcontext *c, void *p, int n, unsigned f, CUdevic
 EXPORT CUresult cuCtxCreate_v4(CUcontext *c, void *p, unsigned f, CUdevice d)
 { (void)p, (void)f; ENTER(cuCtxCreate_v4); LEAVE(create(c, d)); }
 
-/* Waits for what is under way, as the driver does, and then everything in it is gone. */
+/* Waits for what is in flight, as the driver does, and then everything in it is gone. */
 static CUresult destroy(struct fake_ctx *c)
 {
     if (!c || c->state != ALIVE)

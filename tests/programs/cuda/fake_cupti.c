@@ -5,12 +5,12 @@
  *
  * It has the functions that hetrace uses, and records of the length and with the offsets of
  * its version (apis/cuda/src/device/cupti/layout.rs says where they are from); bytes of
- * fields that hetrace does not read are 0xa5. A driver tells it what happens: it opens the
+ * fields that hetrace does not read are 0xa5. A driver notifies it of what happens: it opens the
  * library with dlopen("libcupti.so.13", RTLD_LAZY | RTLD_NOLOAD) or .12, looks up the two
  * functions below, and does so again as long as it has not found them, since CUPTI comes
  * after the driver.
  *
- *   // A driver function begins, whose number in CUPTI is `cbid`: answers the call's
+ *   // A driver function begins, whose number in CUPTI is `cbid`: returns the call's
  *   // correlation id. Calls the subscriber.
  *   uint32_t fake_cupti_enter(uint32_t cbid);
  *   // It ends.
@@ -44,7 +44,7 @@
 #endif
 #define EXPORT __attribute__((visibility("default")))
 
-/* What a driver tells of an activity. Times are nanoseconds of CLOCK_MONOTONIC. */
+/* What a driver reports of an activity. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct fake_cupti_activity {
     uint32_t kind; /* 1 copy, 2 fill, 10 kernel, 22 copy between devices, 25 migration */
     uint32_t correlation, device, context, stream;

@@ -1,4 +1,4 @@
-/* Gives devices work in the ways that a tracer must tell apart; the first argument says
+/* Gives devices work in the ways that a tracer must distinguish; the first argument says
  * which. It checks what it gets back: a tracer must not change it.
  */
 #define _GNU_SOURCE
@@ -260,7 +260,7 @@ static void per_thread(void)
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-/* Contexts and streams end with work under way. */
+/* Contexts and streams end with work in flight. */
 static void destroy(void)
 {
     CUcontext c;
@@ -434,7 +434,7 @@ static void graph(void)
     OK(cuStreamSynchronize(s));
 }
 
-/* Copies whose memories only their addresses tell. */
+/* Copies whose kind of memory only their addresses show. */
 static void copies(void)
 {
     CUcontext c;
@@ -460,7 +460,7 @@ static void copies(void)
     OK(cuStreamDestroy_v2(s));
 }
 
-/* Streams live shortly: what they did is told when they are gone. */
+/* Short-lived streams: what they did is reported when they are gone. */
 static void churn(void)
 {
     CUcontext c;

@@ -21,7 +21,7 @@ int use_early(void)
     return late(0);
 }
 
-/* The runtime again, by name in the global scope, as POSIX tells to do it. */
+/* The runtime again, by name in the global scope, as POSIX describes. */
 int use_posix(void)
 {
     void *p;

@@ -1,4 +1,4 @@
-/* Counts of a fake library's own calls, told when the process ends. */
+/* Counts of a fake library's own calls, printed when the process ends. */
 #ifndef FAKE_H
 #define FAKE_H
 #include <stdio.h>
@@ -25,7 +25,7 @@ static struct count *counts;
         }                                                                                \
     } while (0)
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void report(void)
 {
     for (struct count *c = counts; c; c = c->next)
         printf("%s %s=%d\n", c->known ? "EXPECT" : "UNKNOWN", c->name, c->calls);

@@ -1,5 +1,5 @@
 /* Stands for libcuda.so.1: a few functions, the two ways to ask for them by name, and
- * some that no model has. Answers 0 when all arguments arrived. */
+ * some that no model has. Returns 0 when all arguments arrived. */
 #include "fake.h"
 #include <errno.h>
 #include <immintrin.h>

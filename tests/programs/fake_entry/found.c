@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "address") == 0) {
         int (*hidden)(int, int) = find("cuHidden");
         CHECK(hidden(2, 3) == 5);
-        /* Who asks for the function that answers gets one that answers the same way. */
+        /* A lookup of the lookup function gets one that returns the same addresses. */
         get = (int (*)(const char *, void **, int, uint64_t, int *))find("cuGetProcAddress_v2");
         CHECK(find("cuInit") == (void *)init);
     } else {

@@ -18,7 +18,7 @@ int cuInit(unsigned flags)
     return ((int (*)(unsigned))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit"))(flags);
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void report(void)
 {
     if (calls)
         printf("%d calls passed on\n", calls);

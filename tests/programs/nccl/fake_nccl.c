@@ -5,7 +5,7 @@
  * tests/src/fake_nccl.rs. The driver is reached as the real library does: opened by name,
  * and everything from cuGetProcAddress.
  *
- *   FAKE_NCCL_VERSION   what ncclGetVersion answers (22703)
+ *   FAKE_NCCL_VERSION   what ncclGetVersion returns (22703)
  *
  * The ranks of a communicator meet in a file whose name is in the unique id; the last one that
  * leaves removes it. While a rank is missing, the others wait.

@@ -1,7 +1,7 @@
 /* An NVML of our own, built as libnvidia-ml.so.1: just the functions that are asked
  * for, and two devices. Values go up with each query, so that a test knows them all.
  *
- * Device 0 tells everything; each direction of its bus traffic takes 20 ms, as with
+ * Device 0 reports everything; each direction of its bus traffic takes 20 ms, as with
  * the real library. Device 1 has no energy counter, no links and no power reading
  * but the driver's; its memory cannot be had at the first query.
  *

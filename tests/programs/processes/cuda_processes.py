@@ -45,7 +45,7 @@ class Work:
         self("cuCtxSynchronize")
         return self
 
-    def told(self):
+    def summary(self):
         return " ".join(["EXPECT", f"pid={os.getpid()}", *(f"{k}={v}" for k, v in self.calls.items())])
 
 
@@ -55,7 +55,7 @@ def say(text):
 
 
 def all_of_it(times):
-    return Work().start().launch(times).wait().told()
+    return Work().start().launch(times).wait().summary()
 
 
 def ends_well(pid):
@@ -92,12 +92,12 @@ def fork_after():
         assert work("cuInit", 0, good=None) == 3
         work.launch(2, good=3)
         say("refused 2")
-        say(work.told())
+        say(work.summary())
 
     pid = forked(child)
     ends_well(pid)
     work.launch(2).wait()
-    say(work.told())
+    say(work.summary())
 
 
 def pool(how):
@@ -131,27 +131,27 @@ def replaced():
 
 def daemon(go, done):
     """A grandchild in a session of its own that outlives the program that was traced."""
-    ready, tell = os.pipe()
-    pid = forked(lambda: (os.setsid(), forked(lambda: stays(tell, go, done))))
+    ready, report = os.pipe()
+    pid = forked(lambda: (os.setsid(), forked(lambda: stays(report, go, done))))
     ends_well(pid)
-    os.close(tell)
+    os.close(report)
     sys.stdout.write(os.read(ready, 4096).decode())
 
 
-def stays(tell, go, done):
+def stays(report, go, done):
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     work = Work().start().launch(10).wait()
-    os.write(tell, (work.told() + "\n").encode())
-    os.close(tell)
+    os.write(report, (work.summary() + "\n").encode())
+    os.close(report)
     for _ in range(3000):
         if os.path.exists(go):
             break
         time.sleep(0.01)
     work.launch(1000).wait()
     with open(done + ".new", "w") as out:
-        out.write(work.told())
+        out.write(work.summary())
     os.rename(done + ".new", done)
 
 
@@ -165,11 +165,11 @@ def fifty():
 
 def killed():
     """A child dies in the middle, and its id is used no more."""
-    ready, tell = os.pipe()
+    ready, report = os.pipe()
     pid = os.fork()
     if pid == 0:
         work = Work().start().launch(20).wait()
-        os.write(tell, (work.told() + "\n").encode())
+        os.write(report, (work.summary() + "\n").encode())
         while True:
             time.sleep(1)
     sys.stdout.write(os.read(ready, 4096).decode())

@@ -1,5 +1,5 @@
-/* A program with the CUDA runtime inside: linked to libcudart_static.a of a wheel. Says what
- * it answers; what is called of the driver, the driver itself says. */
+/* A program with the CUDA runtime inside: linked to libcudart_static.a of a wheel. Prints what
+ * it returns; what is called of the driver, the driver itself says. */
 #include <stdio.h>
 
 int cudaDriverGetVersion(int *);

@@ -1,6 +1,6 @@
 //! A context's clock, made of events.
 //!
-//! Events tell only how far they are apart, in milliseconds as a float: 24 bits,
+//! Events give only the time between two of them, in milliseconds as a float: 24 bits,
 //! so 60 ns at a distance of a second. So each context has a reference event,
 //! recorded on a stream of ours and renewed now and then; a device time is the
 //! reference's time and the distance to it, and the new reference's time is made

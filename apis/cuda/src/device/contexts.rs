@@ -1,8 +1,8 @@
 //! The contexts of the program, and the end of them.
 //!
-//! A record stays for ever and is used again for a later context; a number tells
-//! the generations apart. Who touches events of a context says so first
-//! ([`Context::enter`]), and whoever ends the context waits for those few calls.
+//! A record is never freed and is used again for a later context; a generation number
+//! distinguishes them. Code that touches events of a context enters it first
+//! ([`Context::enter`]), and code that ends the context waits for those few calls.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -105,8 +105,9 @@ impl Context {
     pub fn broke(&self, error: i32, is_news: bool) {
         let was = self.state.compare_exchange(LIVE, BROKEN, Ordering::SeqCst, Ordering::Relaxed);
         if was.is_ok() && is_news {
-            let note = Note::new()
-                .text(b"device times: a context ends early, because its work failed with CUDA error ");
+            let note = Note::new().text(
+                b"device times: a context is not timed any more, because its work failed with CUDA error ",
+            );
             note.number(error.unsigned_abs().into()).leave();
         }
     }
@@ -148,7 +149,7 @@ fn make(handle: P) -> Option<&'static Context> {
     let Some((place, context)) = CONTEXTS.iter().enumerate().find(|(_, c)| take(c)) else {
         static SAID: AtomicU32 = AtomicU32::new(0);
         if SAID.swap(1, Ordering::Relaxed) == 0 {
-            Note::new().text(b"device times: too many contexts at a time; some are not timed").leave();
+            Note::new().text(b"device times: too many contexts at once; some are not timed").leave();
         }
         return None;
     };

@@ -1,4 +1,4 @@
-//! What is told of a device, once: its identity, and what occupancy depends on.
+//! Records each device once: its identity, and what occupancy depends on.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use hetrace_interpose::ring::abi::{DeviceRecord, PropertyRecord, special};
 use super::record::send;
 use super::{device_key, driver};
 
-/// Devices that were told, as bits.
-static TOLD: AtomicU64 = AtomicU64::new(0);
+/// Devices that were recorded, as bits.
+static RECORDED: AtomicU64 = AtomicU64::new(0);
 
 /// Attributes by their number in `CUdevice_attribute`.
 const PROPERTIES: &[(i32, &CStr)] = &[
@@ -44,17 +44,19 @@ const MULTIPROCESSORS: i32 = 16;
 const MEMORY_CLOCK_RATE: i32 = 36;
 const BUS_WIDTH: i32 = 37;
 
-/// Tells of a device, by its ordinal, unless it was told before.
+/// Records a device, by its ordinal, unless it was recorded before.
 pub fn see(ordinal: u32) {
     let bit = 1u64.checked_shl(ordinal).unwrap_or(0);
-    if bit != 0 && TOLD.load(Ordering::Relaxed) & bit == 0 && TOLD.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    if bit != 0
+        && RECORDED.load(Ordering::Relaxed) & bit == 0
+        && RECORDED.fetch_or(bit, Ordering::Relaxed) & bit == 0
     {
-        tell(ordinal);
+        record(ordinal);
     }
 }
 
 #[cold]
-fn tell(ordinal: u32) {
+fn record(ordinal: u32) {
     let mut device = 0;
     // SAFETY: room for the answer.
     if unsafe { driver::cuDeviceGet(&mut device, ordinal as i32) } != 0 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::generated::prelude::{P, REAL, look_up};
 use crate::generated::tables::NAMES;
 
-/// What a function answers that this driver does not have.
+/// What a function returns that this driver does not have.
 pub const MISSING: i32 = 500; // CUDA_ERROR_NOT_FOUND
 /// The work is in flight.
 pub const NOT_READY: i32 = 600;
@@ -68,7 +68,7 @@ macro_rules! driver {
             };
             let Some(address) = KNOWN.get(NAME) else { return MISSING };
             // SAFETY: the driver's function of this name, which has this
-            // prototype; the caller answers for the arguments.
+            // prototype; the caller vouches for the arguments.
             unsafe {
                 let f = std::mem::transmute::<P, unsafe extern "C" fn($($ty),*) -> i32>(address);
                 f($($arg),*)

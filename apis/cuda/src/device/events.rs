@@ -304,7 +304,7 @@ impl Backend for Asking {
         };
         let (start, end) = times.unwrap_or((0, 0));
         // A context that joined another's clock did so by a bracket: when its calls were
-        // made says nothing about the device's clock, and the launcher is not told.
+        // made says nothing about the device's clock, and the launcher must not use it.
         let apart = !clock::leads(pair.context);
         Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), apart, ..Times::default() })
     }
@@ -321,7 +321,7 @@ impl Backend for Asking {
 #[cold]
 fn harvest(thread: &Thread) {
     COMMANDS.harvest(thread, &mut Asking::new());
-    sampled::tell(false);
+    sampled::report_counts(false);
 }
 
 /// The program has waited for a device: collect what is finished.
@@ -330,19 +330,19 @@ pub fn synchronized() {
     if COMMANDS.any() {
         COMMANDS.collect(Depth::All, &mut Asking::new());
     }
-    sampled::tell(false);
+    sampled::report_counts(false);
 }
 
 /// A context or a stream is about to end, or the process.
 pub fn last_look() {
     let _errno = ErrnoGuard::new();
     COMMANDS.collect(Depth::Last, &mut Asking::new());
-    sampled::tell(true);
+    sampled::report_counts(true);
     static SAID: AtomicBool = AtomicBool::new(false);
     let captured = CAPTURED.load(Ordering::Relaxed);
     if captured > 0 && !SAID.swap(true, Ordering::Relaxed) {
         Note::new()
-            .text(b"device times: work that streams captured is told as part of its graph, not by itself")
+            .text(b"device times: captured commands are timed as part of their graph, not individually")
             .leave();
     }
 }

@@ -1,4 +1,4 @@
-//! Functions that devices run: their names and what they need, told once.
+//! Functions that devices run: their names and what they need, recorded once.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -27,13 +27,13 @@ pub struct Function {
     /// How often it was launched, and how often that was timed.
     pub launches: AtomicU64,
     pub timed: AtomicU64,
-    /// `launches` when the launcher was told last.
-    pub told: AtomicU64,
+    /// `launches` at the last [`CountRecord`](hetrace_interpose::ring::abi::CountRecord).
+    pub reported: AtomicU64,
     /// Bytes of the name that stands behind, without its NUL.
     length: u32,
 }
 
-/// What a function needs, as the API tells it.
+/// What a function needs, as the API reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
     pub registers: u32,
@@ -53,7 +53,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// `CUfunction` or `CUkernel` → the function, and the age in the upper 16 bits.
 static HANDLES: Table<32768> = Table::new();
 /// `CUfunction` or `CUkernel` → the name it was asked for by, and its kind, for
-/// drivers that do not tell names.
+/// drivers that do not report names.
 static NAMES: Table<32768> = Table::new();
 /// Goes up when code is unloaded, since handles may come again as others.
 static AGE: AtomicU32 = AtomicU32::new(1);
@@ -111,7 +111,7 @@ fn ask(handle: P, age: u64) -> Option<&'static Function> {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
             Note::new()
-                .text(b"device times: too many kernels to remember; some are asked for each time")
+                .text(b"device times: too many kernels to cache; some are queried at each launch")
                 .leave();
         }
     }
@@ -187,7 +187,7 @@ fn make(name: &[u8], hash: u64, needs: Needs) -> Option<*mut Function> {
             needs,
             launches: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
             length: name.len() as u32,
         });
         at.add(1).cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len());

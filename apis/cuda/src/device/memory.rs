@@ -1,7 +1,7 @@
 //! Where the bytes of a copy lie, asked of the driver by their address.
 //!
-//! Names of functions tell host from device, but not pinned from pageable, and
-//! those of unified copies tell nothing.
+//! Names of functions distinguish host from device, but not pinned from pageable, and
+//! those of unified copies say nothing.
 
 use super::driver;
 

@@ -1,4 +1,4 @@
-//! How commands on devices are timed, and what is told of devices.
+//! How commands on devices are timed, and what is recorded of devices.
 //!
 //! There are three sources. [`cupti`] is asked first: the collector of the vendor
 //! knows every command, those inside graphs, too. Where it can't be had or is not
@@ -67,7 +67,7 @@ pub unsafe fn command<R: Copy>(
     unsafe { timed(wanted, sizes, geometry, || [0; 2], call, ok) }
 }
 
-/// As [`command`], for a copy whose addresses may tell more than its name.
+/// As [`command`], for a copy whose addresses may say more than its name.
 ///
 /// # Safety
 /// `queue` is what `call` passes to the driver, or NULL.
@@ -191,11 +191,11 @@ fn choose() -> u32 {
     if session.option(option::SAMPLED) && every > 1 {
         sampled::every(every);
         let note = Note::new().text(b"device times: events around one launch in ");
-        note.number(every.into()).text(b" of each kernel, as asked").leave();
+        note.number(every.into()).text(b" of each kernel, as requested").leave();
         return EVENTS;
     }
     if session.option(option::SAMPLED) || session.option(option::EVENTS) {
-        Note::new().text(b"device times: events, as asked").leave();
+        Note::new().text(b"device times: events, as requested").leave();
         return EVENTS;
     }
     // SAFETY: the driver is initialized, and this happens once.

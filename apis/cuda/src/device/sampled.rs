@@ -4,7 +4,7 @@
 //! what is made ready once, and no other launch is like it. Of each `every` launches
 //! after it one is timed, at a place chosen anew each time, so that a program's
 //! own rhythm can't hide some launches for ever; it stands for `every` launches.
-//! [`CountRecord`]s tell how many launches there really were.
+//! [`CountRecord`]s have the true number of launches.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,18 +13,19 @@ use hetrace_interpose::ring::abi::{CountRecord, special};
 use super::functions::{self, Function};
 use super::record::{now, send};
 
-/// Nanoseconds between two tellings.
+/// Nanoseconds between two reports.
 const PERIOD: u64 = 250_000_000;
 
 /// Which launches are timed: one of so many; 0 or 1: all.
 static EVERY: AtomicU32 = AtomicU32::new(0);
-static TOLD: AtomicU64 = AtomicU64::new(0);
+/// When counts were last reported.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
 
 pub fn every(every: u32) {
     EVERY.store(every, Ordering::Relaxed);
 }
 
-/// Counts a launch. Answers for how many it stands if it is to be timed, and 0
+/// Counts a launch. Returns for how many it stands if it is to be timed, and 0
 /// if not; `None` if launches are not sampled.
 #[inline]
 pub fn count(function: &Function) -> Option<u32> {
@@ -51,22 +52,22 @@ fn weight(function: u64, number: u64, every: u32) -> u32 {
     if (mixed >> 33) % u64::from(every) == place { every } else { 0 }
 }
 
-/// Tells the launcher how many launches there were, if that is new: now and
-/// then, or at once if it is the last time.
-pub fn tell(last: bool) {
+/// Reports how many launches there were, if that has changed: once per period,
+/// or at once if it is the last time.
+pub fn report_counts(last: bool) {
     if EVERY.load(Ordering::Relaxed) <= 1 {
         return;
     }
-    let (now, then) = (now(), TOLD.load(Ordering::Relaxed));
+    let (now, then) = (now(), REPORTED.load(Ordering::Relaxed));
     if !last && now.saturating_sub(then) < PERIOD {
         return;
     }
-    if TOLD.compare_exchange(then, now, Ordering::Relaxed, Ordering::Relaxed).is_err() && !last {
+    if REPORTED.compare_exchange(then, now, Ordering::Relaxed, Ordering::Relaxed).is_err() && !last {
         return;
     }
     for function in functions::all() {
         let launches = function.launches.load(Ordering::Relaxed);
-        if function.told.swap(launches, Ordering::Relaxed) != launches {
+        if function.reported.swap(launches, Ordering::Relaxed) != launches {
             let timed = function.timed.load(Ordering::Relaxed);
             send(special::COUNT, &CountRecord { function: function.id, launches, timed }, c"");
         }

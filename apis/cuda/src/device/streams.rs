@@ -13,10 +13,10 @@ use super::record::{Note, send};
 use super::{devices, driver, queue_key};
 use crate::generated::prelude::{P, null_mut};
 
-/// Keys of queues that were told.
-static TOLD: Table<16384> = Table::new();
-/// Somebody tells of one: each is told once, for told again it is another queue.
-static TELLING: AtomicBool = AtomicBool::new(false);
+/// Keys of queues that were recorded.
+static RECORDED: Table<16384> = Table::new();
+/// A thread records one: each is recorded once, for a second record is another queue.
+static RECORDING: AtomicBool = AtomicBool::new(false);
 /// Number of a stream → its handle; what the program was handed out.
 static HANDLES: Table<16384> = Table::new();
 /// Thread and context → that its default stream is in [`HANDLES`].
@@ -161,8 +161,8 @@ fn ask(handle: P, current: P, epoch: u32) -> Option<Stream> {
     let _pushed = driver::Pushed::new(owner)?;
     let number = number(handle);
     let key = queue_key(context.number(), number);
-    if TOLD.get(key + 1).is_none() {
-        tell(key, context.handle() as u64, context.device(), number, handle as u64, Traits::of(handle));
+    if RECORDED.get(key + 1).is_none() {
+        record(key, context.handle() as u64, context.device(), number, handle as u64, Traits::of(handle));
     }
     Some(Stream { handle, current, epoch, generation: context.generation(), key, context: Some(context) })
 }
@@ -183,20 +183,20 @@ fn number(stream: P) -> u32 {
     }
 }
 
-/// Tells of a queue, once.
+/// Records a queue, once.
 #[cold]
-fn tell(key: u64, context: u64, device: u32, number: u32, handle: u64, traits: Traits) {
+fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits: Traits) {
     devices::see(device);
     // Held for one record. A signal handler that interrupted it does not wait for ever.
     for _ in 0..1000 {
-        if !TELLING.swap(true, Ordering::Acquire) {
+        if !RECORDING.swap(true, Ordering::Acquire) {
             break;
         }
         // SAFETY: no preconditions.
         unsafe { libc::sched_yield() };
     }
     // No key of a table is 0.
-    if TOLD.get(key + 1).is_none() {
+    if RECORDED.get(key + 1).is_none() {
         let record = QueueRecord {
             queue: key,
             context,
@@ -207,29 +207,29 @@ fn tell(key: u64, context: u64, device: u32, number: u32, handle: u64, traits: T
             number,
             handle,
         };
-        if !TOLD.set(key + 1, 1) {
-            // Untold, the launcher makes do with its number; told with each command, it
-            // would be another queue each time.
+        if !RECORDED.set(key + 1, 1) {
+            // Without a record, the launcher makes do with its number; recorded with each
+            // command, it would be another queue each time.
             static SAID: AtomicBool = AtomicBool::new(false);
             if !SAID.swap(true, Ordering::Relaxed) {
-                Note::new().text(b"device times: too many streams; of some only the number is known").leave();
+                Note::new().text(b"device times: too many streams; some are recorded by number only").leave();
             }
         } else if !send(special::QUEUE, &record, c"") {
-            TOLD.remove(key + 1); // No room: another time.
+            RECORDED.remove(key + 1); // No room: another time.
         }
     }
-    TELLING.store(false, Ordering::Release);
+    RECORDING.store(false, Ordering::Release);
 }
 
 /// A queue by its numbers, as a collector reports it. The stream may have ended: the
 /// driver is not asked.
 pub fn see(context: u32, stream: u32, device: u32) {
     let key = queue_key(context, stream);
-    if TOLD.get(key + 1).is_none() {
+    if RECORDED.get(key + 1).is_none() {
         let place = u64::from(stream) + 1;
         let handle = HANDLES.get(place).unwrap_or(0);
         let traits = TRAITS.get(place).map_or(Traits::default(), Traits::unpack);
-        tell(key, contexts::handle(context), device, stream, handle, traits);
+        record(key, contexts::handle(context), device, stream, handle, traits);
     }
 }
 
@@ -286,7 +286,7 @@ pub fn forget(stream: P) {
         let place = ENDED.get(ENDS.fetch_add(1, Ordering::Relaxed) % ENDED.len());
         let oldest = place.map_or(0, |p| p.swap(queue_key(context, number as u32), Ordering::Relaxed));
         if oldest != 0 {
-            TOLD.remove(oldest + 1);
+            RECORDED.remove(oldest + 1);
             HANDLES.remove((oldest & 0xffff_ffff) + 1);
             TRAITS.remove((oldest & 0xffff_ffff) + 1);
         }

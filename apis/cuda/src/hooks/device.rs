@@ -36,14 +36,14 @@ pub unsafe fn cuInit(_: u64, flags: u32) -> CUresult {
 
 /// A function that makes an object, and what is to be remembered of it.
 macro_rules! makes {
-    ($told:path: $($name:ident($place:ident: *mut P $(, $arg:ident: $ty:ty)*);)*) => { $(
+    ($hook:path: $($name:ident($place:ident: *mut P $(, $arg:ident: $ty:ty)*);)*) => { $(
         pub unsafe fn $name(_: u64, $place: *mut P $(, $arg: $ty)*) -> CUresult {
             device::start();
             // SAFETY: the program's own arguments.
             let error = unsafe { real::$name($place $(, $arg)*) };
             // SAFETY: the real function fills the place in.
             if let Some(made) = unsafe { made(error, $place) } {
-                $told(made);
+                $hook(made);
             }
             error
         }
@@ -164,9 +164,9 @@ releases! {
 
 /// A function that ends an object, and what is to be done before.
 macro_rules! ends {
-    ($told:path: $($name:ident)*) => { $(
+    ($hook:path: $($name:ident)*) => { $(
         pub unsafe fn $name(_: u64, object: P) -> CUresult {
-            $told(object);
+            $hook(object);
             // SAFETY: the program's own argument.
             unsafe { real::$name(object) }
         }

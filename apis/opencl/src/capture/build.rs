@@ -7,7 +7,7 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 use hetrace_interpose::{ErrnoGuard, note};
 
 use super::query::{answer, handles, text, word};
-use super::record::{Cause, inline_or_stored, tell};
+use super::record::{Cause, inline_or_stored, record_object};
 use super::wanted;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -41,7 +41,7 @@ struct Task {
     thread: AtomicU32,
     step: AtomicUsize,
     /// The log is recorded.
-    told: AtomicBool,
+    logged: AtomicBool,
 }
 
 const TASKS: usize = 4096;
@@ -52,13 +52,13 @@ static TABLE: [Task; TASKS] = [const {
         time: AtomicU64::new(0),
         thread: AtomicU32::new(0),
         step: AtomicUsize::new(0),
-        told: AtomicBool::new(false),
+        logged: AtomicBool::new(false),
     }
 }; TASKS];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A build begins. Its callback is replaced by ours if there is one. `None`
-/// when nobody wants to know.
+/// if build logs are not wanted.
 #[inline]
 pub fn begin(time: u64, step: usize, notify: &mut *mut P, user: &mut P) -> Option<Build> {
     if !wanted(option::BUILD_LOGS) {
@@ -69,7 +69,7 @@ pub fn begin(time: u64, step: usize, notify: &mut *mut P, user: &mut P) -> Optio
     if !notify.is_null() {
         build.task = TABLE.get(USED.fetch_add(1, Ordering::Relaxed).min(TASKS));
         let Some(task) = build.task else {
-            note(b"logs of further builds with a callback are not recorded");
+            note(b"too many builds with a callback: some logs are not recorded");
             return Some(build);
         };
         task.function.store(*notify as usize, Ordering::Relaxed);
@@ -91,7 +91,7 @@ unsafe extern "C" fn built(program: P, user: P) {
     let step = task.step.load(Ordering::Acquire);
     let cause =
         Cause { time: task.time.load(Ordering::Relaxed), thread: task.thread.load(Ordering::Relaxed) };
-    if !task.told.swap(true, Ordering::AcqRel) {
+    if !task.logged.swap(true, Ordering::AcqRel) {
         let _errno = ErrnoGuard::new();
         logs(cause, program, step, 0, &[]);
     }
@@ -120,7 +120,7 @@ impl Build {
             ObjectRecord { what: object::BUILD_OPTIONS, object: program as u64, ..ObjectRecord::default() };
         let shown = inline_or_stored(options, &mut record);
         let step = STEPS.get(self.step).copied().unwrap_or_default();
-        tell(self.cause, record, &[step, options.get(..shown).unwrap_or_default()]);
+        record_object(self.cause, record, &[step, options.get(..shown).unwrap_or_default()]);
     }
 
     /// Records the logs, unless a callback will.
@@ -128,12 +128,12 @@ impl Build {
     /// # Safety
     /// `devices` is NULL or as long as `count` says.
     pub unsafe fn end(&self, program: P, result: i32, count: u32, devices: *const P) {
-        let told = match self.task {
+        let logged = match self.task {
             // A build that could not begin may never call back.
-            Some(task) => result == 0 || task.told.swap(true, Ordering::AcqRel),
+            Some(task) => result == 0 || task.logged.swap(true, Ordering::AcqRel),
             None => false,
         };
-        if told {
+        if logged {
             return;
         }
         let _errno = ErrnoGuard::new();
@@ -193,5 +193,5 @@ fn log(cause: Cause, program: P, device: P, step: usize, result: i32) {
     let log = log.as_ref().map_or(&b""[..], |l| text(l.bytes()));
     let shown = inline_or_stored(log, &mut record);
     let step = STEPS.get(step).copied().unwrap_or_default();
-    tell(cause, record, &[step, status, log.get(..shown).unwrap_or_default()]);
+    record_object(cause, record, &[step, status, log.get(..shown).unwrap_or_default()]);
 }

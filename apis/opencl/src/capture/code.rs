@@ -5,7 +5,7 @@ use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, store_blob};
 
 use super::query::{Memory, answer};
-use super::record::{Cause, tell};
+use super::record::{Cause, record_object};
 use super::wanted;
 use crate::generated::prelude::P;
 use crate::generated::real;
@@ -50,7 +50,7 @@ pub unsafe fn source(time: u64, program: P, count: u32, strings: *const P, lengt
     // SAFETY: each part is a text of the program, just measured, which the successful call has read.
     let hash = unsafe { store_blob(parts) };
     let record = ObjectRecord { index: count as u32, ..stored(object::SOURCE, program, length, hash) };
-    tell(Cause::here(time), record, &[]);
+    record_object(Cause::here(time), record, &[]);
 }
 
 fn stored(what: u32, program: P, length: u64, hash: u64) -> ObjectRecord {
@@ -69,7 +69,7 @@ pub unsafe fn il(time: u64, program: P, il: *const u8, length: usize) {
     // SAFETY: `il` is readable for `length` bytes, and `store_blob` reads no more of it.
     let hash = unsafe { store_blob(&[(il, length)]) };
     IL.set(program as u64, hash);
-    tell(Cause::here(time), stored(object::IL, program, length as u64, hash), &[]);
+    record_object(Cause::here(time), stored(object::IL, program, length as u64, hash), &[]);
 }
 
 /// Stores intermediate code of programs that were made by a function handed
@@ -89,7 +89,7 @@ pub fn il_of(time: u64, program: P) {
         return;
     }
     IL.set(program as u64, hash);
-    tell(Cause::here(time), stored(object::IL, program, code.bytes().len() as u64, hash), &[]);
+    record_object(Cause::here(time), stored(object::IL, program, code.bytes().len() as u64, hash), &[]);
 }
 
 /// Stores the binaries that a program was made from.
@@ -115,6 +115,10 @@ pub unsafe fn binaries(
         // SAFETY: the call succeeded, so it has read `length` bytes of each binary.
         let hash = unsafe { store_blob(&[(at, length as usize)]) };
         let record = stored(object::BINARY, program, length, hash);
-        tell(Cause::here(time), ObjectRecord { other: device as u64, index: i as u32, ..record }, &[]);
+        record_object(
+            Cause::here(time),
+            ObjectRecord { other: device as u64, index: i as u32, ..record },
+            &[],
+        );
     }
 }

@@ -5,7 +5,7 @@ use hetrace_interpose::ErrnoGuard;
 use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 
 use super::query::{Memory, answer, context_devices, handles, text, version, word};
-use super::record::{Cause, tell};
+use super::record::{Cause, record_object};
 use super::{objects, wanted};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -89,7 +89,7 @@ fn describe(cause: Cause, kernel: P) {
         index: count,
         ..ObjectRecord::default()
     };
-    tell(cause, record, &[name]);
+    record_object(cause, record, &[name]);
     let known = count > 0 && has_arg_info(kernel);
     for index in 0..count {
         argument(cause, kernel, name, index, known);
@@ -131,7 +131,7 @@ fn argument(cause: Cause, kernel: P, kernel_name: &[u8], index: u32, known: bool
     let ty = ty.as_ref().map_or(UNKNOWN, |m| cut(m.bytes()));
     let record =
         ObjectRecord { what: object::KERNEL_ARG, object: kernel as u64, index, ..ObjectRecord::default() };
-    tell(cause, record, &[kernel_name, name, ty, address, access, qualifiers]);
+    record_object(cause, record, &[kernel_name, name, ty, address, access, qualifiers]);
 }
 
 fn cut(bytes: &[u8]) -> &[u8] {

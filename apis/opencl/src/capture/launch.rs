@@ -78,7 +78,7 @@ unsafe fn followed(
     if capture.in_order || !objects::may_wait_for_program() {
         capture.read(When::Before, waits);
     } else {
-        let why = b"before: out-of-order queue, and user events are open";
+        let why = b"before: out-of-order queue with incomplete user events";
         not_captured(launch, 0, null_mut(), why, 0);
     }
     drop(errno);
@@ -162,9 +162,9 @@ impl Capture {
             Argument::Object(object, _) => (object as u64, b"pipe"),
             Argument::Shared(address) => (address, b"shared virtual memory"),
             Argument::Value(value) if value != 0 && in_memory() => {
-                (value, b"memory object made in an unknown way")
+                (value, b"memory object of unknown origin")
             }
-            Argument::Other if in_memory() => (0, b"set in an unknown way"),
+            Argument::Other if in_memory() => (0, b"set by an unknown call"),
             Argument::Value(_) | Argument::Other => return,
         };
         not_captured(self.launch, index, value as P, why, 0);
@@ -193,7 +193,7 @@ impl Capture {
             return Err((b"--capture-size is 0", 0));
         }
         if !reads::room(bytes) {
-            return Err((b"too much is waiting to be read", 0));
+            return Err((b"too many bytes waiting to be read", 0));
         }
         let memory = Memory::new(bytes as usize).ok_or((&b"no memory"[..], 0))?;
         let mut event = null_mut();
@@ -204,7 +204,7 @@ impl Capture {
             real::clEnqueueReadBuffer(self.queue, buffer, 0, 0, bytes, at, waits, list, &mut event)
         };
         if error != 0 || event.is_null() {
-            return Err((b"reading failed", error));
+            return Err((b"read failed", error));
         }
         Ok(Read {
             launch: self.launch,

@@ -76,7 +76,7 @@ pub fn made(object: P, kind: Kind) {
 fn full() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
-        note(b"--capture-buffers: more memory objects or arguments than are followed");
+        note(b"--capture-buffers: too many memory objects or arguments; some are not captured");
     }
 }
 
@@ -200,7 +200,7 @@ const NAMES: usize = 1024;
 /// Hash of a name, launches so far.
 static LAUNCHES: [(AtomicU64, AtomicU64); NAMES] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; NAMES];
 
-/// Counts a launch of a kernel. Answers its number if it is to be stored.
+/// Counts a launch of a kernel. Returns its number if it is to be stored.
 pub fn choose(name: &[u8]) -> Option<u64> {
     let control = session()?.control();
     // Nobody reads what a program stores when its launcher is gone.

@@ -5,7 +5,7 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 use hetrace_interpose::table::Table;
 
 use super::query::{answer, context_devices, handles, word};
-use super::record::{Cause, inline_or_stored, tell};
+use super::record::{Cause, inline_or_stored, record_object};
 use super::wanted;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -43,7 +43,7 @@ const DEVICE: [u32; 211] = [
 ];
 
 /// Platforms and devices whose properties are recorded.
-static TOLD: Table<1024> = Table::new();
+static RECORDED: Table<1024> = Table::new();
 
 /// The program has seen these platforms.
 ///
@@ -87,7 +87,7 @@ pub fn context(time: u64, context: P) {
 }
 
 fn platform(cause: Cause, platform: P) {
-    if TOLD.get(platform as u64).is_some() || !TOLD.set(platform as u64, 1) {
+    if RECORDED.get(platform as u64).is_some() || !RECORDED.set(platform as u64, 1) {
         return;
     }
     for query in PLATFORM {
@@ -99,7 +99,7 @@ fn platform(cause: Cause, platform: P) {
 }
 
 fn device(cause: Cause, device: P) {
-    if TOLD.get(device as u64).is_some() || !TOLD.set(device as u64, 1) {
+    if RECORDED.get(device as u64).is_some() || !RECORDED.set(device as u64, 1) {
         return;
     }
     let ask = |query, size, at, ret| {
@@ -121,5 +121,5 @@ fn property(cause: Cause, of: P, kind: &[u8], query: u32, ask: impl Fn(u64, P, *
     let mut record =
         ObjectRecord { what: object::PROPERTY, object: of as u64, index: query, ..ObjectRecord::default() };
     let shown = inline_or_stored(value.bytes(), &mut record);
-    tell(cause, record, &[kind, value.bytes().get(..shown).unwrap_or_default()]);
+    record_object(cause, record, &[kind, value.bytes().get(..shown).unwrap_or_default()]);
 }

@@ -89,7 +89,7 @@ pub fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
-/// Handles that a query answered.
+/// Handles that a query returned.
 pub fn handles(memory: &Memory) -> impl Iterator<Item = P> {
     let words = memory.bytes().chunks_exact(8).take(DEVICES);
     words.map(|w| u64::from_ne_bytes(w.try_into().unwrap_or_default()) as P)

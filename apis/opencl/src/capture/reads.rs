@@ -11,7 +11,7 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object};
 use hetrace_interpose::{ErrnoGuard, pid};
 
 use super::query::{Memory, word};
-use super::record::{Cause, store, tell};
+use super::record::{Cause, record_object, store};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -82,10 +82,10 @@ impl Read {
         // SAFETY: the reference is ours.
         unsafe { real::clReleaseEvent(self.event) };
         if status < 0 {
-            return not_captured(self.launch, self.index, self.buffer, b"reading failed", status);
+            return not_captured(self.launch, self.index, self.buffer, b"read failed", status);
         }
         if self.void {
-            let why = b"the launch may have come before the reading";
+            let why = b"the kernel may have run before the read";
             return not_captured(self.launch, self.index, self.buffer, why, 0);
         }
         let record = ObjectRecord {
@@ -100,7 +100,7 @@ impl Read {
             code: i32::from(self.waited),
             ..ObjectRecord::default()
         };
-        tell(self.launch.cause, record, &[self.launch.name, self.when.name()]);
+        record_object(self.launch.cause, record, &[self.launch.name, self.when.name()]);
     }
 }
 
@@ -115,7 +115,7 @@ pub fn not_captured(launch: Launch, index: u32, value: P, why: &[u8], code: i32)
         code,
         ..ObjectRecord::default()
     };
-    tell(launch.cause, record, &[launch.name, why]);
+    record_object(launch.cause, record, &[launch.name, why]);
 }
 
 /// A place for a content that is waited for.
@@ -167,7 +167,7 @@ pub fn defer(read: Read) {
         }
     }
     // Its memory stays: the command will still write there.
-    not_captured(read.launch, read.index, read.buffer, b"too many readings under way", 0);
+    not_captured(read.launch, read.index, read.buffer, b"too many reads in flight", 0);
 }
 
 /// Stores the contents whose commands have ended since.
@@ -212,7 +212,7 @@ extern "C" fn at_exit() {
     harvest();
     if WAITING.load(Ordering::Relaxed) != 0 {
         look(|read| {
-            not_captured(read.launch, read.index, read.buffer, b"under way when the program ended", 0);
+            not_captured(read.launch, read.index, read.buffer, b"in flight when the program ended", 0);
             true
         });
     }

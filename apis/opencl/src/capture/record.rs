@@ -30,7 +30,7 @@ impl Cause {
 }
 
 /// Records an object with its parts, which fit as `INLINE` says.
-pub fn tell(cause: Cause, record: ObjectRecord, parts: &[&[u8]]) {
+pub fn record_object(cause: Cause, record: ObjectRecord, parts: &[&[u8]]) {
     let mut record = ObjectRecord { cause: cause.time, cause_tid: cause.thread, ..record };
     for (length, part) in record.parts.iter_mut().zip(parts) {
         *length = part.len().min(MAX_RECORD) as u16;
@@ -51,7 +51,7 @@ pub fn inline_or_stored(content: &[u8], record: &mut ObjectRecord) -> usize {
     0
 }
 
-/// Stores a content as a file. Answers its name.
+/// Stores a content as a file. Returns its name.
 pub fn store(content: &[u8]) -> u64 {
     // SAFETY: a live slice.
     unsafe { store_blob(&[(content.as_ptr(), content.len())]) }

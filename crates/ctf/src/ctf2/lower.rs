@@ -235,7 +235,7 @@ impl Lower {
     }
 }
 
-/// Tells fields with the role of a time of which clock they are.
+/// Maps fields with the role of a timestamp to `clock`.
 fn map_times(class: &mut FieldClass, clock: &str) {
     let map_all =
         |class: &mut StructClass| class.fields.iter_mut().for_each(|f| map_times(&mut f.class, clock));

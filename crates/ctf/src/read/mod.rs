@@ -51,7 +51,7 @@ pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use parts::FrameHeads;
 pub use pick::{Picked, Picker};
-pub use scan::{Glimpse, Next, Pause, Scanned, Scanner, Sight, Want};
+pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
 pub use stream::{Losses, StreamReader};
 pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -1,8 +1,8 @@
 //! All fields of a payload, one after the other, with as little as possible in between.
 //!
 //! [`Event::visit`](super::Event::visit) can show any payload. A [`Picker`] is for classes of which
-//! there are millions of events: it has a list of what to read next, made once, and is told
-//! which field is which by its position. Payloads of plain little-endian integers, lists of these
+//! there are millions of events: it has a list of what to read next, made once, and identifies
+//! fields by their position. Payloads of plain little-endian integers, lists of these
 //! and texts have one.
 
 use crate::class::{ByteOrder, EnumClass, FieldClass, IntegerClass, IntegerForm, StructClass};
@@ -255,7 +255,7 @@ fn together(steps: Vec<Step>) -> Vec<(usize, Step)> {
     all
 }
 
-/// The name of the field right in the payload that tells a length.
+/// The name of the length field, if it is a direct member of the payload.
 fn length_of(path: &crate::class::FieldPath) -> Option<&str> {
     let own = path.scope.is_none() && path.parents.is_none_or(|parents| parents == 0);
     match path.names.as_slice() {

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use super::clock;
 use super::decode::State;
 use super::plan::{Int, Kind, Node, Variant};
-use super::steps::{Leap, Steps, whole_bytes};
+use super::steps::{Skip, Steps, whole_bytes};
 use crate::bits::{align_up, mask};
 use crate::class::ByteOrder;
 
@@ -256,9 +256,9 @@ impl QuickBody {
         })
     }
 
-    /// Returns how to get over the payload without leaving lengths behind (see [`Steps::leaps`]).
-    pub fn leaps(&self) -> Option<(Vec<Leap>, u32)> {
-        self.payload.leaps()
+    /// Returns how to get over the payload without leaving lengths behind (see [`Steps::skips`]).
+    pub fn skips(&self) -> Option<(Vec<Skip>, u32)> {
+        self.payload.skips()
     }
 
     /// Returns where the payload that starts at `fields` ends.

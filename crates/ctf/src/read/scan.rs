@@ -1,16 +1,16 @@
 //! Few fields of many events: what a sum over a trace needs.
 //!
-//! Who counts calls wants of most events the time, the kind, the thread and one
-//! number. A [`Scanner`] says where these stand in the events of a stream class, and
-//! [`StreamReader::scan`] goes over the rest of a packet with no more than that in
-//! hand. It stops before each event that it cannot, or need not, read this way; the
-//! reader is then at the place where [`StreamReader::next_event`] gives it whole.
+//! An analysis that counts calls needs the time, the kind, the thread and one number
+//! of most events. A [`Scanner`] says where these are in the events of a stream class, and
+//! [`StreamReader::scan`] reads them from the rest of a packet and nothing else.
+//! It stops before each event that it cannot, or need not, read this way; the
+//! reader is then at the place where [`StreamReader::next_event`] decodes the whole event.
 
 use std::hint::cold_path;
 
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
-use super::steps::{Leap, whole_bytes};
+use super::steps::{Skip, whole_bytes};
 use super::stream::StreamReader;
 use super::trace::{EventIndex, StreamPlan, Trace};
 use crate::bits::mask;
@@ -23,14 +23,14 @@ pub struct Want {
     pub field: Option<usize>,
     /// What the scan calls such events.
     pub mark: u32,
-    /// Whether the sight finds out how long the payload is, as it reads all of it: it then returns
+    /// Whether the visitor finds out how long the payload is, as it reads all of it: it then returns
     /// [`Next::Past`], and not [`Next::Go`] nor [`Next::Enough`].
     pub open: bool,
 }
 
-/// What a scan tells of an event.
+/// An event as a scan reads it: its time, its class and one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glimpse<'e> {
+pub struct EventView<'e> {
     /// In ticks of the stream's clock.
     pub timestamp: u64,
     /// The mark of its class.
@@ -45,35 +45,35 @@ pub struct Glimpse<'e> {
     end: usize,
 }
 
-impl<'e> Glimpse<'e> {
+impl<'e> EventView<'e> {
     /// The bytes of the packet from the payload on, for a [`Picker`](super::Picker) of its class.
     pub fn payload(&self) -> &'e [u8] {
         self.data.get(self.payload..).unwrap_or_default()
     }
 
-    /// The bytes of its payload and no others, for who keeps them; none where the class is
+    /// The bytes of its payload and no others, for a visitor that keeps them; none where the class is
     /// [`Want::open`].
     pub fn own_payload(&self) -> &'e [u8] {
         self.data.get(self.payload..self.end).unwrap_or_default()
     }
 }
 
-/// Is told what a scan sees.
-pub trait Sight {
+/// Receives the events of a scan.
+pub trait EventVisitor {
     /// An event.
-    fn see(&mut self, glimpse: Glimpse<'_>) -> Next;
+    fn visit(&mut self, event: EventView<'_>) -> Next;
 }
 
-/// A closure is the short way to write one; with a type of one's own the compiler can be told that
-/// what is done with millions of events belongs into the loop.
-impl<F: FnMut(Glimpse<'_>) -> Next> Sight for F {
+/// A closure is the short way to write one; on a type of one's own `visit` can be marked
+/// `#[inline(always)]`, so that what is done with millions of events is compiled into the loop.
+impl<F: FnMut(EventView<'_>) -> Next> EventVisitor for F {
     #[inline(always)]
-    fn see(&mut self, glimpse: Glimpse<'_>) -> Next {
-        self(glimpse)
+    fn visit(&mut self, event: EventView<'_>) -> Next {
+        self(event)
     }
 }
 
-/// What becomes of a scan after an event was told.
+/// What a scan does after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It goes on.
@@ -89,7 +89,7 @@ pub enum Next {
 /// How far a scan went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scanned {
-    /// Events that were told and not left.
+    /// Events that the visitor received and did not leave.
     pub events: u64,
     /// The timestamp of the last of them.
     pub timestamp: u64,
@@ -114,24 +114,24 @@ pub struct Scanner<'t> {
     stream: usize,
     /// Of the header.
     bytes: usize,
-    id: Lane,
-    clock: Lane,
+    id: BitField,
+    clock: BitField,
     /// Whether the header is that of most traces: [`COMMON_ID`] and [`COMMON_CLOCK`].
     common: bool,
     /// The bits of the clock that it shows.
     low: u64,
     /// What comes on top of the clock when these have wrapped.
     wrap: u64,
-    /// Which slot the id has to be left in for lengths that it tells.
+    /// The slot that the id has to be left in, for lengths that depend on it.
     slot: Option<u32>,
-    context: [Lane; 2],
+    context: [BitField; 2],
     /// The bits of the context's first word, if both are in it: when they are as before, so
     /// are both.
     both: Option<u64>,
     /// By id.
     rows: Vec<Row<'t>>,
     /// Those of all rows.
-    leaps: Vec<Leap>,
+    skips: Vec<Skip>,
 }
 
 /// An event class.
@@ -140,16 +140,16 @@ struct Row<'t> {
     /// Bytes behind the header, if these are always as many, or [`VARIABLE`].
     size: u32,
     mark: u32,
-    field: Lane,
+    field: BitField,
     /// The bits of the field's word that are not 0 if it is not.
     bits: u64,
     /// Where the payload starts behind the header.
     payload: u32,
-    /// How to get over a payload of variable size: none if only `body` tells.
-    leaps: (u32, u32),
-    /// Bytes behind the last leap.
+    /// How to skip a payload of variable size: empty if only `body` can.
+    skips: (u32, u32),
+    /// Bytes behind the last skip.
     tail: u32,
-    /// The only leap, if it is one over a list: most payloads of variable size have no other.
+    /// The only skip, if it is one over a list: most payloads of variable size have no other.
     list: List,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
@@ -169,9 +169,9 @@ struct List {
 }
 
 impl List {
-    fn of(payload: u32, leaps: &[Leap], tail: u32) -> Option<Self> {
-        let [leap] = leaps else { return None };
-        let (before, mask, width, element) = leap.list()?;
+    fn of(payload: u32, skips: &[Skip], tail: u32) -> Option<Self> {
+        let [skip] = skips else { return None };
+        let (before, mask, width, element) = skip.list()?;
         let at = payload.checked_add(before)?;
         Some(Self { at, mask, element, others: at.checked_add(width)?.checked_add(tail)? })
     }
@@ -202,10 +202,10 @@ impl Row<'_> {
     const WHOLE: Self = Row {
         size: VARIABLE,
         mark: 0,
-        field: Lane::NONE,
+        field: BitField::NONE,
         bits: 0,
         payload: 0,
-        leaps: (0, 0),
+        skips: (0, 0),
         tail: 0,
         list: List { at: 0, mask: 0, element: 0, others: 0 },
         body: None,
@@ -214,24 +214,24 @@ impl Row<'_> {
 
 /// The header that LTTng and hetrace write: an id of 16 bits, 32 bits of the clock. For this one
 /// the loop has constants instead of variables, of which there are more than registers.
-const COMMON_ID: Lane = Lane { byte: 0, up: 48, down: 48, keep: 0xffff };
-const COMMON_CLOCK: Lane = Lane { byte: 0, up: 16, down: 32, keep: 0xffff_ffff };
+const COMMON_ID: BitField = BitField { byte: 0, up: 48, down: 48, keep: 0xffff };
+const COMMON_CLOCK: BitField = BitField { byte: 0, up: 16, down: 32, keep: 0xffff_ffff };
 const COMMON_BYTES: usize = 6;
 
 /// An integer in a word that starts at a byte: which bits to keep after moving them up and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lane {
+struct BitField {
     byte: u32,
     up: u8,
     down: u8,
     keep: u64,
 }
 
-impl Lane {
+impl BitField {
     /// One that is not there.
-    const NONE: Lane = Lane { byte: 0, up: 0, down: 0, keep: 0 };
+    const NONE: BitField = BitField { byte: 0, up: 0, down: 0, keep: 0 };
 
-    /// Of a field that starts so many bits behind the place that offsets are told from.
+    /// Of a field `offset` bits behind the byte that offsets count from.
     fn of(node: &Node, offset: u64) -> Option<Self> {
         let Kind::Int(int) = &node.kind else { return None };
         let plain = !int.reversed && !int.clock && !int.event_id;
@@ -241,10 +241,10 @@ impl Lane {
     /// The same for a field of the header: in its first word, if it fits.
     fn of_header(part: Part) -> Option<Self> {
         let (order, bits, offset) = (part.order, part.bits, part.offset());
-        let lane = Self::new(order, bits, false, offset)?;
+        let field = Self::new(order, bits, false, offset)?;
         match 64u64.checked_sub(offset + u64::from(bits)) {
-            Some(above) => Some(Self { byte: 0, up: above as u8, ..lane }),
-            None => Some(lane),
+            Some(above) => Some(Self { byte: 0, up: above as u8, ..field }),
+            None => Some(field),
         }
     }
 
@@ -284,18 +284,19 @@ fn word(data: &[u8], at: usize) -> Option<u64> {
 }
 
 /// The place of a field in a structure whose fields before it are of fixed size.
-fn lane(node: &Node, index: usize, base: u64) -> Option<Lane> {
+fn bit_field(node: &Node, index: usize, base: u64) -> Option<BitField> {
     let Kind::Struct { nodes, offsets } = &node.kind else {
         return None;
     };
     let offset = (*offsets.get(index)?)?.checked_add(base)?;
-    Lane::of(nodes.get(index)?, offset)
+    BitField::of(nodes.get(index)?, offset)
 }
 
 impl Trace {
     /// How to scan the events of a stream class, by its position: `context` are the
     /// positions of the integers that are wanted of the stream's event context, `want`
-    /// tells what is wanted of each event class. Events of which nothing is told are read whole.
+    /// returns what is wanted of each event class. Events of classes for which it returns none are
+    /// read whole.
     ///
     /// There is none where events cannot be read this way at all: without a clock, with a
     /// header or a context of variable size, big-endian, or with ids of no order.
@@ -309,42 +310,42 @@ impl Trace {
         plan.clock?;
         let header = plan.quick_header.as_ref()?.main_form()?;
         let EventIndex::Dense(ids) = &plan.by_id else { return None };
-        let mut lanes = [Lane::NONE; 2];
-        for (to, index) in lanes.iter_mut().zip(context) {
+        let mut fields = [BitField::NONE; 2];
+        for (to, index) in fields.iter_mut().zip(context) {
             if let Some(index) = index {
-                *to = lane(plan.event_context.as_ref()?, index, 0)?;
+                *to = bit_field(plan.event_context.as_ref()?, index, 0)?;
             }
         }
-        let mut leaps = Vec::new();
+        let mut skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
             let Want { field, mark, open } = want(index)?;
             let field = match field {
-                None => Lane::NONE,
-                Some(field) => lane(&event.fields, field, body.fields as u64 * 8)?,
+                None => BitField::NONE,
+                Some(field) => bit_field(&event.fields, field, body.fields as u64 * 8)?,
             };
-            let bits = if field == Lane::NONE { 0 } else { field.bits() };
+            let bits = if field == BitField::NONE { 0 } else { field.bits() };
             let size = event.fields.fixed.filter(|_| !event.fields.active).and_then(whole_bytes);
             let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
             let payload = u32::try_from(body.fields).ok()?;
             let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
                 && !open
-                && let Some((own, rest)) = body.leaps()
+                && let Some((own, rest)) = body.skips()
             {
                 list = List::of(payload, &own, rest).unwrap_or_default();
-                let first = u32::try_from(leaps.len()).ok()?;
-                leaps.extend(own);
-                (known, tail) = ((first, u32::try_from(leaps.len()).ok()?), rest);
+                let first = u32::try_from(skips.len()).ok()?;
+                skips.extend(own);
+                (known, tail) = ((first, u32::try_from(skips.len()).ok()?), rest);
             }
             let size = if open { OPEN } else { size.unwrap_or(VARIABLE) };
-            Some(Row { size, mark, field, bits, payload, leaps: known, tail, list, body: Some(body) })
+            Some(Row { size, mark, field, bits, payload, skips: known, tail, list, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
-        let (id, clock) = (Lane::of_header(header.id)?, Lane::of_header(header.clock)?);
+        let (id, clock) = (BitField::of_header(header.id)?, BitField::of_header(header.clock)?);
         if id.byte != 0 {
             return None;
         }
@@ -357,28 +358,28 @@ impl Trace {
             low: mask(bits),
             wrap: 1u64.checked_shl(bits).unwrap_or(0),
             slot: header.slot,
-            both: one_word(&lanes),
-            context: lanes,
+            both: one_word(&fields),
+            context: fields,
             rows,
-            leaps,
+            skips,
         })
     }
 }
 
-/// The bits of the first word that lanes take, if they are in it.
-fn one_word(lanes: &[Lane]) -> Option<u64> {
-    let bits = lanes.iter().map(|lane| {
-        let width = 64 - u32::from(lane.down);
-        let shift = lane.byte * 8 + u32::from(lane.down.checked_sub(lane.up)?);
-        let there = *lane != Lane::NONE;
+/// The bits of the first word that these fields take, if they are in it.
+fn one_word(fields: &[BitField]) -> Option<u64> {
+    let bits = fields.iter().map(|field| {
+        let width = 64 - u32::from(field.down);
+        let shift = field.byte * 8 + u32::from(field.down.checked_sub(field.up)?);
+        let there = *field != BitField::NONE;
         (shift + width <= 64).then(|| if there { mask(width) << shift } else { 0 })
     });
     bits.sum::<Option<u64>>()
 }
 
 impl StreamReader<'_> {
-    /// Goes over the events that follow, up to the end of the packet, and tells each to
-    /// `sight`. Events at `until` (in ticks) or later are left, and so are those whose integers of
+    /// Goes over the events that follow, up to the end of the packet, and passes each to
+    /// `visitor`. Events at `until` (in ticks) or later are left, and so are those whose integers of
     /// the event context are others than `context`, if that is given.
     ///
     /// [`Self::current`] has no event afterwards.
@@ -388,12 +389,12 @@ impl StreamReader<'_> {
         scanner: &Scanner<'_>,
         context: Option<[i64; 2]>,
         until: u64,
-        sight: &mut impl Sight,
+        visitor: &mut impl EventVisitor,
     ) -> Scanned {
         if scanner.common {
-            self.scan_as::<true>(scanner, context, until, sight)
+            self.scan_as::<true>(scanner, context, until, visitor)
         } else {
-            self.scan_as::<false>(scanner, context, until, sight)
+            self.scan_as::<false>(scanner, context, until, visitor)
         }
     }
 
@@ -404,7 +405,7 @@ impl StreamReader<'_> {
         scanner: &Scanner<'_>,
         context: Option<[i64; 2]>,
         until: u64,
-        sight: &mut impl Sight,
+        visitor: &mut impl EventVisitor,
     ) -> Scanned {
         self.event = None;
         let (mut events, mut now) = (0, self.state.clock.get());
@@ -455,7 +456,7 @@ impl StreamReader<'_> {
             }
             let Some(bits) = word(data, body) else { break Pause::Whole };
             if same != Some(bits & looked_at) {
-                let [Some(one), Some(two)] = scanner.context.map(|lane| lane.get(data, body)) else {
+                let [Some(one), Some(two)] = scanner.context.map(|field| field.get(data, body)) else {
                     break Pause::Whole;
                 };
                 if context != Some([one, two]) {
@@ -464,11 +465,11 @@ impl StreamReader<'_> {
                 same = both.map(|both| bits & both);
             }
             let Some(bits) = word(data, body + row.field.byte as usize) else { break Pause::Whole };
-            // Mostly it is 0, which is told without moving anything.
+            // Mostly it is 0, which shows without a shift.
             let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
             let payload = body + row.payload as usize;
-            let glimpse = Glimpse { timestamp: clock, mark: row.mark, field, data, payload, end: next };
-            at = match sight.see(glimpse) {
+            let view = EventView { timestamp: clock, mark: row.mark, field, data, payload, end: next };
+            at = match visitor.visit(view) {
                 Next::Go => next,
                 Next::Past(length) => payload + length,
                 Next::Enough => {
@@ -501,17 +502,17 @@ impl StreamReader<'_> {
         if row.size == OPEN {
             return Some(body + row.payload as usize);
         }
-        let (first, last) = row.leaps;
-        match scanner.leaps.get(first as usize..last as usize) {
-            Some(leaps) if !leaps.is_empty() => {
-                let end = super::steps::over(leaps, data, body + row.payload as usize)?;
+        let (first, last) = row.skips;
+        match scanner.skips.get(first as usize..last as usize) {
+            Some(skips) if !skips.is_empty() => {
+                let end = super::steps::over(skips, data, body + row.payload as usize)?;
                 end.checked_add(row.tail as usize)
             }
             _ => self.step_over(scanner.slot, id, row.body?, data, body),
         }
     }
 
-    /// The same for payloads that are not for leaps.
+    /// The same for payloads that are not for skips.
     fn step_over(
         &self,
         slot: Option<u32>,

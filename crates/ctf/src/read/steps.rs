@@ -41,7 +41,7 @@ enum Action {
 
 /// A step for who wants nothing but the end: it leaves no lengths behind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leap {
+pub(super) struct Skip {
     /// Bytes before it.
     before: u32,
     /// The bits of the length, which is a word's first; 0 for a text, and for a list that has the
@@ -53,7 +53,7 @@ pub(super) struct Leap {
     size: u32,
 }
 
-impl Leap {
+impl Skip {
     /// Of a list with a length of its own: bytes before the length, its bits, its bytes and those of
     /// an element.
     pub fn list(&self) -> Option<(u32, u32, u32, u32)> {
@@ -62,27 +62,27 @@ impl Leap {
     }
 }
 
-/// Returns where the last of these leaps ends that start at byte `at`; none where that is not surely
+/// Returns where the last of these skips ends that start at byte `at`; none where that is not surely
 /// inside of `data`.
 #[inline(always)]
-pub(super) fn over(leaps: &[Leap], data: &[u8], at: usize) -> Option<usize> {
+pub(super) fn over(skips: &[Skip], data: &[u8], at: usize) -> Option<usize> {
     let (mut at, mut len) = (at, 0);
-    for leap in leaps {
-        at += leap.before as usize;
+    for skip in skips {
+        at += skip.before as usize;
         let rest = data.get(at..)?;
-        if leap.size == 0 {
+        if skip.size == 0 {
             at += find_nul(rest)? + 1;
             continue;
         }
-        if leap.length != 0 {
-            len = u64::from_le_bytes(*rest.first_chunk()?) & leap.length;
+        if skip.length != 0 {
+            len = u64::from_le_bytes(*rest.first_chunk()?) & skip.length;
         }
-        at += leap.width as usize;
+        at += skip.width as usize;
         // Most lists are empty: what follows need not wait for this length then.
         if len > 0 {
             cold_path();
             // Neither has more than 32 bits.
-            at = at.checked_add(usize::try_from(len * u64::from(leap.size)).ok()?)?;
+            at = at.checked_add(usize::try_from(len * u64::from(skip.size)).ok()?)?;
         }
     }
     Some(at)
@@ -112,14 +112,14 @@ impl Steps {
         at.checked_add(self.tail).filter(|&end| end <= data.len())
     }
 
-    /// The same as leaps, and the bytes behind the last; none if they are not all texts and lists
+    /// The same as skips, and the bytes behind the last; none if they are not all texts and lists
     /// right behind their lengths.
-    pub fn leaps(&self) -> Option<(Vec<Leap>, u32)> {
-        let (mut leaps, mut steps, mut last) = (Vec::new(), self.steps.iter(), None);
+    pub fn skips(&self) -> Option<(Vec<Skip>, u32)> {
+        let (mut skips, mut steps, mut last) = (Vec::new(), self.steps.iter(), None);
         while let Some(step) = steps.next() {
             let before = u32::try_from(step.before).ok()?;
-            leaps.push(match step.action {
-                Action::Text => Leap { before, length: 0, width: 0, size: 0 },
+            skips.push(match step.action {
+                Action::Text => Skip { before, length: 0, width: 0, size: 0 },
                 Action::Count { bytes, order: ByteOrder::Little, slot } if (1..=4).contains(&bytes) => {
                     let list = steps.next()?;
                     let Action::Elements { slot: of, size } = list.action else { return None };
@@ -128,16 +128,16 @@ impl Steps {
                     }
                     last = Some(slot);
                     let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
-                    Leap { before, length: mask(bytes * 8), width: bytes, size }
+                    Skip { before, length: mask(bytes * 8), width: bytes, size }
                 }
                 Action::Elements { slot, size } if last == Some(slot) => {
                     let size = u32::try_from(size).ok().filter(|size| *size > 0)?;
-                    Leap { before, length: 0, width: 0, size }
+                    Skip { before, length: 0, width: 0, size }
                 }
                 _ => return None,
             });
         }
-        Some((leaps, u32::try_from(self.tail).ok()?))
+        Some((skips, u32::try_from(self.tail).ok()?))
     }
 
     /// Goes over all steps.

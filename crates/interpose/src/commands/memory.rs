@@ -27,7 +27,7 @@ pub fn pages(length: usize) -> *mut u8 {
 pub(super) fn own_pages(length: usize) -> *mut u8 {
     let _errno = ErrnoGuard::new();
     let fresh = pages(length);
-    // SAFETY: the range mapped above, which nobody has yet.
+    // SAFETY: the range mapped above, which nothing else refers to yet.
     if !fresh.is_null() && unsafe { libc::madvise(fresh.cast(), length, libc::MADV_WIPEONFORK) } != 0 {
         // SAFETY: as for `madvise`.
         unsafe { libc::munmap(fresh.cast(), length) };
@@ -36,7 +36,7 @@ pub(super) fn own_pages(length: usize) -> *mut u8 {
     fresh
 }
 
-/// Gives pages back that nobody has seen.
+/// Unmaps pages that no other thread has seen.
 ///
 /// # Safety
 /// `at` came from [`pages`] or [`own_pages`] with this length, and nobody else knows it.
@@ -62,7 +62,7 @@ pub fn arena(bytes: usize) -> Option<*mut u8> {
         {
             Ok(_) => fresh,
             Err(there) => {
-                // SAFETY: another thread was quicker; nobody has seen ours.
+                // SAFETY: another thread was quicker; none has seen ours.
                 unsafe { unmap(fresh, ARENA_BYTES) };
                 there
             }

@@ -124,7 +124,7 @@ impl<T: Copy> Nodes<T> {
         made + 1
     }
 
-    /// Maps a chunk if nobody has. Returns whether it is there.
+    /// Maps a chunk unless it is mapped. Returns whether it is there.
     fn chunk(&self, number: usize) -> bool {
         let Some(place) = self.chunks.get(number) else { return false };
         if !place.load(Ordering::Acquire).is_null() {
@@ -137,7 +137,7 @@ impl<T: Copy> Nodes<T> {
         }
         let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
         if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; nobody has seen ours.
+            // SAFETY: another thread was quicker; none has seen ours.
             unsafe { unmap(fresh, length) };
         }
         true

@@ -189,7 +189,7 @@ where
         }
         let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
         if self.state.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; nobody has seen ours.
+            // SAFETY: another thread was quicker; none has seen ours.
             unsafe { unmap(fresh, length) };
         }
         self.state()
@@ -462,7 +462,7 @@ impl<T: Copy, X: Local> State<T, X> {
         }
         let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
         if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; nobody has seen ours.
+            // SAFETY: another thread was quicker; none has seen ours.
             unsafe { unmap(fresh, length) };
         }
         Some(())

@@ -44,7 +44,7 @@ static CALLERS: Table<4096> = Table::new();
 static CALLERS_OF: AtomicU32 = AtomicU32::new(0);
 
 /// Begins the recorded part of a wrapper that does not go the usual way;
-/// `loaded` starts the API's library, if that has not been done. If it answers a
+/// `loaded` starts the API's library, if that has not been done. If it returns a
 /// scope, the wrapper begins again inside of that: so the usual way is not
 /// burdened with one.
 #[cold]

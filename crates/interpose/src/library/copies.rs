@@ -168,11 +168,11 @@ impl Library {
         if word != 0 {
             return (word >> 16, word & 0xffff);
         }
-        let Some(tell) = self.number(name).and_then(|n| self.defined(copy, n)) else { return NEWEST };
+        let Some(get) = self.number(name).and_then(|n| self.defined(copy, n)) else { return NEWEST };
         let mut number = 0;
         // SAFETY: the copy's own function, which the API promises to be this.
         let error =
-            unsafe { std::mem::transmute::<P, unsafe extern "C" fn(*mut i32) -> i32>(tell)(&raw mut number) };
+            unsafe { std::mem::transmute::<P, unsafe extern "C" fn(*mut i32) -> i32>(get)(&raw mut number) };
         if error != 0 {
             return NEWEST;
         }

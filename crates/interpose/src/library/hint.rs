@@ -1,4 +1,4 @@
-//! What an entry of a copy tells about the call that comes through it: four
+//! What an entry of a copy passes on about the call that comes through it: four
 //! words per thread, in the static TLS block as `tls.rs` has it.
 //!
 //! The entry stores the stack pointer and its number; the wrapper takes them
@@ -6,8 +6,8 @@
 //! that nobody took, because a signal came between, is so never mistaken for
 //! that of another call.
 
-/// Which copy the innermost recorded call of this thread means; 0 if it can't
-/// be told.
+/// Which copy the innermost recorded call of this thread means; 0 if that is
+/// not known.
 const CURRENT: usize = 16;
 /// Where the call goes on that stands for the use of a loader; 0 if nowhere.
 const TARGET: usize = 24;

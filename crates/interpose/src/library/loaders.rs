@@ -167,7 +167,7 @@ impl Library {
         }
         let Some(before) = Object::holding(first).filter(is_before_us) else { return };
         if before.is_program() {
-            self.say(b"the program has a loader inside: its calls are not traced");
+            self.say(b"the program contains a loader itself: its calls are not traced");
             return;
         }
         STAND_IN.store(before.start(), Ordering::Release);

@@ -96,7 +96,7 @@ fn what_starts_a_loader_is_called_in_between_until_it_has_started() {
     assert_eq!(jumps.starting(1, BELOW), None, "not one of those");
     assert_eq!(jumps.starting(0, BELOW), Some(STANDS));
     assert_eq!(jumps.starts(|real| real), Some(BELOW));
-    assert_eq!(jumps.starts(|real| real), None, "nobody has come through a wrapper");
+    assert_eq!(jumps.starts(|real| real), None, "no call came through a wrapper");
     // Nothing was loaded since, so none can start.
     assert_eq!(jumps.starting(0, BELOW), None);
     let none = library(|_| None, loader(c"no_such_function", |_, _| None));

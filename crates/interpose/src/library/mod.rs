@@ -1,5 +1,5 @@
 //! The preloaded way in, for an API whose one shared library exports all
-//! functions. An API tells a [`Library`] what it is called and how it is
+//! functions. An API describes its library as a [`Library`]: its name and how it is
 //! recognised (`library!` makes one); the rest is here.
 //!
 //! A program reaches a wrapper because it is linked to the name, because it
@@ -23,7 +23,7 @@
 //! * [`copies`]: which copies there are, and what they define;
 //! * [`watch`]: noticing a second one;
 //! * [`choose`]: which one a call means;
-//! * [`asked`]: what `dlsym` answers;
+//! * [`asked`]: what `dlsym` returns;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
@@ -228,7 +228,7 @@ macro_rules! library {
         $crate::choosing_thunks!(choosing, 2 * super::COUNT, super::choose);
         $crate::entry_thunks!(entering, super::ALL, super::ENTRIES);
 
-        /// Looks a real function up that nobody told us.
+        /// Looks up a real function whose address nothing has given us.
         #[cold]
         #[inline(never)]
         pub fn look_up(known: &$crate::Real, number: usize) -> Option<$crate::library::P> {

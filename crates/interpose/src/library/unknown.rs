@@ -63,7 +63,7 @@ pub fn thunk(name: &CStr, real: P) -> Option<P> {
     }
     static SAID: AtomicU8 = AtomicU8::new(0);
     if SAID.swap(1, Ordering::Relaxed) == 0 {
-        crate::process::note(b"more functions unknown to the model than can be traced");
+        crate::process::note(b"too many functions that are not in the model: some are not traced");
     }
     None
 }

@@ -221,7 +221,9 @@ impl Library {
         self.seal();
         // Only now do entries leave hints: every one of them is taken up.
         if !set_several() {
-            self.say(b"several copies, or another interposer: each call goes where it is meant to");
+            self.say(
+                b"several copies, or another interposer: each call is forwarded to the copy it was made for",
+            );
         }
     }
 }

@@ -158,7 +158,7 @@ pub struct ClockRecord {
 }
 
 /// Body of [`special::QUEUE`], followed by the NUL-terminated device name, which
-/// may be empty where a [`DeviceRecord`] tells it.
+/// may be empty where a [`DeviceRecord`] has it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QueueRecord {
@@ -219,11 +219,11 @@ pub struct LinkRecord {
 }
 
 /// Body of [`special::FUNCTION`], followed by the NUL-terminated name as the API
-/// tells it, mangled or not.
+/// returns it, mangled or not.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FunctionRecord {
-    /// The id that commands give; never 0. Told again, it is another function.
+    /// The id that commands give; never 0. A second record with the same id is another function.
     pub function: u64,
     /// Registers of each work-item; 0 if not known.
     pub registers: u32,
@@ -240,7 +240,7 @@ pub struct FunctionRecord {
 }
 
 /// Body of [`special::COUNT`]: where only some launches are timed, how many
-/// there were. Told again and again; the last one holds.
+/// there were. Recorded repeatedly; the last record is valid.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountRecord {
@@ -253,7 +253,7 @@ pub struct CountRecord {
 }
 
 /// Body of [`special::DEVICE`], followed by the NUL-terminated name. Words that
-/// the API does not tell are 0.
+/// the API does not report are 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeviceRecord {
@@ -330,7 +330,7 @@ pub struct ObjectRecord {
     pub parts: [u16; OBJECT_PARTS],
 }
 
-/// What an [`ObjectRecord`] tells.
+/// Kinds of [`ObjectRecord`].
 pub mod object {
     /// A program's source.
     pub const SOURCE: u32 = 0;

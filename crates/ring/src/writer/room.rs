@@ -179,8 +179,8 @@ const RESERVE: u64 = 2 * record::MAX_RECORD as u64;
 
 /// How long a thread sleeps before it looks for room again.
 const NAP_NS: i64 = 50_000;
-/// Naps until a ring that nobody has opened is taken for one that nobody will open: a second
-/// at the least.
+/// Naps until a ring that no drainer has opened is taken for one that none will open: a second
+/// at least.
 const PATIENCE: u32 = 20_000;
 
 /// Whether somebody will make room: the launcher neither ended nor was killed. The kernel

@@ -2,7 +2,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::{Glimpse, Next, StreamError, StreamReader};
+use hetrace_ctf::read::{EventView, Next, StreamError, StreamReader};
 
 use super::Trace;
 use super::class::Class;
@@ -100,7 +100,7 @@ impl<'t> Source<'t> {
     #[inline]
     pub fn advance(&mut self) -> Option<Result<u64, StreamError>> {
         if let Some(scanner) = self.only.and_then(|only| only.scanner(self.position)) {
-            self.reader.scan(scanner, None, u64::MAX, &mut |_: Glimpse<'_>| Next::Go);
+            self.reader.scan(scanner, None, u64::MAX, &mut |_: EventView<'_>| Next::Go);
         }
         let Some(next) = self.reader.next_event() else {
             self.ended = true;

@@ -20,7 +20,7 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
     entry::LIBRARY.started();
-    hetrace_interpose::tells_errors(errors::report);
+    hetrace_interpose::set_error_reporter(errors::report);
 }
 
 #[used]

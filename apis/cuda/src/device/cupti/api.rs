@@ -1,11 +1,11 @@
 //! The functions of libcupti that are used, found at run time: one table, filled
 //! anew for each library that is tried. A function that the library does not have
-//! answers [`MISSING`].
+//! returns [`MISSING`].
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What a function answers that is not there. CUPTI's own errors are positive.
+/// What a function returns that is not there. CUPTI's own errors are positive.
 pub const MISSING: i32 = -1;
 /// `CUPTI_ERROR_NOT_INITIALIZED`.
 pub const NOT_INITIALIZED: i32 = 15;

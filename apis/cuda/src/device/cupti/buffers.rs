@@ -19,12 +19,12 @@ use hetrace_interpose::ring::clock::nanoseconds;
 
 use super::{deliver, flusher};
 
-/// Bytes of a buffer: as mapped, and the least that CUPTI is told of.
+/// Bytes of a buffer: as mapped, and the smallest size that CUPTI is given.
 const MOST: usize = 1 << 20;
 const LEAST: usize = 64 << 10;
 /// Buffers that there can be; each thread that launches may hold one.
 const ALL: usize = 4096;
-/// Those whose memory is kept when nobody has them.
+/// Those whose memory is kept while they are free.
 const KEPT: usize = 256;
 
 /// Whose a buffer is.
@@ -40,7 +40,7 @@ mod state {
 struct Slot {
     at: AtomicPtr<u8>,
     state: AtomicU32,
-    /// Of a filled one: its size as CUPTI was told, and how much is valid.
+    /// Of a filled one: its size as CUPTI was given, and how much is valid.
     size: AtomicUsize,
     valid: AtomicUsize,
 }
@@ -134,7 +134,7 @@ fn slot_of(at: *mut u8) -> Option<(usize, &'static Slot)> {
 }
 
 /// # Safety
-/// `at` came from [`take`], was used up to `size`, and nobody has it any more.
+/// `at` came from [`take`], was used up to `size`, and nothing refers to it any more.
 unsafe fn give_back(at: *mut u8, size: usize) {
     let Some((number, slot)) = slot_of(at) else { return };
     // SAFETY: a whole mapping of ours.

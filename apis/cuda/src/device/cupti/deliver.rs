@@ -24,7 +24,7 @@ const ROOM: usize = 8192;
 static VERSION: AtomicU32 = AtomicU32::new(0);
 /// CUPTI does not take our clock: its times are shifted to ours.
 static SHIFTED: AtomicBool = AtomicBool::new(false);
-/// Activities that could not be recorded, and were not told yet.
+/// Activities that could not be recorded, and were not reported yet.
 static LOST: AtomicU64 = AtomicU64::new(0);
 /// Records that were understood, and that were not.
 static READ: AtomicUsize = AtomicUsize::new(0);
@@ -78,11 +78,11 @@ pub unsafe fn buffer(buffer: *mut u8, valid: usize) {
     }
     expected::dropped(dropped as u64);
     LOST.fetch_add(lost + dropped as u64, Ordering::Relaxed);
-    tell_pending();
+    report_pending();
 }
 
 /// Shows the records of a buffer, each with its bytes up to the next one, and
-/// answers how many were not taken or could not be found.
+/// returns how many were not taken or could not be found.
 ///
 /// # Safety
 /// As [`buffer`].
@@ -166,10 +166,10 @@ fn record(activity: Activity, shift: i64, seen: &mut Option<(u32, u32, u32)>) ->
     // SAFETY: NULL, or the NUL-terminated name of a record that CUPTI gave us.
     let name = unsafe { text(name, 0, Caps::MOST) };
     // SAFETY: plain data without gaps, and a text.
-    let told = unsafe { record_extra(special::COMMAND, (Plain::<CommandRecord>(&command), name)) };
+    let recorded = unsafe { record_extra(special::COMMAND, (Plain::<CommandRecord>(&command), name)) };
     // Without room it is counted as lost, and no more as in flight.
     expected::over(command.correlation);
-    told
+    recorded
 }
 
 /// Name and needs of a function, hashed → its id. Names are long, and the same
@@ -202,10 +202,10 @@ fn function(kernel: &Kernel) -> u64 {
     id
 }
 
-/// Says how many were lost. Nothing is promised of what is still to come: CUPTI
-/// fills several buffers at a time, and gives none back that holds something
+/// Reports how many were dropped. Nothing is promised of what is still to come: CUPTI
+/// fills several buffers at a time, and returns none that holds something
 /// in flight, however old.
-fn tell_pending() {
+fn report_pending() {
     const UNCERTAIN: u64 = 1;
     let pending = PendingRecord { lost: LOST.swap(0, Ordering::Relaxed), oldest: UNCERTAIN };
     // SAFETY: plain data without gaps, and an empty text.

@@ -130,13 +130,13 @@ extern "C" fn ending(index: usize) -> *mut c_void {
     }
 }
 
-/// Stands for an `_exit` that nobody has.
+/// Stands for an `_exit` that no library defines.
 extern "C" fn exit_at_once(status: c_int) {
     // SAFETY: ends the process, as is wanted.
     unsafe { libc::syscall(libc::SYS_exit_group, status) };
 }
 
-/// Stands for another function that nobody has.
+/// Stands for another function that no library defines.
 extern "C" fn missing() -> c_int {
     // SAFETY: the C library's own place for this thread's errno.
     unsafe { *libc::__errno_location() = libc::ENOSYS };

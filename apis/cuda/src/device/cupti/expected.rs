@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_call_is_answered_once() {
+    fn each_call_is_removed_once() {
         let calls: Calls<128> = Calls::new();
         (1..=100).for_each(|id| calls.add(id));
         assert!(calls.remove(7) && !calls.remove(7) && !calls.remove(101));

@@ -2,8 +2,8 @@
 //!
 //! A toolkit has it in a folder that no loader searches, a Python package brings
 //! its own, and of several the newest that the driver can serve is wanted. What
-//! the process has loaded already tells most: its libcudart stands where its
-//! libcupti does, or in the package beside.
+//! the process has loaded already is the best hint: its libcudart is in the folder of
+//! its libcupti, or in the package beside.
 
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
@@ -58,7 +58,7 @@ impl Path {
     }
 }
 
-/// What the paths of loaded libraries tell.
+/// What the paths of loaded libraries show.
 #[derive(Debug)]
 pub struct Loaded {
     folders: [(Place, Path); FOLDERS],
@@ -110,7 +110,7 @@ impl Loaded {
     }
 }
 
-/// Shows all paths at which a libcupti may be, until `found` answers true.
+/// Shows all paths at which a libcupti may be, until `found` returns true.
 /// `driver` is the newest major version that the driver serves, `toolkits` what
 /// the environment says.
 pub fn each(

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_in_order_and_names_are_told_apart() {
+    fn numbers_are_in_order_and_names_are_distinguished() {
         let all: Vec<u32> = ENQUEUE.iter().cloned().flatten().collect();
         assert!(all.windows(2).all(|w| w[0] < w[1]));
         assert!(all.iter().all(|n| *n <= LAST));

@@ -10,7 +10,7 @@
 //! 13.2.86, 13.3.75 and 13.4.92; the lengths of all up to 13.1 were compared with
 //! the distance at which those libraries find the next record.
 //!
-//! A record does not tell its length, but where the next one begins does: nothing
+//! A record does not contain its length, but the next one begins at its end: nothing
 //! beyond is read. A record that is shorter than its version's is not read at all.
 //!
 //! A version newer than these is taken to have only added fields once more, and is
@@ -67,7 +67,7 @@ const LENGTHS: [(u32, [usize; 5]); 6] = [
     (130_300, [232, 96, 96, 88, 104]),
     (130_400, [248, 112, 96, 104, 104]),
 ];
-/// The first version that nobody has looked at.
+/// The first version whose layout has not been verified.
 const UNKNOWN: u32 = 130_500;
 
 impl Lengths {
@@ -89,7 +89,7 @@ pub struct Kernel {
     pub local: u32,
 }
 
-/// A record, as far as it tells of itself.
+/// A record, decoded without looking anything up.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity {
     /// Everything but what needs to be looked up: device, queue, peer, function.
@@ -181,8 +181,8 @@ pub fn read(bytes: &[u8], lengths: Lengths) -> Result<Activity, Unread> {
     Ok(activity)
 }
 
-/// Whether a record of a version that nobody has looked at can be what it is
-/// taken for. That the name can be read is not among it: the caller asks.
+/// Whether the values of a record of an unverified version are plausible for
+/// its kind. Whether the name can be read is not checked here: the caller does.
 fn plausible(activity: &Activity) -> bool {
     const DEVICES: u32 = 1024;
     const THREADS: u64 = 1024;

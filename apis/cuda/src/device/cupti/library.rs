@@ -17,7 +17,7 @@ const MARK: &CStr = c"cuptiActivityEnable";
 /// Libraries tried at most.
 const MOST: usize = 16;
 
-/// Loads one libcupti after the other into [`API`], until `tried` answers true.
+/// Loads one libcupti after the other into [`API`], until `tried` returns true.
 /// They stay loaded: CUPTI does not take to being unloaded.
 pub fn each(driver_version: i32, mut tried: impl FnMut() -> bool) -> bool {
     let mut known = Known { marks: [0; MOST], count: 0 };
@@ -28,7 +28,7 @@ pub fn each(driver_version: i32, mut tried: impl FnMut() -> bool) -> bool {
         if known.open(unsafe { CStr::from_ptr(named) }, &mut tried) {
             return true;
         }
-        note(b"the library that HETRACE_CUPTI names does not serve; others are tried");
+        note(b"the library named by HETRACE_CUPTI is not usable; others are tried");
     }
     // One that the program has is the one that its other tools use.
     let mut present = [None; 4];
@@ -125,7 +125,7 @@ impl Known {
     }
 }
 
-/// What the paths of all loaded libraries tell.
+/// What the paths of all loaded libraries show.
 fn loaded() -> Loaded {
     unsafe extern "C" fn step(
         info: *mut libc::dl_phdr_info,

@@ -69,9 +69,9 @@ static SUBSCRIBER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 /// Kinds of activities without which CUPTI is of no use, and others.
 const NEEDED: [u32; 1] = [kind::CONCURRENT_KERNEL];
 const WANTED: [(u32, &[u8]); 3] = [
-    (kind::MEMCPY, b"copies are not timed: CUPTI does not give their records"),
-    (kind::MEMCPY2, b"copies between devices are not timed: CUPTI does not give their records"),
-    (kind::MEMSET, b"fills are not timed: CUPTI does not give their records"),
+    (kind::MEMCPY, b"copies are not timed: CUPTI does not deliver their records"),
+    (kind::MEMCPY2, b"copies between devices are not timed: CUPTI does not deliver their records"),
+    (kind::MEMSET, b"fills are not timed: CUPTI does not deliver their records"),
 ];
 
 fn tid() -> u32 {
@@ -98,7 +98,7 @@ fn sleep(nanoseconds: u64) {
 }
 
 /// Starts collecting, once per process, before the first context is made. Later
-/// calls answer what the first did. `driver_version` is what
+/// calls return what the first did. `driver_version` is what
 /// `cuDriverGetVersion` says.
 ///
 /// # Safety
@@ -178,9 +178,7 @@ fn subscribe() -> Result<(), Unavailable> {
     if result.is_err() {
         disable();
     } else if lengths.newer {
-        note(
-            b"this CUPTI is newer than hetrace; what it tells of the devices is checked as far as it can be",
-        );
+        note(b"this CUPTI is newer than hetrace; its records are used only where they are plausible");
     }
     result
 }
@@ -216,7 +214,7 @@ unsafe fn enable(subscriber: *mut c_void) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Migrations of managed memory. Not every device, driver and session can tell.
+/// Migrations of managed memory. Not every device, driver and session reports them.
 ///
 /// # Safety
 /// Between subscribing and the first activity.
@@ -236,7 +234,7 @@ unsafe fn enable_counters() {
             break;
         }
     }
-    note(b"migrations of managed memory are not recorded: CUPTI does not give their records here");
+    note(b"migrations of managed memory are not recorded: CUPTI does not deliver their records here");
 }
 
 /// The clock that CUPTI relates the devices' to: the trace's.
@@ -285,12 +283,12 @@ fn read_filled() {
 
 fn give_up_unreadable() {
     if deliver::unreadable() {
-        give_up(b"its records are not what is expected of this version");
+        give_up(b"its records do not have the layout of their version");
     }
 }
 
-/// Ends collecting, and leaves CUPTI as if nobody had used it: another tool
-/// takes it, or it cannot be understood.
+/// Ends collecting, and leaves CUPTI as if it had not been used: another tool
+/// takes it, or its records cannot be decoded.
 pub fn give_up(why: &[u8]) {
     let _errno = ErrnoGuard::new();
     if !ours() {
@@ -308,7 +306,7 @@ pub fn give_up(why: &[u8]) {
     read_filled();
     settle();
     if buffers::outstanding() > 0 {
-        note(b"CUPTI kept buffers when it was handed over: some device times are missing");
+        note(b"CUPTI did not return all buffers when collection ended: some device times are missing");
     }
     crate::device::collector_gone(why);
 }

@@ -11,7 +11,7 @@ pub enum Unavailable {
     NoDriver,
     /// There is no libcupti, or none that can be loaded.
     NotFound,
-    /// A function of CUPTI answered an error.
+    /// A function of CUPTI returned an error.
     Refused {
         /// Which one.
         call: &'static str,
@@ -63,7 +63,7 @@ impl Unavailable {
     }
 
     /// Writes the reason as a part of a sentence, as far as there is room, and
-    /// answers how many bytes.
+    /// returns how many bytes.
     pub fn text(&self, place: &mut [u8]) -> usize {
         let mut text = Text { place, length: 0 };
         match self {
@@ -77,7 +77,7 @@ impl Unavailable {
             }
             Unavailable::Refused { call, error } => {
                 text.push(call);
-                text.push(" answered error ");
+                text.push(" returned error ");
                 text.number(*error);
             }
             Unavailable::TooOld { version } => {
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_as_far_as_there_is_room() {
+    fn reasons_are_written_as_far_as_there_is_room() {
         let refused = Unavailable::Refused { call: "cuptiSubscribe", error: 15 };
-        assert_eq!(text(refused), "cuptiSubscribe answered error 15");
+        assert_eq!(text(refused), "cuptiSubscribe returned error 15");
         assert_eq!(
             text(Unavailable::Refused { call: "cuptiActivityEnable", error: -1 }),
-            "cuptiActivityEnable answered error -1"
+            "cuptiActivityEnable returned error -1"
         );
         assert_eq!(
             text(Unavailable::Refused { call: "cuptiSubscribe", error: 39 }),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
-use hetrace_ctf::read::{Glimpse, Next, Pause, StreamError, StreamReader};
+use hetrace_ctf::read::{EventView, Next, Pause, StreamError, StreamReader};
 
 use super::super::calls::{Fold, Why};
 use super::super::commands::Command;
@@ -198,7 +198,7 @@ impl<'t> Feed<'t> {
         loop {
             let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
             if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
-                self.source.reader.scan(scanner, None, self.from, &mut |_: Glimpse<'_>| Next::Go);
+                self.source.reader.scan(scanner, None, self.from, &mut |_: EventView<'_>| Next::Go);
             }
             match self.source.advance() {
                 Some(Ok(time)) if time < self.from => {

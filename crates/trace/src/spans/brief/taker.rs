@@ -1,6 +1,6 @@
 //! What a scan sees becomes digests: the loop that every event goes through.
 
-use hetrace_ctf::read::{Glimpse, Next, Sight};
+use hetrace_ctf::read::{EventView, EventVisitor, Next};
 use hetrace_format::command::Reader;
 
 use super::super::commands::Command;
@@ -39,10 +39,10 @@ pub(super) struct Commands<'d, 't, B> {
     pub sink: &'d mut B,
 }
 
-impl<B: Brief> Sight for Taker<'_, '_, B> {
+impl<B: Brief> EventVisitor for Taker<'_, '_, B> {
     #[inline(always)]
-    fn see(&mut self, glimpse: Glimpse<'_>) -> Next {
-        let (what, time) = (glimpse.mark, glimpse.timestamp);
+    fn visit(&mut self, view: EventView<'_>) -> Next {
+        let (what, time) = (view.mark, view.timestamp);
         if is(what, Kind::Entry) {
             let before = std::mem::replace(&mut self.entry, (what, time));
             if before != NO_ENTRY {
@@ -54,11 +54,11 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
             return Next::Go;
         }
         if is(what, Kind::Rare) {
-            return self.rare(number(what), glimpse);
+            return self.rare(number(what), view);
         }
-        if (glimpse.field != 0) != is(what, Kind::NonZero) {
+        if (view.field != 0) != is(what, Kind::NonZero) {
             // Which codes are none of failures is looked at with the event.
-            let code = i32::try_from(glimpse.field).ok().filter(|_| !is(what, Kind::State));
+            let code = i32::try_from(view.field).ok().filter(|_| !is(what, Kind::State));
             let Some(code) = code else { return Next::Leave };
             self.put_entry();
             self.digests.push(Digest::of(turned(what, Kind::Failed), time, code as u32));
@@ -78,14 +78,15 @@ impl<B: Brief> Sight for Taker<'_, '_, B> {
 impl<'t, B: Brief> Taker<'_, 't, B> {
     /// An event whose class has this number in its stream class.
     #[inline(never)]
-    fn rare(&mut self, number: u32, glimpse: Glimpse<'_>) -> Next {
+    fn rare(&mut self, number: u32, view: EventView<'_>) -> Next {
         let (trace, stream) = (self.commands.trace, self.commands.stream);
         match trace.classes().of_stream(stream).get(number as usize) {
-            Some(Class::Command(reader)) => self.commands.take(reader, &glimpse),
-            Some(Class::Entry(function)) => self
-                .noted(*function, number, &glimpse, |values| Special::NotedEntry(*function, false, values)),
-            Some(Class::Exit(function, verdict)) => self.noted(*function, number, &glimpse, |values| {
-                Special::NotedExit(*function, verdict.error_of(glimpse.field), values)
+            Some(Class::Command(reader)) => self.commands.take(reader, &view),
+            Some(Class::Entry(function)) => {
+                self.noted(*function, number, &view, |values| Special::NotedEntry(*function, false, values))
+            }
+            Some(Class::Exit(function, verdict)) => self.noted(*function, number, &view, |values| {
+                Special::NotedExit(*function, verdict.error_of(view.field), values)
             }),
             _ => Next::Leave,
         }
@@ -96,14 +97,14 @@ impl<'t, B: Brief> Taker<'_, 't, B> {
         &mut self,
         function: FunctionId,
         number: u32,
-        glimpse: &Glimpse<'_>,
+        view: &EventView<'_>,
         special: impl FnOnce(Values<'t>) -> Special<'t>,
     ) -> Next {
         let trace = self.commands.trace;
         let class = trace.ctf().class().streams.get(self.commands.stream);
         let class = class.and_then(|stream| stream.events.get(number as usize));
         let Some((class, described)) = class.zip(trace.described(function)) else { return Next::Leave };
-        let (room, payload) = (self.specials.room(), glimpse.own_payload());
+        let (room, payload) = (self.specials.room(), view.own_payload());
         let known = (function, self.noted);
         match Values::of_payload(described, known, class, payload, room) {
             Err(room) => {
@@ -114,7 +115,7 @@ impl<'t, B: Brief> Taker<'_, 't, B> {
                 self.put_entry();
                 self.entry = NO_ENTRY;
                 let number = self.specials.push(special(values));
-                self.digests.push(Digest::new(Kind::Special, 0, glimpse.timestamp, number));
+                self.digests.push(Digest::new(Kind::Special, 0, view.timestamp, number));
             }
         }
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
@@ -142,9 +143,9 @@ impl<B> Taker<'_, '_, B> {
 }
 
 impl<B: Brief> Commands<'_, '_, B> {
-    fn take(&mut self, reader: &Reader, glimpse: &Glimpse<'_>) -> Next {
-        let at = At { time: glimpse.timestamp, thread: self.thread, threads: self.threads };
-        let Some((read, length)) = reader.read_payload(glimpse.payload(), at.time) else {
+    fn take(&mut self, reader: &Reader, view: &EventView<'_>) -> Next {
+        let at = At { time: view.timestamp, thread: self.thread, threads: self.threads };
+        let Some((read, length)) = reader.read_payload(view.payload(), at.time) else {
             return Next::Leave;
         };
         let command = Command::new(&read, self.trace.names(), at.who().pid);
