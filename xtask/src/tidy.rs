@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-interpose", &["hetrace-ring"]),
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
-    ("hetrace-vendor", &["hetrace-model"]),
+    ("hetrace-vendor", &["hetrace-format"]),
     (
         "hetrace-session",
         &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-vendor"],
