@@ -36,7 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
-    ("hetrace-edit", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-edit", &["hetrace-trace", "hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
     (
         "hetrace-cli",
