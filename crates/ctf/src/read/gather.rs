@@ -170,7 +170,7 @@ mod tests {
 
     fn class() -> StructClass {
         let list = |of: &str, bits| {
-            FieldClass::sequence(FieldPath::relative(of.to_owned()), IntegerClass::unsigned(bits).into())
+            FieldClass::sequence(FieldPath::relative(of.to_owned()), IntegerClass::unsigned(bits))
         };
         StructClass::default()
             .field("distance", IntegerClass::signed(48))
