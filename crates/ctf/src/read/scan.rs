@@ -256,6 +256,15 @@ impl Row<'_> {
         list: List { at: 0, mask: 0, element: 0, others: 0 },
         body: None,
     };
+
+    /// How long such events are, with a header of so many bytes; at first that is not known of
+    /// those that have lists.
+    fn guess(&self, header: usize) -> Guess {
+        match self.size {
+            VARIABLE | OPEN => Guess::default(),
+            size => Guess::new(header.saturating_add(size as usize)),
+        }
+    }
 }
 
 /// The header that LTTng and hetrace write: an id of 16 bits, 32 bits of the clock. For this one
@@ -390,10 +399,6 @@ impl Trace {
             Some(Row { size, mark, field, bits, payload, skips: known, tail, list, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
-        let ends = rows.iter().map(|row| match row.size {
-            VARIABLE | OPEN => Guess::default(),
-            size => Guess::new(header.bytes.saturating_add(size as usize)),
-        });
         let bits = header.clock.bits;
         let (id, clock) = (BitField::of_header(header.id)?, BitField::of_header(header.clock)?);
         if id.byte != 0 {
@@ -410,7 +415,7 @@ impl Trace {
             slot: header.slot,
             both: one_word(&fields),
             context: fields,
-            ends: ends.collect(),
+            ends: rows.iter().map(|row| row.guess(header.bytes)).collect(),
             rows,
             skips,
         })

@@ -7,7 +7,7 @@ use super::ledger::{Change, Ledger};
 use super::step::{Holder, Owner, Step, What};
 use super::table::{Row, Table};
 use crate::owners::ApiIndex;
-use crate::spans::brief::Border;
+use crate::spans::fast::Border;
 use crate::spans::{At, Call, Open};
 use crate::trace::{Thread, ThreadId, Trace};
 use crate::values::{Place as Where, Room, Values};
