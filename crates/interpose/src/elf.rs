@@ -367,10 +367,11 @@ unsafe fn in_gnu_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usi
     }
 }
 
-/// As above, for the older kind of table.
+/// Shows the indices that a hash table of the older kind (`DT_HASH`) has for a name, until one is taken.
 ///
 /// # Safety
-/// As above.
+/// `table` is the `DT_HASH` of a library that stays loaded meanwhile: two words, as many buckets as the
+/// first says, and chains that end with 0.
 unsafe fn in_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usize) -> bool) {
     let hash = name.to_bytes().iter().fold(0u32, |h, b| {
         let h = (h << 4).wrapping_add(u32::from(*b));
