@@ -27,6 +27,7 @@ mod extra;
 mod flags;
 mod forked;
 mod grow;
+mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
