@@ -7,7 +7,7 @@ use hetrace_ctf::class::{
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
 use hetrace_ctf::read::{
-    EventView, FieldRef, FieldVisitor, Gatherer, Next, Picker, StreamError, Trace, Want,
+    EventView, EventVisitor, FieldRef, FieldVisitor, Gatherer, Next, Picker, StreamError, Trace, Want,
 };
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 use hetrace_ctf::{Scalar, Value};
@@ -171,50 +171,75 @@ fn picked(picker: Option<&Picker>, payload: &[u8]) -> Option<Vec<Value>> {
     picker?.pick(payload, |_, _, value| values.push(value.scalar().into())).then_some(values)
 }
 
+/// Which events are given to a visitor that finds their ends itself, and whether it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    None,
+    Read,
+    Refused,
+}
+
+/// Keeps what a scan shows.
+struct Scanned<'s> {
+    pickers: &'s [Option<Picker>],
+    gatherers: &'s [Option<Gatherer>],
+    mode: (Next, Open),
+    seen: Vec<Glanced>,
+}
+
+impl Scanned<'_> {
+    fn keep(&mut self, index: usize, timestamp: u64, payload: &[u8]) {
+        self.seen.push((index, timestamp, picked(self.pickers[index].as_ref(), payload)));
+    }
+}
+
+impl EventVisitor for Seen<'_> {
+    fn visit(&mut self, event: EventView<'_>) -> Next {
+        if self.mode.0 == Next::Leave && self.seen.len() % 2 == 1 {
+            return Next::Leave;
+        }
+        self.keep(event.mark as usize, event.timestamp, event.payload());
+        if self.mode.0 == Next::Enough { Next::Enough } else { Next::Go }
+    }
+
+    fn read(&mut self, event: EventView<'_>) -> Option<usize> {
+        let index = event.mark as usize;
+        let gatherer = self.gatherers[index].as_ref().filter(|_| self.mode.1 == Open::Read)?;
+        let length = gatherer.gather(event.payload(), &mut [])?;
+        self.keep(index, event.timestamp, event.payload());
+        Some(length)
+    }
+}
+
 /// Reads with as many events scanned as can be, and as said, or none.
-fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
-    let pickers: Vec<_> =
-        trace.class().streams[0].events.iter().map(|event| Picker::new(&event.fields)).collect();
-    let gatherers: Vec<_> =
-        trace.class().streams[0].events.iter().map(|event| Gatherer::new(&event.fields, &[])).collect();
-    // The end of these is looked for by the visitor.
-    let is_open = |index: usize| matches!(scanned, Some(Next::Past(_))) && gatherers[index].is_some();
-    let want = |index: usize| Some(Want { field: None, mark: index as u32, open: is_open(index) });
+fn glance(trace: &Trace, mode: Option<(Next, Open)>) -> Vec<Glanced> {
+    let classes = &trace.class().streams[0].events;
+    let pickers: Vec<_> = classes.iter().map(|event| Picker::new(&event.fields)).collect();
+    let gatherers: Vec<_> = classes.iter().map(|event| Gatherer::new(&event.fields, &[])).collect();
+    let (next, open) = mode.unwrap_or((Next::Go, Open::None));
+    let want = |index: usize| {
+        let open = open != Open::None && gatherers[index].is_some();
+        Some(Want { field: None, mark: index as u32, open })
+    };
     let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
     let mut reader = trace.stream(0).expect("a stream");
-    let mut seen: Vec<Glanced> = Vec::new();
+    let mut seen = Scanned { pickers: &pickers, gatherers: &gatherers, mode: (next, open), seen: Vec::new() };
     while let Some(event) = reader.next_event() {
         if let Ok(event) = event {
             let mut values = Values::default();
             event.visit(Scope::EventFields, &mut values).expect("it was read");
-            let picker = pickers[event.class_index()].as_ref();
+            let index = event.class_index();
             let payload = event.payload().expect("whole bytes");
-            if picker.is_some() {
-                assert_eq!(picked(picker, payload), Some(values.0));
+            if pickers[index].is_some() {
+                assert_eq!(picked(pickers[index].as_ref(), payload), Some(values.0));
             }
-            seen.push((event.class_index(), event.timestamp().expect("a clock"), picked(picker, payload)));
+            seen.keep(index, event.timestamp().expect("a clock"), payload);
         }
-        if let Some(next) = scanned {
-            reader.scan(&scanner, None, u64::MAX, &mut |event: EventView<'_>| {
-                if next == Next::Leave && seen.len() % 2 == 1 {
-                    return Next::Leave;
-                }
-                let index = event.mark as usize;
-                let gathered = gatherers[index].as_ref().and_then(|g| g.gather(event.payload(), &mut []));
-                if is_open(index) && gathered.is_none() {
-                    return Next::Leave;
-                }
-                let values = picked(pickers[index].as_ref(), event.payload());
-                seen.push((index, event.timestamp, values));
-                match next {
-                    Next::Enough => Next::Enough,
-                    Next::Past(_) if is_open(index) => Next::Past(gathered.unwrap_or(0)),
-                    _ => Next::Go,
-                }
-            });
+        if mode.is_some() {
+            reader.scan(&scanner, None, u64::MAX, &mut seen);
         }
     }
-    seen
+    seen.seen
 }
 
 proptest! {
@@ -237,8 +262,10 @@ proptest! {
         let bytes = writer.finish(1).to_vec();
         let trace = Trace::from_class(class(true), vec![("s".into(), bytes)]).unwrap();
         let read = glance(&trace, None);
-        for next in [Next::Go, Next::Enough, Next::Leave, Next::Past(0)] {
-            prop_assert_eq!(&glance(&trace, Some(next)), &read, "{:?}", next);
+        for next in [Next::Go, Next::Enough, Next::Leave] {
+            for open in [Open::None, Open::Read, Open::Refused] {
+                prop_assert_eq!(&glance(&trace, Some((next, open))), &read, "{:?} {:?}", next, open);
+            }
         }
     }
 }

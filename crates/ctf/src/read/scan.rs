@@ -25,8 +25,8 @@ pub struct Want {
     pub field: Option<usize>,
     /// What the scan calls such events.
     pub mark: u32,
-    /// Whether the visitor finds out how long the payload is, as it reads all of it: it then returns
-    /// [`Next::Past`], and not [`Next::Go`] nor [`Next::Enough`].
+    /// Whether the visitor reads all of the payload, and so finds out itself how long it is: such
+    /// events go to [`EventVisitor::read`].
     pub open: bool,
 }
 
@@ -64,6 +64,12 @@ impl<'e> EventView<'e> {
 pub trait EventVisitor {
     /// An event.
     fn visit(&mut self, event: EventView<'_>) -> Next;
+
+    /// An event whose class is [`Want::open`]: returns how many bytes its payload has, or none if the
+    /// event has to be read whole.
+    fn read(&mut self, _: EventView<'_>) -> Option<usize> {
+        None
+    }
 }
 
 /// A closure is the short way to write one; on a type of one's own `visit` can be marked
@@ -80,8 +86,6 @@ impl<F: FnMut(EventView<'_>) -> Next> EventVisitor for F {
 pub enum Next {
     /// It goes on.
     Go,
-    /// It goes on behind the payload, which has so many bytes.
-    Past(usize),
     /// It ends behind the event.
     Enough,
     /// It ends before the event, which has to be read whole.
@@ -500,15 +504,6 @@ impl StreamReader<'_> {
             if clock >= until {
                 break Pause::Until;
             }
-            let Some(guess) = scanner.ends.get(id as usize) else { break Pause::Whole };
-            let mut end = guess.end();
-            if row.size >= OPEN {
-                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
-                    break Pause::Whole;
-                };
-                end = guess.checked(found);
-            }
-            let Some(next) = rest.get(end..) else { break Pause::Whole };
             if !ALONE {
                 let Some(bits) = word(rest, body) else { break Pause::Whole };
                 if same != Some(bits & looked_at) {
@@ -525,18 +520,31 @@ impl StreamReader<'_> {
             // Mostly it is 0, which shows without a shift.
             let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
             let payload = body + row.payload as usize;
-            let view = EventView { timestamp: clock, mark: row.mark, field, data: rest, payload, end };
-            rest = match visitor.visit(view) {
-                Next::Go => next,
-                Next::Past(length) => rest.get(payload + length..).unwrap_or_default(),
-                Next::Enough => {
+            let view =
+                EventView { timestamp: clock, mark: row.mark, field, data: rest, payload, end: payload };
+            let Some(guess) = scanner.ends.get(id as usize) else { break Pause::Whole };
+            let mut end = guess.end();
+            if row.size >= OPEN {
+                if row.size == OPEN {
+                    let Some(length) = visitor.read(view) else { break Pause::Whole };
+                    let Some(next) = rest.get(payload + length..) else { break Pause::Whole };
                     (rest, now, events) = (next, clock, events + 1);
-                    break Pause::Enough;
+                    continue;
                 }
-                Next::Leave => break Pause::Whole,
-            };
-            now = clock;
-            events += 1;
+                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
+                    break Pause::Whole;
+                };
+                end = guess.checked(found);
+            }
+            let Some(next) = rest.get(end..) else { break Pause::Whole };
+            let decision = visitor.visit(EventView { end, ..view });
+            if decision == Next::Leave {
+                break Pause::Whole;
+            }
+            (rest, now, events) = (next, clock, events + 1);
+            if decision == Next::Enough {
+                break Pause::Enough;
+            }
         };
         self.state.clock.set(now);
         self.go_to(end - rest.len());
@@ -555,9 +563,6 @@ impl StreamReader<'_> {
     ) -> Option<usize> {
         if row.list.element > 0 {
             return row.list.end(data, body);
-        }
-        if row.size == OPEN {
-            return Some(body + row.payload as usize);
         }
         let (first, last) = row.skips;
         match scanner.skips.get(first as usize..last as usize) {

@@ -1,7 +1,6 @@
 //! What a scan sees becomes digests: the loop that every event goes through.
 
 use hetrace_ctf::read::{EventView, EventVisitor, Next};
-use hetrace_format::command::Reader;
 
 use super::super::commands::Command;
 use super::super::summary::Summary;
@@ -73,6 +72,11 @@ impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
         self.entry = NO_ENTRY;
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
     }
+
+    #[inline(always)]
+    fn read(&mut self, view: EventView<'_>) -> Option<usize> {
+        self.commands.take(number(view.mark), view)
+    }
 }
 
 impl<'t, B: CallSink> Digester<'_, 't, B> {
@@ -81,7 +85,6 @@ impl<'t, B: CallSink> Digester<'_, 't, B> {
     fn rare(&mut self, number: u32, view: EventView<'_>) -> Next {
         let (trace, stream) = (self.commands.trace, self.commands.stream);
         match trace.classes().of_stream(stream).get(number as usize) {
-            Some(Class::Command(reader)) => self.commands.take(reader, &view),
             Some(Class::Entry(function)) => {
                 self.noted(*function, number, &view, |values| Special::NotedEntry(*function, false, values))
             }
@@ -143,14 +146,16 @@ impl<B> Digester<'_, '_, B> {
 }
 
 impl<B: CallSink> Commands<'_, '_, B> {
-    fn take(&mut self, reader: &Reader, view: &EventView<'_>) -> Next {
+    /// Takes one, and returns how long its payload is.
+    #[inline(never)]
+    fn take(&mut self, number: u32, view: EventView<'_>) -> Option<usize> {
+        let class = self.trace.classes().of_stream(self.stream).get(number as usize);
+        let Some(Class::Command(reader)) = class else { return None };
         let at = At { time: view.timestamp, thread: self.thread, threads: self.threads };
-        let Some((read, length)) = reader.read_payload(view.payload(), at.time) else {
-            return Next::Leave;
-        };
+        let (read, length) = reader.read_payload(view.payload(), at.time)?;
         let command = Command::new(&read, self.trace.names(), at.who().pid);
         self.summary.command(&command, at.time);
         self.sink.command(at, &command);
-        Next::Past(length)
+        Some(length)
     }
 }
