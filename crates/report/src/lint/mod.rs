@@ -20,12 +20,15 @@
 
 mod calls;
 mod copies;
-pub(crate) mod facts;
+mod facts;
 mod findings;
 mod flow;
 mod lifetimes;
 mod memory;
+mod moves;
+mod objects;
 mod passed;
+mod reads;
 mod report;
 mod rules;
 mod sarif;
@@ -60,7 +63,7 @@ pub fn lint(trace: &Trace, options: &Options) -> Report {
     lint_watched(trace, options, None).unwrap_or_default()
 }
 
-/// The same, for long traces: events are read twice where calls are shown.
+/// The same, for long traces: events are read again up to the last call that is shown.
 ///
 /// # Errors
 /// When the watch says so.
@@ -75,8 +78,7 @@ pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) 
     };
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
-    let whole = summary.is_complete();
-    let calls = show::calls(trace, &linter.findings, whole, Pace::new(watch))?;
+    let calls = show::calls(trace, &linter.findings, &summary, Pace::new(watch))?;
     Ok(report::report(trace, &linter, &calls, &summary, doubt))
 }
 

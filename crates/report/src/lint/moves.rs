@@ -1,0 +1,119 @@
+//! The last calls that moved bytes, for the commands that they caused.
+//!
+//! A ring of calls with chains of those of one hash: nothing is ever taken out, a call is over when its
+//! place is taken, and what lies behind it in its chain is older.
+
+use super::findings::Ref;
+use super::passed::Span;
+use hetrace_trace::hash::Mix;
+
+/// Calls that are remembered; a power of two.
+const KEPT: usize = 1 << 16;
+
+/// A call that moves bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub call: Ref,
+    pub source: Option<Span>,
+    pub target: Option<Span>,
+    /// Whether the caller waits for it.
+    pub waits: bool,
+}
+
+/// Process, thread and time of a call's beginning.
+pub(super) type Key = (i64, i64, u64);
+
+#[derive(Debug)]
+struct Kept {
+    key: Key,
+    /// The number of the call before of this hash.
+    before: u32,
+    moves: Move,
+}
+
+/// The calls.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    /// By number, modulo [`KEPT`].
+    ring: Vec<Kept>,
+    /// By hash: the number of the last call; empty until there is one.
+    last: Vec<u32>,
+    /// The number of the next call. It wraps: what is found then is looked at, as all is.
+    next: u32,
+}
+
+impl Moves {
+    pub fn insert(&mut self, key: Key, moves: Move) {
+        if self.last.is_empty() {
+            // No call has this number for long.
+            self.last.resize(KEPT, u32::MAX);
+        }
+        let Some(last) = self.last.get_mut(slot(&key)) else { return };
+        let kept = Kept { key, before: std::mem::replace(last, self.next), moves };
+        match self.ring.get_mut(self.next as usize % KEPT) {
+            Some(oldest) => *oldest = kept,
+            None => self.ring.push(kept),
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// The call of a key; the last, if it came again.
+    pub fn get(&self, key: &Key) -> Option<&Move> {
+        let mut number = *self.last.get(slot(key))?;
+        let mut age = 0;
+        loop {
+            let older = self.next.wrapping_sub(number);
+            // Each is older than the one before, and in the ring.
+            if older <= age || older as usize > self.ring.len() {
+                return None;
+            }
+            let kept = self.ring.get(number as usize % KEPT)?;
+            if kept.key == *key {
+                return Some(&kept.moves);
+            }
+            (age, number) = (older, kept.before);
+        }
+    }
+}
+
+fn slot(key: &Key) -> usize {
+    use std::hash::{Hash, Hasher};
+    let mut hash = Mix::default();
+    key.hash(&mut hash);
+    hash.finish() as usize % KEPT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hetrace_trace::trace::FunctionId;
+
+    #[test]
+    fn the_last_calls_are_found_and_no_others() {
+        let mut moves = Moves::default();
+        assert!(moves.get(&(1, 1, 0)).is_none());
+        let total = KEPT as u64 * 2 + 77;
+        for start in 0..total {
+            let tid = (start % 3) as i64;
+            let call = Ref { pid: 1, tid, start, function: FunctionId(0) };
+            moves.insert((1, tid, start), Move { call, source: None, target: None, waits: false });
+        }
+        for start in 0..total + 10 {
+            let tid = (start % 3) as i64;
+            let found = moves.get(&(1, tid, start)).map(|moves| moves.call.start);
+            let kept = start < total && start >= total - KEPT as u64;
+            assert_eq!(found, kept.then_some(start));
+            assert!(moves.get(&(2, tid, start)).is_none());
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_again_is_the_last() {
+        let mut moves = Moves::default();
+        let call = Ref { pid: 1, tid: 1, start: 5, function: FunctionId(0) };
+        let first = Move { call, source: None, target: None, waits: false };
+        moves.insert((1, 1, 5), first);
+        moves.insert((1, 1, 5), Move { waits: true, ..first });
+        assert_eq!(moves.get(&(1, 1, 5)).map(|moves| moves.waits), Some(true));
+    }
+}
