@@ -10,6 +10,9 @@ use crate::trace::{Class, FunctionId, Trace};
 /// Numbers that are kept of one event.
 const KEPT: usize = 4096;
 
+/// The hash of nothing.
+const NO_HASH: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// Where a value stands in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -181,11 +184,11 @@ impl<'f> Values<'f> {
         let Room { mut fields, mut numbers } = room;
         fields.clear();
         numbers.clear();
-        let hash = 0xcbf2_9ce4_8422_2325;
-        Self { function, fields, numbers, members: Vec::new(), hash, handles, depth: 0 }
+        Self { function, fields, numbers, members: Vec::new(), hash: NO_HASH, handles, depth: 0 }
     }
 
     /// The memory, for other values.
+    #[inline]
     pub fn into_room(self) -> Room {
         Room { fields: self.fields, numbers: self.numbers }
     }
@@ -225,14 +228,10 @@ impl<'f> Values<'f> {
     ) -> Self {
         let mut values = Self::new(function, handles, room);
         let plan = plan.filter(|plan| std::ptr::eq(plan.class, event.class()));
-        if let Some((plan, payload)) = plan.zip(event.payload())
-            && values.pick(plan, payload)
-        {
-            return values;
+        let both = plan.zip(event.payload());
+        if !both.is_some_and(|(plan, payload)| values.pick(plan, payload)) {
+            values.visit(event);
         }
-        let mut values = Self::new(function, handles, values.into_room());
-        // What is damaged has been reported by the walk.
-        let _ = event.visit(Scope::EventFields, &mut values);
         values
     }
 
@@ -277,6 +276,16 @@ impl<'f> Values<'f> {
                 numbers.push(number);
             }
         })
+    }
+
+    /// Reads an event for which there is no plan.
+    #[cold]
+    fn visit(&mut self, event: &Event<'_, '_>) {
+        self.fields.clear();
+        self.numbers.clear();
+        self.hash = NO_HASH;
+        // What is damaged has been reported by the walk.
+        let _ = event.visit(Scope::EventFields, self);
     }
 
     fn begin(&mut self, name: &str) {

@@ -23,19 +23,22 @@ pub(super) struct Move {
 /// Process, thread and time of a call's beginning.
 pub(super) type Key = (i64, i64, u64);
 
-#[derive(Debug)]
-struct Kept {
-    key: Key,
-    /// The number of the call before of this hash.
+/// What is looked at before a call is: few of those in a chain are the one that is looked for.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// Bits of the hash that are not in its slot.
+    tag: u32,
+    /// The number of the call before in the chain.
     before: u32,
-    moves: Move,
 }
 
 /// The calls.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     /// By number, modulo [`KEPT`].
-    ring: Vec<Kept>,
+    ring: Vec<(Key, Move)>,
+    /// The same for the chains.
+    links: Vec<Link>,
     /// By hash: the number of the last call; empty until there is one.
     last: Vec<u32>,
     /// The number of the next call. It wraps: what is found then is looked at, as all is.
@@ -48,18 +51,24 @@ impl Moves {
             // No call has this number for long.
             self.last.resize(KEPT, u32::MAX);
         }
-        let Some(last) = self.last.get_mut(slot(&key)) else { return };
-        let kept = Kept { key, before: std::mem::replace(last, self.next), moves };
-        match self.ring.get_mut(self.next as usize % KEPT) {
-            Some(oldest) => *oldest = kept,
-            None => self.ring.push(kept),
+        let (slot, tag) = slot(&key);
+        let Some(last) = self.last.get_mut(slot) else { return };
+        let link = Link { tag, before: std::mem::replace(last, self.next) };
+        let at = self.next as usize % KEPT;
+        match self.ring.get_mut(at).zip(self.links.get_mut(at)) {
+            Some((oldest, of_oldest)) => (*oldest, *of_oldest) = ((key, moves), link),
+            None => {
+                self.ring.push((key, moves));
+                self.links.push(link);
+            }
         }
         self.next = self.next.wrapping_add(1);
     }
 
     /// The call of a key; the last, if it came again.
     pub fn get(&self, key: &Key) -> Option<&Move> {
-        let mut number = *self.last.get(slot(key))?;
+        let (slot, tag) = slot(key);
+        let mut number = *self.last.get(slot)?;
         let mut age = 0;
         loop {
             let older = self.next.wrapping_sub(number);
@@ -67,20 +76,25 @@ impl Moves {
             if older <= age || older as usize > self.ring.len() {
                 return None;
             }
-            let kept = self.ring.get(number as usize % KEPT)?;
-            if kept.key == *key {
-                return Some(&kept.moves);
+            let at = number as usize % KEPT;
+            let link = self.links.get(at)?;
+            if link.tag == tag
+                && let Some((_, moves)) = self.ring.get(at).filter(|(known, _)| known == key)
+            {
+                return Some(moves);
             }
-            (age, number) = (older, kept.before);
+            (age, number) = (older, link.before);
         }
     }
 }
 
-fn slot(key: &Key) -> usize {
+/// The slot of a key, and its tag.
+fn slot(key: &Key) -> (usize, u32) {
     use std::hash::{Hash, Hasher};
     let mut hash = Mix::default();
     key.hash(&mut hash);
-    hash.finish() as usize % KEPT
+    let hash = hash.finish();
+    (hash as usize % KEPT, (hash >> 32) as u32)
 }
 
 #[cfg(test)]
