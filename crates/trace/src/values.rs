@@ -164,9 +164,9 @@ pub struct Room {
 }
 
 /// The values of one event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Values<'f> {
-    function: &'f Function,
+    function: Option<&'f Function>,
     /// By field: whose it is and where its numbers begin.
     fields: Vec<(Code, u32)>,
     numbers: Vec<u64>,
@@ -174,65 +174,89 @@ pub struct Values<'f> {
     members: Vec<(u16, String, u64)>,
     /// Of all that the event has but single handles; only of entries for which [`Plans`] are with hashes.
     pub hash: u64,
-    /// Parameters that are such.
-    handles: &'f [(u16, u32)],
-    depth: u32,
 }
 
 impl<'f> Values<'f> {
-    fn new(function: &'f Function, handles: &'f [(u16, u32)], room: Room) -> Self {
-        let Room { mut fields, mut numbers } = room;
-        fields.clear();
-        numbers.clear();
-        Self { function, fields, numbers, members: Vec::new(), hash: NO_HASH, handles, depth: 0 }
+    fn new(function: &'f Function, room: Room) -> Self {
+        let mut values = Self { fields: room.fields, numbers: room.numbers, ..Self::default() };
+        values.clear(function);
+        values
     }
 
     /// The memory, for other values.
-    #[inline]
     pub fn into_room(self) -> Room {
         Room { fields: self.fields, numbers: self.numbers }
     }
 
-    /// Of an event that nobody looks at.
-    pub fn none(function: &'f Function, room: Room) -> Self {
-        Self::new(function, &[], room)
+    /// Forgets all values: an event of a function that nobody looks at.
+    #[inline]
+    pub fn clear(&mut self, function: &'f Function) {
+        self.function = Some(function);
+        self.fields.clear();
+        self.numbers.clear();
+        self.members.clear();
+        self.hash = NO_HASH;
     }
 
-    /// Reads the entry of a call.
+    /// The entry of a call.
     pub fn of_entry(
         function: &'f Function,
-        handles: &'f [(u16, u32)],
-        (id, plans): (FunctionId, &Plans<'_>),
+        handles: &[(u16, u32)],
+        known: (FunctionId, &Plans<'_>),
         event: &Event<'_, '_>,
         room: Room,
     ) -> Self {
-        Self::read(function, handles, plans.entry(id), event, room)
+        let mut values = Self::new(function, room);
+        values.read_entry(function, handles, known, event);
+        values
     }
 
-    /// Reads its exit.
+    /// Its exit.
     pub fn of_exit(
+        function: &'f Function,
+        known: (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+        room: Room,
+    ) -> Self {
+        let mut values = Self::new(function, room);
+        values.read_exit(function, known, event);
+        values
+    }
+
+    /// Reads the entry of a call in the place of what was read before.
+    pub fn read_entry(
+        &mut self,
+        function: &'f Function,
+        handles: &[(u16, u32)],
+        (id, plans): (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+    ) {
+        self.read(function, handles, plans.entry(id), event);
+    }
+
+    /// The same for its exit.
+    pub fn read_exit(
+        &mut self,
         function: &'f Function,
         (id, plans): (FunctionId, &Plans<'_>),
         event: &Event<'_, '_>,
-        room: Room,
-    ) -> Self {
-        Self::read(function, &[], plans.exit(id), event, room)
+    ) {
+        self.read(function, &[], plans.exit(id), event);
     }
 
     fn read(
+        &mut self,
         function: &'f Function,
-        handles: &'f [(u16, u32)],
+        handles: &[(u16, u32)],
         plan: Option<&Plan<'_>>,
         event: &Event<'_, '_>,
-        room: Room,
-    ) -> Self {
-        let mut values = Self::new(function, handles, room);
+    ) {
+        self.clear(function);
         let plan = plan.filter(|plan| std::ptr::eq(plan.class, event.class()));
         let both = plan.zip(event.payload());
-        if !both.is_some_and(|(plan, payload)| values.pick(plan, payload)) {
-            values.visit(event);
+        if !both.is_some_and(|(plan, payload)| self.pick(plan, payload)) {
+            self.visit(function, handles, event);
         }
-        values
     }
 
     /// Reads the payload of an event of `class`.
@@ -246,7 +270,7 @@ impl<'f> Values<'f> {
         payload: &[u8],
         room: Room,
     ) -> Result<Self, Room> {
-        let mut values = Self::new(function, &[], room);
+        let mut values = Self::new(function, room);
         let both = [plans.entry(id), plans.exit(id)].into_iter().flatten();
         let plan = both.into_iter().find(|plan| std::ptr::eq(plan.class, class));
         if plan.is_some_and(|plan| values.pick(plan, payload)) { Ok(values) } else { Err(values.into_room()) }
@@ -280,16 +304,10 @@ impl<'f> Values<'f> {
 
     /// Reads an event for which there is no plan.
     #[cold]
-    fn visit(&mut self, event: &Event<'_, '_>) {
-        self.fields.clear();
-        self.numbers.clear();
-        self.hash = NO_HASH;
+    fn visit(&mut self, function: &'f Function, handles: &[(u16, u32)], event: &Event<'_, '_>) {
+        self.clear(function);
         // What is damaged has been reported by the walk.
-        let _ = event.visit(Scope::EventFields, self);
-    }
-
-    fn begin(&mut self, name: &str) {
-        self.fields.push((Code::of(place(self.function, name)), self.numbers.len() as u32));
+        let _ = event.visit(Scope::EventFields, &mut Reading { function, handles, values: self, depth: 0 });
     }
 
     /// All numbers of a place.
@@ -309,7 +327,7 @@ impl<'f> Values<'f> {
     }
 
     fn param(&self, name: &str) -> Option<u16> {
-        u16::try_from(self.function.params.iter().position(|p| p.name == name)?).ok()
+        u16::try_from(self.function?.params.iter().position(|p| p.name == name)?).ok()
     }
 
     /// A parameter by its name, or `parameter.member`.
@@ -362,30 +380,47 @@ fn with_number(hash: u64, number: u64) -> u64 {
     (mixed as u64) ^ ((mixed >> 64) as u64).rotate_left(23)
 }
 
-impl<'e> FieldVisitor<'e> for Values<'_> {
+/// Reads the fields of an event by their names.
+struct Reading<'a, 'f> {
+    function: &'f Function,
+    /// Parameters of which a single value is a handle.
+    handles: &'a [(u16, u32)],
+    values: &'a mut Values<'f>,
+    depth: u32,
+}
+
+impl Reading<'_, '_> {
+    fn begin(&mut self, name: &str) {
+        let start = self.values.numbers.len() as u32;
+        self.values.fields.push((Code::of(place(self.function, name)), start));
+    }
+}
+
+impl<'e> FieldVisitor<'e> for Reading<'_, '_> {
     fn scalar(&mut self, field: FieldRef<'e>, value: Scalar<'e>) {
         if self.depth == 0 {
             self.begin(field.name);
         }
+        let values = &mut *self.values;
         let number = match value {
-            Scalar::Str(text) => return self.hash = with_text(self.hash, text.as_bytes()),
-            Scalar::Bytes(bytes) => return self.hash = with_text(self.hash, bytes),
+            Scalar::Str(text) => return values.hash = with_text(values.hash, text.as_bytes()),
+            Scalar::Bytes(bytes) => return values.hash = with_text(values.hash, bytes),
             Scalar::Float(v) => v.to_bits(),
             Scalar::Unsigned(v) => v,
             Scalar::Signed(v) => v as u64,
             Scalar::Enum { value, .. } => value as u64,
         };
-        let param = self.fields.last().and_then(|(place, _)| place.param());
+        let param = values.fields.last().and_then(|(place, _)| place.param());
         if self.depth > 0 || !self.handles.iter().any(|(at, _)| param == Some(*at)) {
-            self.hash = with_number(self.hash, number);
+            values.hash = with_number(values.hash, number);
         }
-        if self.numbers.len() < KEPT {
-            self.numbers.push(number);
+        if values.numbers.len() < KEPT {
+            values.numbers.push(number);
             if let Some(param) = param
                 && self.depth > 0
                 && !field.name.is_empty()
             {
-                self.members.push((param, field.name.to_owned(), number));
+                values.members.push((param, field.name.to_owned(), number));
             }
         }
     }

@@ -3,12 +3,16 @@
 //! A ring of calls with chains of those of one hash: nothing is ever taken out, a call is over when its
 //! place is taken, and what lies behind it in its chain is older.
 
+use std::hash::Hasher;
+
 use super::findings::Ref;
 use super::passed::Span;
 use hetrace_trace::hash::Mix;
 
 /// Calls that are remembered; a power of two.
 const KEPT: usize = 1 << 16;
+/// Calls that begin in the same 2^10 ns share a slot.
+const COARSE: u32 = 10;
 
 /// A call that moves bytes.
 #[derive(Clone, Copy, Debug)]
@@ -90,11 +94,17 @@ impl Moves {
 
 /// The slot of a key, and its tag.
 fn slot(key: &Key) -> (usize, u32) {
-    use std::hash::{Hash, Hasher};
+    let &(pid, tid, start) = key;
+    // Calls of one thread that begin in one window of time are beside each other: commands come soon after.
+    let window = mix([pid as u64, tid as u64, start >> (COARSE + KEPT.ilog2())]);
+    let slot = (start >> COARSE).wrapping_add(window) as usize % KEPT;
+    (slot, mix([pid as u64, tid as u64, start]) as u32)
+}
+
+fn mix(numbers: [u64; 3]) -> u64 {
     let mut hash = Mix::default();
-    key.hash(&mut hash);
-    let hash = hash.finish();
-    (hash as usize % KEPT, (hash >> 32) as u32)
+    numbers.iter().for_each(|number| hash.write_u64(*number));
+    hash.finish()
 }
 
 #[cfg(test)]

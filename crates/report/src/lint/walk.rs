@@ -16,7 +16,7 @@ use super::rules::Severity;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
-use hetrace_trace::values::{Plans, Room, Values};
+use hetrace_trace::values::{Plans, Values};
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// A stack that deep is damage.
@@ -57,8 +57,8 @@ pub(super) struct Linter<'t> {
     trace: &'t Trace,
     knowledge: Knowledge<'t>,
     plans: Plans<'t>,
-    /// Memory for the values of an event.
-    room: Room,
+    /// Of the last event.
+    values: Values<'t>,
     pub findings: Findings,
     /// By position.
     threads: Vec<Caller>,
@@ -86,7 +86,7 @@ impl<'t> Linter<'t> {
             trace,
             knowledge,
             plans,
-            room: Room::default(),
+            values: Values::default(),
             findings,
             threads: Vec::new(),
             processes: Vec::new(),
@@ -193,11 +193,8 @@ impl Visitor for Linter<'_> {
         let outer = outer.map(|outer| (outer.root_waits, outer.call));
         let by = caller.by;
         let Some(passed) = caller.place(call.depth) else { return ControlFlow::Continue(()) };
-        let known = (call.function, &self.plans);
-        let values =
-            Values::of_entry(facts.function, &facts.handles, known, event, std::mem::take(&mut self.room));
-        passed.begin(facts, &values, this, by, call.depth == 0);
-        self.room = values.into_room();
+        self.values.read_entry(facts.function, &facts.handles, (call.function, &self.plans), event);
+        passed.begin(facts, &self.values, this, by, call.depth == 0);
         if let Some(outer) = outer {
             (passed.root_waits, passed.outer) = outer;
         }
@@ -223,28 +220,25 @@ impl Visitor for Linter<'_> {
             }
             findings.add(hit);
         }
-        let known = (call.function, &self.plans);
-        let out = match facts.returns {
-            true => Values::of_exit(facts.function, known, event, std::mem::take(&mut self.room)),
-            false => Values::none(facts.function, Room::default()),
-        };
+        match facts.returns {
+            true => self.values.read_exit(facts.function, (call.function, &self.plans), event),
+            false => self.values.clear(facts.function),
+        }
+        let out = &self.values;
         let launches = self.flow.launches(passed.by.process);
-        self.memory.exit(passed, facts, failed, &out, call.duration(), launches);
+        self.memory.exit(passed, facts, failed, out, call.duration(), launches);
         if passed.root {
             self.calls.exit(passed, facts, call.error, knowledge, findings);
             if !failed {
                 self.copies.exit(passed, facts, call.duration(), &self.memory, knowledge, findings);
                 let known = (&self.lifetimes, knowledge);
-                self.flow.exit(passed, facts, call.end, &out, known, findings);
+                self.flow.exit(passed, facts, call.end, out, known, findings);
             }
         }
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
             self.copies.forget(passed.by.process);
         }
-        self.lifetimes.exit(passed, facts, failed, &out, knowledge, findings);
-        if facts.returns {
-            self.room = out.into_room();
-        }
+        self.lifetimes.exit(passed, facts, failed, out, knowledge, findings);
         ControlFlow::Continue(())
     }
 
