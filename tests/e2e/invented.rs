@@ -199,6 +199,18 @@ fn recorded_with_opencl_everything_is_distinguished() {
     assert!(tally.contains("gizmoTune (7 calls)"), "{tally}");
     assert!(tally.contains("GIZMO_INVALID_HANDLE") && tally.contains("no such object"), "{tally}");
     assert!(tally.contains("Device commands | 3 devices | 3 queues"), "{tally}");
+    // Of memory on devices with equal handles, too.
+    let memory = tally.lines().skip_while(|l| !l.starts_with("Memory | ")).take_while(|l| !l.is_empty());
+    let (invented, opencl): (Vec<_>, Vec<_>) = memory
+        .skip(3)
+        .map(|l| l.split('|').map(str::trim).collect::<Vec<_>>())
+        .partition(|l| l[0] == "Gizmo A");
+    let peaks = |rows: &[Vec<&str>]| rows.iter().map(|row| row[2].to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        (peaks(&invented), peaks(&opencl)),
+        (vec!["4.10 kB".into()], vec!["1.02 kB".into()]),
+        "{tally}"
+    );
     let print = run.report(&["print"]);
     for part in ["gizmo queue 0x", ": kernel spin(", "opencl queue 0x", ": kernel twice(", " gizmoRun(queue="]
     {

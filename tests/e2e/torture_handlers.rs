@@ -31,3 +31,13 @@ fn jumps_cuda() {
 fn handlers_call_blocking() {
     check("handlers-call-blocking");
 }
+
+#[test]
+fn jumps_while_opening() {
+    check("jumps-while-opening");
+}
+
+#[test]
+fn jumps_while_opening_cuda() {
+    check("jumps-while-opening-cuda");
+}

@@ -29,14 +29,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-interpose", &["hetrace-ring"]),
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
-    ("hetrace-vendor", &["hetrace-model"]),
+    ("hetrace-vendor", &["hetrace-format"]),
     (
         "hetrace-session",
         &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-vendor"],
     ),
     ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
-    ("hetrace-edit", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-edit", &["hetrace-trace", "hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),
     (
         "hetrace-cli",

@@ -16,7 +16,8 @@ use crate::kernel_args;
 /// Exchanges the address that was handed out.
 ///
 /// # Safety
-/// The program's own arguments, after the call.
+/// `symbol` is NULL or NUL-terminated, and `pfn` NULL or a place for an address; if `error` is 0, the driver has
+/// filled it in.
 unsafe fn exchange(error: u32, symbol: *const i8, pfn: *mut P) {
     if error == 0 && !pfn.is_null() {
         // SAFETY: the driver has filled it in.

@@ -187,6 +187,8 @@ const NOT_FOUND: u32 = 500;
 const END: usize = 0;
 const BUFFER: usize = 1;
 const SIZE: usize = 2;
+/// So many of them are read of one launch, END among them: each of the others once is enough.
+const OPTIONS: usize = 8;
 
 /// Where the values of a launch lie.
 #[derive(Clone, Copy)]
@@ -200,7 +202,8 @@ enum Values {
 /// Records what a launch passes.
 ///
 /// # Safety
-/// The arguments of a launch.
+/// The arguments of a launch: `params` is NULL or has an address for each value of the kernel, NULL or readable
+/// for the value's size; with `params` NULL, `extra` is as the driver wants it, or as [`packed`] does.
 #[inline(always)]
 pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) {
     // Where calls are not recorded, this comes by for the sake of the times.
@@ -219,8 +222,8 @@ pub unsafe fn launch(time: u64, function: P, params: *const P, extra: *const P) 
 unsafe fn record_args(time: u64, function: P, params: *const P, extra: *const P) {
     let Some(layout) = layout(function) else { return };
     let values = if params.is_null() {
-        // SAFETY: `params` is NULL, so the launch passes its values by `extra`, which the driver wants to be
-        // NULL or a list that ends.
+        // SAFETY: `params` is NULL, so the launch passes its values by `extra`, which the driver, too, reads up
+        // to END or a name that it does not know.
         let Some(all) = (unsafe { packed(extra) }) else { return };
         all
     } else {
@@ -254,26 +257,34 @@ unsafe fn record_args(time: u64, function: P, params: *const P, extra: *const P)
     unsafe { record_extra(special::OBJECT, Body { record: &record, name, layout, values, count, bytes }) };
 }
 
-/// The piece that holds all values.
+/// The piece that holds all values; `None` if there is none, or if the driver will refuse the list. That has
+/// not looked at it yet: no more is read than it would read.
 ///
 /// # Safety
-/// NULL or a list of names and values that ends.
+/// `extra` is NULL or a list of names with a value behind each, readable up to the first name that is
+/// `CU_LAUNCH_PARAM_END` or unknown, or for [`OPTIONS`] names. The value behind a size is NULL or readable.
 unsafe fn packed(extra: *const P) -> Option<Values> {
-    let (mut at, mut all, mut room) = (extra, None, 0);
-    while !at.is_null() {
-        // SAFETY: not NULL, and END has not come yet: the list has a name and a value here.
-        let (name, value) = unsafe { (*at as usize, *at.add(1)) };
-        match name {
-            END => break,
-            BUFFER => all = Some(value.cast_const().cast()),
-            // SAFETY: the size is passed by its address.
-            SIZE if !value.is_null() => room = unsafe { value.cast::<usize>().read_unaligned() },
-            _ => {}
-        }
-        // SAFETY: the list goes on.
-        at = unsafe { at.add(2) };
+    if extra.is_null() {
+        return None;
     }
-    all.map(|all| Values::Packed(all, room))
+    let (mut buffer, mut room) = (std::ptr::null::<u8>(), 0);
+    for i in 0..OPTIONS {
+        // SAFETY: not NULL, and the names before were known and not END: the list has a name here.
+        let name = unsafe { *extra.add(2 * i) } as usize;
+        if name != BUFFER && name != SIZE {
+            let is_whole = name == END && !buffer.is_null();
+            return is_whole.then_some(Values::Packed(buffer, room));
+        }
+        // SAFETY: behind a name that is known and not END lies its value.
+        let value = unsafe { *extra.add(2 * i + 1) };
+        if name == BUFFER {
+            buffer = value.cast_const().cast();
+        } else if !value.is_null() {
+            // SAFETY: the size is passed by its address.
+            room = unsafe { value.cast::<usize>().read_unaligned() };
+        }
+    }
+    None
 }
 
 /// The record, the kernel's name, the sizes of the values, and the values.
@@ -323,5 +334,38 @@ impl Put for Body<'_> {
             at.write_bytes(0, left);
             at.add(left)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &[usize]) -> Option<(*const u8, usize)> {
+        // SAFETY: each list of the tests is as long as `packed` may read; sizes are addresses of `usize`.
+        match unsafe { packed(list.as_ptr().cast()) } {
+            Some(Values::Packed(at, room)) => Some((at, room)),
+            Some(Values::Each(_)) | None => None,
+        }
+    }
+
+    #[test]
+    fn a_packed_list_is_read_no_further_than_it_goes() {
+        let (values, size) = ([7u8; 24], 24usize);
+        let (at, length) = (values.as_ptr() as usize, &raw const size as usize);
+        let all = Some((values.as_ptr(), 24));
+        // Nothing lies behind END.
+        assert_eq!(read(&[BUFFER, at, SIZE, length, END]), all);
+        assert_eq!(read(&[SIZE, length, BUFFER, at, END]), all);
+        assert_eq!(read(&[BUFFER, at, END]), Some((values.as_ptr(), 0)));
+        // What the driver refuses: no buffer, and a name that it does not know.
+        assert_eq!(read(&[END]), None);
+        assert_eq!(read(&[BUFFER, 0, SIZE, length, END]), None);
+        assert_eq!(read(&[BUFFER, at, 99]), None);
+        // A list that does not end.
+        let endless: Vec<usize> = [SIZE, length].repeat(OPTIONS);
+        assert_eq!(read(&endless), None);
+        // SAFETY: NULL is no list.
+        assert!(unsafe { packed(std::ptr::null()) }.is_none());
     }
 }

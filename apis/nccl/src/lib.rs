@@ -18,11 +18,4 @@ extern "C" fn loaded() {
     hetrace_interpose::set_error_reporter(errors::report);
 }
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOADED: extern "C" fn() = loaded;
-
-/// The model that this library was made from, for whoever reads the file.
-#[used]
-#[unsafe(link_section = ".hetrace.model")]
-static MODEL: [u8; include_bytes!("generated/model.json").len()] = *include_bytes!("generated/model.json");
+hetrace_interpose::api_library!(loaded, "generated/model.json");

@@ -84,6 +84,11 @@ pub fn own_references(event: P) -> u64 {
 
 /// Runs a call that enqueues a command, with an event even if the program
 /// wants none, and remembers the command.
+///
+/// # Safety
+/// `queue`, `kernel` and `event` are those that `call` passes to the API: live handles or NULL, and NULL or a
+/// place for the event's handle, into which a successful call puts a live one. `call` makes the call with the
+/// place that it gets instead of `event`.
 #[inline]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn enqueue<R: Copy>(

@@ -405,11 +405,15 @@ pub unsafe fn clGetExtensionFunctionAddressForPlatform(_: u64, platform: P, name
     unsafe { exchange(name, address) }
 }
 
+/// What the program gets instead of the address that it asked for: our wrapper's, if we have one.
+///
+/// # Safety
+/// `name` is NULL or NUL-terminated.
 unsafe fn exchange(name: *const i8, address: P) -> P {
     if name.is_null() || address.is_null() {
         return address;
     }
-    // SAFETY: NUL-terminated.
+    // SAFETY: `name` is not NULL, as tested first, so it is NUL-terminated.
     let name = unsafe { CStr::from_ptr(name.cast()) };
     let Some(number) = NAMES.iter().position(|n| *n == name) else {
         untraced(name);

@@ -6,7 +6,9 @@ use hetrace_ctf::class::{
     ByteOrder, ClockClass, EnumClass, EnumMapping, EventClass, Field, FieldClass, FieldPath, IntegerClass,
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
-use hetrace_ctf::read::{EventView, FieldRef, FieldVisitor, Next, Picker, StreamError, Trace, Want};
+use hetrace_ctf::read::{
+    EventView, FieldRef, FieldVisitor, Gatherer, Next, Picker, StreamError, Trace, Want,
+};
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 use hetrace_ctf::{Scalar, Value};
 use proptest::prelude::*;
@@ -173,7 +175,11 @@ fn picked(picker: Option<&Picker>, payload: &[u8]) -> Option<Vec<Value>> {
 fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
     let pickers: Vec<_> =
         trace.class().streams[0].events.iter().map(|event| Picker::new(&event.fields)).collect();
-    let want = |index: usize| Some(Want { field: None, mark: index as u32 });
+    let gatherers: Vec<_> =
+        trace.class().streams[0].events.iter().map(|event| Gatherer::new(&event.fields, &[])).collect();
+    // The end of these is looked for by the visitor.
+    let is_open = |index: usize| matches!(scanned, Some(Next::Past(_))) && gatherers[index].is_some();
+    let want = |index: usize| Some(Want { field: None, mark: index as u32, open: is_open(index) });
     let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
     let mut reader = trace.stream(0).expect("a stream");
     let mut seen: Vec<Glanced> = Vec::new();
@@ -194,9 +200,17 @@ fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
                     return Next::Leave;
                 }
                 let index = event.mark as usize;
+                let gathered = gatherers[index].as_ref().and_then(|g| g.gather(event.payload(), &mut []));
+                if is_open(index) && gathered.is_none() {
+                    return Next::Leave;
+                }
                 let values = picked(pickers[index].as_ref(), event.payload());
                 seen.push((index, event.timestamp, values));
-                if next == Next::Enough { Next::Enough } else { Next::Go }
+                match next {
+                    Next::Enough => Next::Enough,
+                    Next::Past(_) if is_open(index) => Next::Past(gathered.unwrap_or(0)),
+                    _ => Next::Go,
+                }
             });
         }
     }
@@ -223,7 +237,7 @@ proptest! {
         let bytes = writer.finish(1).to_vec();
         let trace = Trace::from_class(class(true), vec![("s".into(), bytes)]).unwrap();
         let read = glance(&trace, None);
-        for next in [Next::Go, Next::Enough, Next::Leave] {
+        for next in [Next::Go, Next::Enough, Next::Leave, Next::Past(0)] {
             prop_assert_eq!(&glance(&trace, Some(next)), &read, "{:?}", next);
         }
     }

@@ -162,6 +162,25 @@ fn losses_in_the_window_stay() {
 }
 
 #[test]
+fn a_call_whose_exit_was_lost_is_not_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let (trace, part) = (dir.path().join("trace"), dir.path().join("part"));
+    // Calls of one thread, one after the other, each event in a packet of its own: an error's text, entry, exit, ...
+    let steps = |n: u32| Step { thread: 0, wait: 1000, deeper: n.is_multiple_of(2) };
+    calls::write(&trace, &(0..12).map(steps).collect::<Vec<_>>(), 1);
+    let path = trace.join("toy-0");
+    let stream = fs::read(&path).unwrap();
+    let size = stream.len() / 13;
+    fs::write(&path, [&stream[..2 * size], &stream[3 * size..]].concat()).unwrap();
+    // The first exit is missing. The third call begins at 4000 and is open at 4500.
+    let done = trim(&trace, &part, &window(Some(4500), None), Form::Plain, &go_on).unwrap();
+    assert_eq!(done.problems, [""; 0]);
+    let calls = events(&part);
+    let entries: Vec<_> = calls.iter().filter(|e| e.contains("_entry")).collect();
+    assert_eq!(entries.len(), 4, "{entries:?}");
+}
+
+#[test]
 fn lttng_traces_can_be_cut() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data/lttng-ust");
     let dir = tempfile::tempdir().unwrap();

@@ -26,6 +26,7 @@ pub mod command;
 pub mod define;
 mod field;
 pub mod files;
+pub mod job;
 pub mod manifest;
 pub mod object;
 pub mod telemetry;

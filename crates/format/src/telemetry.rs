@@ -130,7 +130,8 @@ const fn about(
 }
 
 impl Quantity {
-    /// All of them, in the order of their events' numbers.
+    /// All of them, in the order of their events' numbers, which is that of a sweep's queries: what energy is computed
+    /// from comes first, what is known to be slow comes last.
     pub const ALL: [Self; 10] = [
         Self::Power,
         Self::Energy,
@@ -188,6 +189,11 @@ impl Quantity {
             Span::Query => Some("took"),
             Span::Rate => Some("interval"),
         }
+    }
+
+    /// Returns whether energy is computed from it, so that the run's end needs a value.
+    pub const fn is_energy(self) -> bool {
+        matches!(self, Self::Power | Self::Energy)
     }
 
     /// Number of its event.

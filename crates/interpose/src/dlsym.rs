@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::elf::each_object;
+use crate::held::Held;
 use crate::real::is_ours;
 
 /// A question to `dlsym`, as it lies on the stack.
@@ -94,31 +95,39 @@ fn is_ours_unasked(object: &crate::elf::Object) -> bool {
 /// address outside of it. NULL if it is not known.
 #[inline(never)]
 pub fn caller() -> *const c_void {
-    caller_and_stack().0
+    let mut found = std::ptr::null();
+    each_frame(|at, _| {
+        found = at;
+        true
+    });
+    if is_ours(found) { std::ptr::null() } else { found }
 }
 
-/// As above, and where on the stack that call put its return address.
+/// Shows the return addresses of this thread's calls, the innermost first, and where on the stack they
+/// lie, until `work` returns false: at the latest when one lies outside of this library, for only what
+/// is ours is sure to have tables for the unwinder.
 #[inline(never)]
-pub fn caller_and_stack() -> (*const c_void, usize) {
-    type Found = (*const c_void, usize);
-    unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
-        // SAFETY: the unwinder's own context.
+pub(crate) fn each_frame<F: FnMut(*const c_void, usize) -> bool>(mut work: F) {
+    unsafe extern "C" fn step<F: FnMut(*const c_void, usize) -> bool>(
+        context: *mut c_void,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the unwinder's own context, valid during this call.
         let at = unsafe { _Unwind_GetIP(context) } as *const c_void;
-        if is_ours(at) {
-            return 0;
-        }
-        // SAFETY: the unwinder's own context: the stack as it was before the call.
+        // SAFETY: the unwinder's own context, valid during this call: the stack as it was before the call that
+        // returns to `at`.
         let stack = unsafe { _Unwind_GetCFA(context) };
-        // SAFETY: the variable below.
-        unsafe { *data.cast::<Found>() = (at, stack.wrapping_sub(size_of::<usize>())) };
-        5 // _URC_END_OF_STACK: enough.
+        // SAFETY: the closure of `each_frame`, which nothing else uses until the unwinder returns.
+        let work = unsafe { &mut *data.cast::<F>() };
+        let goes_on = work(at, stack.wrapping_sub(size_of::<usize>())) && is_ours(at);
+        if goes_on { 0 } else { 5 } // _URC_END_OF_STACK: enough.
     }
-    let mut found: Found = (std::ptr::null(), 0);
-    is_ours(found.0); // Known before the unwinder takes its lock.
-    // SAFETY: `step` is called only while `found` lives. Nothing but frames of
-    // this library are unwound, all of which have their tables.
-    unsafe { _Unwind_Backtrace(step, (&raw mut found).cast()) };
-    found
+    is_ours(std::ptr::null()); // Known before the unwinder takes its lock.
+    // The unwinder has locks, and old ones ask the dynamic loader for its list.
+    let _held = Held::new();
+    // SAFETY: `step` is called only while `work` lives. `work` ends at the first address outside of this
+    // library, so nothing but frames of this library are unwound, all of which have their tables.
+    unsafe { _Unwind_Backtrace(step::<F>, (&raw mut work).cast()) };
 }
 
 // The compiler's own library, which the standard library needs already.

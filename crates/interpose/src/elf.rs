@@ -4,13 +4,15 @@
 //! `dlsym` alone does not show which library a function belongs to, what another
 //! library would have found, or where `dlsym` itself is when it is hooked. So
 //! the tables are read directly, under the lock that the dynamic loader holds
-//! only while its list changes: never for as long as a library starts.
+//! only while its list changes: never for as long as a library starts. Signals
+//! wait meanwhile: a handler that jumped away would leave the lock locked.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hetrace_ring::abi::PAGE;
 
+use crate::held::Held;
 use raw::{
     ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRTAB,
     DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
@@ -76,6 +78,7 @@ fn each<F: FnMut(&libc::dl_phdr_info) -> bool>(mut work: F) {
         let (info, work) = unsafe { (&*info, &mut *data.cast::<F>()) };
         libc::c_int::from(!work(info))
     }
+    let _held = Held::new();
     // SAFETY: `step` is called only while `work` lives.
     unsafe { libc::dl_iterate_phdr(Some(step::<F>), (&raw mut work).cast()) };
 }
@@ -339,7 +342,7 @@ impl Object {
 /// Shows the indices that a GNU hash table has for a name, until one is taken.
 ///
 /// # Safety
-/// The table of a loaded library.
+/// `table` is the `DT_GNU_HASH` of a library that stays loaded meanwhile.
 unsafe fn in_gnu_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usize) -> bool) {
     let hash = name.to_bytes().iter().fold(5381u32, |h, b| h.wrapping_mul(33).wrapping_add(u32::from(*b)));
     // SAFETY: the layout of the table: four words, a filter of `words` 64-bit
@@ -364,10 +367,11 @@ unsafe fn in_gnu_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usi
     }
 }
 
-/// As above, for the older kind of table.
+/// Shows the indices that a hash table of the older kind (`DT_HASH`) has for a name, until one is taken.
 ///
 /// # Safety
-/// As above.
+/// `table` is the `DT_HASH` of a library that stays loaded meanwhile: two words, as many buckets as the
+/// first says, and chains that end with 0.
 unsafe fn in_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usize) -> bool) {
     let hash = name.to_bytes().iter().fold(0u32, |h, b| {
         let h = (h << 4).wrapping_add(u32::from(*b));

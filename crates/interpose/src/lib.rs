@@ -27,6 +27,7 @@ mod extra;
 mod flags;
 mod forked;
 mod grow;
+mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
@@ -63,6 +64,21 @@ pub use room::await_room;
 #[used]
 #[unsafe(link_section = ".hetrace.abi")]
 static ABI: u32 = hetrace_ring::abi::ABI_VERSION.to_le();
+
+/// Makes a library of an API's crate: `loaded` runs when the library is loaded, and its file has the model that it
+/// was made from, for whoever reads that.
+#[macro_export]
+macro_rules! api_library {
+    ($loaded:path, $model:literal) => {
+        #[used]
+        #[unsafe(link_section = ".init_array")]
+        static LOADED: extern "C" fn() = $loaded;
+
+        #[used]
+        #[unsafe(link_section = ".hetrace.model")]
+        static MODEL: [u8; include_bytes!($model).len()] = *include_bytes!($model);
+    };
+}
 
 /// Makes the wrapper of one function: the symbol that programs call, which
 /// jumps to the real function when nothing is to be recorded, and the part

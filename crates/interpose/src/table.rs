@@ -3,6 +3,18 @@
 //! Open addressing in a fixed array: lookups take no lock, inserts take a slot
 //! with one atomic exchange, nothing is allocated. When the table is full, new
 //! objects are simply not known, and the caller asks the API instead.
+//!
+//! * A value is stored with *Release* and loaded with *Acquire*: what it stands for
+//!   is complete.
+//! * `remove` gives a slot up with *Release*, and `set` takes it with *Acquire*: the
+//!   value of the object that comes is stored after that of the one that went, so
+//!   that this never comes back.
+//! * Keys are loaded *Relaxed*: a key alone says nothing. Who knows of an object from
+//!   the thread that set it finds its value, whatever the order here; to all others it
+//!   may look as if it were still being created. A slot that was once found taken
+//!   is never found empty afterwards, for no key goes back to 0.
+//!
+//! `tests/loom.rs` explores the interleavings.
 
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -48,7 +60,7 @@ impl<const N: usize> Table<N> {
     #[inline]
     pub fn get(&self, key: u64) -> Option<u64> {
         for slot in self.places(key) {
-            match slot.key.load(Ordering::Acquire) {
+            match slot.key.load(Ordering::Relaxed) {
                 k if k == key => return Some(slot.value.load(Ordering::Acquire)),
                 0 => return None,
                 _ => {}
@@ -63,12 +75,13 @@ impl<const N: usize> Table<N> {
             return false;
         }
         for slot in self.places(key) {
-            if slot.key.load(Ordering::Acquire) == key {
-                slot.value.store(value, Ordering::Release);
-                return true;
-            }
-            if slot.key.load(Ordering::Relaxed) == 0 {
-                break;
+            match slot.key.load(Ordering::Relaxed) {
+                k if k == key => {
+                    slot.value.store(value, Ordering::Release);
+                    return true;
+                }
+                0 => break,
+                _ => {}
             }
         }
         for slot in self.places(key) {
@@ -76,7 +89,8 @@ impl<const N: usize> Table<N> {
                 // A reader that finds the key before the value sees the old
                 // value of a removed object for an instant: the API never
                 // uses a handle while it is still being created.
-                if slot.key.compare_exchange(free, key, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                // Pairs with the Release exchange in `remove`.
+                if slot.key.compare_exchange(free, key, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                     slot.value.store(value, Ordering::Release);
                     return true;
                 }
@@ -88,10 +102,11 @@ impl<const N: usize> Table<N> {
     /// Forgets a handle, and returns its value.
     pub fn remove(&self, key: u64) -> Option<u64> {
         for slot in self.places(key) {
-            let there = slot.key.load(Ordering::Acquire);
+            let there = slot.key.load(Ordering::Relaxed);
             if there == key {
                 let value = slot.value.load(Ordering::Acquire);
-                let taken = slot.key.compare_exchange(key, GONE, Ordering::AcqRel, Ordering::Relaxed);
+                // Pairs with the Acquire exchange in `set`.
+                let taken = slot.key.compare_exchange(key, GONE, Ordering::Release, Ordering::Relaxed);
                 return taken.ok().map(|_| value);
             }
             if there == 0 {

@@ -18,6 +18,8 @@ mod primitive {
 use extra::Extra;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+// Of the tests, not of what is tested: loom need not know of them.
+use std::sync::atomic::{AtomicUsize, Ordering};
 use table::Table;
 
 /// What the word stands for that is stored for an object is there when another finds the word.
@@ -43,6 +45,81 @@ fn what_a_value_stands_for_is_complete() {
         maker.join().unwrap();
         assert_eq!(shared.0.get(16), Some(2));
     });
+}
+
+/// What the word of an object stands for that is removed is complete, too.
+/// Release of the value in `Table::set`, Acquire of it in `Table::remove`.
+#[test]
+fn what_a_removed_value_stands_for_is_complete() {
+    loom::model(|| {
+        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
+        assert!(shared.0.set(16, 1));
+        let maker = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                shared.1.with_mut(|p| unsafe { *p = 7 });
+                shared.0.set(16, 2);
+            })
+        };
+        let found = shared.0.remove(16);
+        if found == Some(2) {
+            assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
+        } else {
+            assert_eq!(found, Some(1));
+        }
+        maker.join().unwrap();
+    });
+}
+
+/// A new object is found with what its value stands for, or as one that is still being created.
+/// Release of the value for a new key in `Table::set`, Acquire of it in `Table::get`.
+#[test]
+fn what_a_new_value_stands_for_is_complete() {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
+        let reader = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || match shared.0.get(16) {
+                Some(2) => {
+                    FOUND.fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
+                }
+                found => assert!(matches!(found, None | Some(0)), "{found:?}"),
+            })
+        };
+        shared.1.with_mut(|p| unsafe { *p = 7 });
+        assert!(shared.0.set(16, 2));
+        reader.join().unwrap();
+        assert_eq!(shared.0.get(16), Some(2));
+    });
+    assert!(FOUND.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
+}
+
+/// An object in the slot of one that was removed keeps its value: that of the other does not come back.
+/// Release of the key in `Table::remove`, Acquire of it for a new key in `Table::set`.
+#[test]
+fn a_slot_serves_one_object_after_another() {
+    static SERVED: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let table = Arc::new(Table::<1>::new());
+        let first = {
+            let table = table.clone();
+            loom::thread::spawn(move || {
+                let there = table.set(16, 1);
+                if there {
+                    assert_eq!(table.remove(16), Some(1));
+                }
+                there
+            })
+        };
+        let second = table.set(32, 2);
+        let first = first.join().unwrap();
+        assert!(first || second);
+        assert_eq!(table.get(32), second.then_some(2));
+        SERVED.fetch_add(usize::from(first && second), Ordering::Relaxed);
+    });
+    assert!(SERVED.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
 }
 
 /// Two threads that set different objects get different slots, and neither hides the other's.

@@ -8,6 +8,8 @@ use hetrace_ring::cursor::{Head, Tail};
 use hetrace_ring::tenure::State;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+// Of the test, not of what is tested: loom need not know of them.
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SIZE: u64 = 2;
 
@@ -106,17 +108,23 @@ fn a_ring_that_was_left_is_drained_to_its_end() {
 }
 
 /// The drainer frees what a thread left, and another takes it and records behind what was there.
-/// Release in `State::leave`, Acquire in `State::is_left`.
+/// Release in `State::leave` and `State::free`, Acquire in `State::is_left` and `State::claim`: the next
+/// thread knows of the first one by the drainer alone.
 #[test]
 fn a_ring_that_was_left_serves_another_thread() {
+    static SERVED: AtomicUsize = AtomicUsize::new(0);
     loom::model(|| {
         let ring = Ring::new();
         ring.state.begin();
-        let first = {
+        let drainer = {
             let ring = ring.clone();
             loom::thread::spawn(move || {
-                ring.write(1);
-                ring.state.leave();
+                let mut seen = Vec::new();
+                if ring.state.is_left() {
+                    seen = ring.take();
+                    ring.state.free();
+                }
+                seen
             })
         };
         let next = {
@@ -129,15 +137,15 @@ fn a_ring_that_was_left_serves_another_thread() {
                 mine
             })
         };
-        let mut seen = ring.take();
-        if ring.state.is_left() && ring.head.published() == ring.tail.own() {
-            ring.state.free();
-        }
-        first.join().unwrap();
+        ring.write(1);
+        ring.state.leave();
+        let mut seen = drainer.join().unwrap();
         let expected = if next.join().unwrap() { vec![1, 2] } else { vec![1] };
+        SERVED.fetch_add(expected.len() - 1, Ordering::Relaxed);
         seen.extend(ring.take());
         assert_eq!(seen, expected);
     });
+    assert!(SERVED.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
 }
 
 /// A ring that another thread had, filled and gave back since one looked has no room for that one.

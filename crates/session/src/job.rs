@@ -1,6 +1,6 @@
 //! Which rank of a job a process is: what the launchers of jobs put into its environment.
 //!
-//! Of an environment only these variables are kept, and of them only plain numbers. It is
+//! Of an environment only those variables are kept, and of them only plain numbers. It is
 //! read from outside, in `/proc/PID/environ`, when the first ring of a process is found: that
 //! is what the process was started with, which is where launchers put it. The program does
 //! nothing for it.
@@ -8,40 +8,9 @@
 use std::fs::File;
 use std::io::Read;
 
-use crate::manifest::Process;
+use hetrace_format::job::variables;
 
-/// The variables that launchers set: the rank, the number of ranks, the rank on its machine.
-pub const VARIABLES: [&str; 21] = [
-    // torchrun, and what else follows PyTorch
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    // Open MPI
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    // MVAPICH
-    "MV2_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    // MPICH, Intel MPI
-    "PMI_RANK",
-    "PMI_SIZE",
-    "MPI_LOCALRANKID",
-    // Cray PALS
-    "PALS_RANKID",
-    "PALS_LOCAL_RANKID",
-    // Flux
-    "FLUX_TASK_RANK",
-    "FLUX_JOB_SIZE",
-    "FLUX_TASK_LOCAL_ID",
-    // whatever starts processes by PMIx
-    "PMIX_RANK",
-    // Slurm
-    "SLURM_PROCID",
-    "SLURM_NTASKS",
-    "SLURM_LOCALID",
-];
+use crate::manifest::Process;
 
 pub use crate::manifest::Job;
 
@@ -53,7 +22,7 @@ pub fn parse(environment: &[u8]) -> Job {
     let one = |entry: &[u8]| {
         let entry = std::str::from_utf8(entry).ok()?;
         let (name, value) = entry.split_once('=')?;
-        let plain = VARIABLES.contains(&name) && value.bytes().all(|b| b.is_ascii_digit());
+        let plain = variables().any(|known| known == name) && value.bytes().all(|b| b.is_ascii_digit());
         plain.then_some(())?;
         Some((name.to_owned(), value.parse::<u32>().ok()?.into()))
     };
@@ -63,7 +32,7 @@ pub fn parse(environment: &[u8]) -> Job {
 /// Returns what the launcher itself was started with.
 pub fn own() -> Job {
     let entry = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
-    let all: Vec<String> = VARIABLES.into_iter().filter_map(entry).collect();
+    let all: Vec<String> = variables().filter_map(entry).collect();
     parse(all.join("\0").as_bytes())
 }
 

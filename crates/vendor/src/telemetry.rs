@@ -5,74 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a device can be asked for. One query, one kind of event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Quantity {
-    /// Power drawn.
-    Power,
-    /// Energy used since the driver was loaded.
-    Energy,
-    /// Frequencies.
-    Clocks,
-    /// Share of time in which the device was busy.
-    Utilization,
-    /// Device memory.
-    Memory,
-    /// Temperature of the chip.
-    Temperature,
-    /// Performance state.
-    PerformanceState,
-    /// Why the clocks are not higher.
-    Throttle,
-    /// Traffic of links between devices.
-    Nvlink,
-    /// Traffic of the bus.
-    Pcie,
-}
-
-impl Quantity {
-    /// All of them, in the order in which a sweep asks: what energy is
-    /// computed from comes first, what is known to be slow comes last.
-    pub const ALL: [Quantity; 10] = [
-        Quantity::Power,
-        Quantity::Energy,
-        Quantity::Clocks,
-        Quantity::Utilization,
-        Quantity::Memory,
-        Quantity::Temperature,
-        Quantity::PerformanceState,
-        Quantity::Throttle,
-        Quantity::Nvlink,
-        Quantity::Pcie,
-    ];
-
-    /// Returns the name in events and in the manifest.
-    pub fn name(self) -> &'static str {
-        match self {
-            Quantity::Power => "power",
-            Quantity::Energy => "energy",
-            Quantity::Clocks => "clocks",
-            Quantity::Utilization => "utilization",
-            Quantity::Memory => "memory",
-            Quantity::Temperature => "temperature",
-            Quantity::PerformanceState => "performance_state",
-            Quantity::Throttle => "throttle",
-            Quantity::Nvlink => "nvlink",
-            Quantity::Pcie => "pcie",
-        }
-    }
-
-    /// Returns whether energy is computed from it, so that the run's end needs a value.
-    pub fn is_energy(self) -> bool {
-        matches!(self, Quantity::Power | Quantity::Energy)
-    }
-}
-
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+/// What a device can be asked for, as the trace names it. One query, one kind of event.
+pub use hetrace_format::telemetry::Quantity;
 
 /// What a device answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,13 @@
  *   mode=call   they make a call of their own, and return
  *   mode=both   they make a call of their own, and leave
  *   stack=alt   they run on a stack of their own
+ *   opener=US   a thread that makes no call opens and closes a library every US µs
  *   threads=N signals=K period=US   each thread gets K signals of its own timer
  *
  * The number of signals bounds the run, whatever the machine's speed.
  */
 #include "torture.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -71,6 +73,20 @@ static void *work(void *unused)
     return unused;
 }
 
+static volatile int opening;
+
+/* A library may be on its way during all of the others' calls. */
+static void *open_and_close(void *pause)
+{
+    while (opening) {
+        void *library = dlopen("libanl.so.1", RTLD_NOW);
+        if (library)
+            CHECK(dlclose(library) == 0);
+        usleep(*(const long *)pause);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     long threads = number(argc, argv, "threads", 4);
@@ -86,12 +102,20 @@ int main(int argc, char **argv)
     if (on_other_stack)
         action.sa_flags |= SA_ONSTACK;
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    pthread_t t[64];
+    long pause = number(argc, argv, "opener", 0);
+    pthread_t t[64], opener;
     CHECK(threads <= 64);
+    opening = pause > 0;
+    if (opening)
+        CHECK(pthread_create(&opener, NULL, open_and_close, &pause) == 0);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_create(&t[i], NULL, work, NULL) == 0);
     for (long i = 0; i < threads; i++)
         CHECK(pthread_join(t[i], NULL) == 0);
+    if (opening) {
+        opening = 0;
+        CHECK(pthread_join(opener, NULL) == 0);
+    }
     put("done\n", 5);
     board_print();
     return 7;

@@ -8,12 +8,13 @@
  * SIGKILL or a siglongjmp cut short. One line for each process, written by whoever is left at
  * the end; several lines of one pid add up. All else on stdout must be as without a tracer.
  *
- * With TORTURE_CUDA the same programs call a CUDA driver.
+ * With TORTURE_CUDA the same programs call a CUDA driver; with TORTURE_OPENED they open
+ * OpenCL's loader themselves.
  */
 #ifndef HETRACE_TORTURE_H
 #define HETRACE_TORTURE_H
 
-#ifdef TORTURE_CUDA
+#if defined TORTURE_CUDA || defined TORTURE_OPENED
 #define NO_LINKED_OPENCL
 #endif
 #include "../cl_util.h"
@@ -153,6 +154,34 @@ static inline void api_call(unsigned i)
 
 #else
 
+#ifdef TORTURE_OPENED
+#include <dlfcn.h>
+
+/* Functions by address, under the names that the calls below have. */
+static __typeof__(&clGetPlatformIDs) p_clGetPlatformIDs;
+static __typeof__(&clGetPlatformInfo) p_clGetPlatformInfo;
+static __typeof__(&clGetDeviceIDs) p_clGetDeviceIDs;
+static __typeof__(&clGetDeviceInfo) p_clGetDeviceInfo;
+#define clGetPlatformIDs p_clGetPlatformIDs
+#define clGetPlatformInfo p_clGetPlatformInfo
+#define clGetDeviceIDs p_clGetDeviceIDs
+#define clGetDeviceInfo p_clGetDeviceInfo
+
+static inline void api_find(void)
+{
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
+    CHECK(library != NULL);
+    CHECK((p_clGetPlatformIDs = dlsym(library, "clGetPlatformIDs")) != NULL);
+    CHECK((p_clGetPlatformInfo = dlsym(library, "clGetPlatformInfo")) != NULL);
+    CHECK((p_clGetDeviceIDs = dlsym(library, "clGetDeviceIDs")) != NULL);
+    CHECK((p_clGetDeviceInfo = dlsym(library, "clGetDeviceInfo")) != NULL);
+}
+#else
+static inline void api_find(void)
+{
+}
+#endif
+
 static struct {
     cl_platform_id platform;
     cl_device_id device;
@@ -160,6 +189,7 @@ static struct {
 
 static inline void api_open(void)
 {
+    api_find();
     thread_count();
     CALL(clGetPlatformIDs(1, &opened.platform, NULL));
     CALL(clGetDeviceIDs(opened.platform, CL_DEVICE_TYPE_ALL, 1, &opened.device, NULL));

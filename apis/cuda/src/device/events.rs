@@ -69,6 +69,9 @@ enum Untimed {
 
 /// Runs a call that enqueues a command, between two events. A function of its own, so that the code
 /// of a launch that CUPTI times is short: the driver leaves little of ours in the processor's caches.
+///
+/// # Safety
+/// `wanted` has the handles that `call` passes to the driver, the queue's and the kernel's: live ones or NULL.
 #[cold]
 #[inline(never)]
 pub unsafe fn around<R: Copy>(

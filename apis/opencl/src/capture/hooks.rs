@@ -192,8 +192,11 @@ fn counted(list: *mut P, wanted: *mut u32, own: &mut u32) -> *mut u32 {
 }
 
 /// How many handles a successful call has filled in.
+///
+/// # Safety
+/// `list` is NULL, or `count` is the place that [`counted`] returned for it, where the call has put the number.
 unsafe fn filled(list: *mut P, count: *const u32, room: u32) -> usize {
-    // SAFETY: with a list there is a place for the number: see `counted`.
+    // SAFETY: with a list `count` is never NULL: `counted` has a place for the number, and the call filled it in.
     if list.is_null() { 0 } else { unsafe { (*count).min(room) as usize } }
 }
 

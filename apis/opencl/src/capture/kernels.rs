@@ -23,20 +23,54 @@ const CL_KERNEL_ARG_NAME: u32 = 0x119A;
 const TEXT: usize = 1000;
 const UNKNOWN: &[u8] = b"unknown";
 
-fn ask(kernel: P, name: u32, size: u64, at: P) -> i32 {
-    // SAFETY: room as said; the kernel is the program's.
-    unsafe { real::clGetKernelInfo(kernel, name, size, at, null_mut()) }
+/// What a kernel says of itself that is a number or handle.
+fn ask<T: Copy + Default>(kernel: P, name: u32) -> Option<T> {
+    word(|size, at| {
+        // SAFETY: `word` passes room for `size` bytes; the kernel is the program's.
+        unsafe { real::clGetKernelInfo(kernel, name, size, at, null_mut()) }
+    })
 }
 
-fn ask_arg(kernel: P, index: u32, name: u32, size: u64, at: P, ret: *mut u64) -> i32 {
-    // SAFETY: room as said, or none; the kernel is the program's. Its devices have version 1.2 or newer, as
-    // every caller has seen by `has_arg_info`.
-    unsafe { real::clGetKernelArgInfo(kernel, index, name, size, at, ret) }
+/// A kernel that can be asked for its arguments: `clGetKernelArgInfo` came with OpenCL 1.2; before, there may
+/// not even be a place for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Described(P);
+
+impl Described {
+    /// `None` if one of the kernel's devices is older.
+    pub fn new(kernel: P) -> Option<Described> {
+        let context: u64 = ask(kernel, CL_KERNEL_CONTEXT)?;
+        let devices = context_devices(context as P)?;
+        handles(&devices).all(|device| version(device) >= (1, 2)).then_some(Described(kernel))
+    }
+
+    /// What is said of an argument that is a number.
+    fn word<T: Copy + Default>(self, index: u32, name: u32) -> Option<T> {
+        word(|size, at| {
+            // SAFETY: `word` passes room for `size` bytes; the kernel is the program's, and `new` has seen that
+            // its devices know the question.
+            unsafe { real::clGetKernelArgInfo(self.0, index, name, size, at, null_mut()) }
+        })
+    }
+
+    /// What is said of an argument that is text.
+    fn text(self, index: u32, name: u32) -> Option<Memory> {
+        answer(|size, at, ret| {
+            // SAFETY: `answer` passes room for `size` bytes, or a place for the size; the kernel is the
+            // program's, and `new` has seen that its devices know the question.
+            unsafe { real::clGetKernelArgInfo(self.0, index, name, size, at, ret) }
+        })
+    }
+
+    /// The address space of an argument as its number; `None` if it is not known.
+    pub fn address(self, index: u32) -> Option<u32> {
+        self.word(index, CL_KERNEL_ARG_ADDRESS_QUALIFIER)
+    }
 }
 
 /// How many arguments a kernel has; 0 if it is not known.
 pub fn arguments(kernel: P) -> u32 {
-    word(|size, at| ask(kernel, CL_KERNEL_NUM_ARGS, size, at)).unwrap_or(0)
+    ask(kernel, CL_KERNEL_NUM_ARGS).unwrap_or(0)
 }
 
 /// The name of a kernel.
@@ -47,19 +81,6 @@ pub fn name(kernel: P) -> &'static [u8] {
     }
     // SAFETY: NUL-terminated, in the arena, never changed.
     unsafe { std::ffi::CStr::from_ptr(name.cast()) }.to_bytes()
-}
-
-/// `clGetKernelArgInfo` came with OpenCL 1.2; before, there may not even be a
-/// place for it.
-pub fn has_arg_info(kernel: P) -> bool {
-    let context: Option<u64> = word(|size, at| ask(kernel, CL_KERNEL_CONTEXT, size, at));
-    let devices = context.and_then(|c| context_devices(c as P));
-    devices.is_some_and(|d| handles(&d).all(|device| version(device) >= (1, 2)))
-}
-
-/// The address space of an argument as its number; `None` if it is not known.
-pub fn address(kernel: P, index: u32) -> Option<u32> {
-    word(|size, at| ask_arg(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, size, at, null_mut()))
 }
 
 /// A kernel was made; `source` is the one it was cloned from.
@@ -80,7 +101,7 @@ pub fn made(time: u64, kernel: P, source: P) {
 #[cold]
 fn describe(cause: Cause, kernel: P) {
     let count = arguments(kernel);
-    let program: u64 = word(|size, at| ask(kernel, CL_KERNEL_PROGRAM, size, at)).unwrap_or(0);
+    let program: u64 = ask(kernel, CL_KERNEL_PROGRAM).unwrap_or(0);
     let name = name(kernel);
     let record = ObjectRecord {
         what: object::KERNEL,
@@ -90,20 +111,15 @@ fn describe(cause: Cause, kernel: P) {
         ..ObjectRecord::default()
     };
     record_object(cause, record, &[name]);
-    let known = count > 0 && has_arg_info(kernel);
+    let described = if count > 0 { Described::new(kernel) } else { None };
     for index in 0..count {
-        argument(cause, kernel, name, index, known);
+        argument(cause, kernel, name, index, described);
     }
 }
 
-fn argument(cause: Cause, kernel: P, kernel_name: &[u8], index: u32, known: bool) {
-    let number = |name| {
-        let value = known.then(|| word::<u32>(|size, at| ask_arg(kernel, index, name, size, at, null_mut())));
-        value.flatten()
-    };
-    let words = |name| -> Option<Memory> {
-        known.then(|| answer(|size, at, ret| ask_arg(kernel, index, name, size, at, ret))).flatten()
-    };
+fn argument(cause: Cause, kernel: P, kernel_name: &[u8], index: u32, described: Option<Described>) {
+    let number = |name| described.and_then(|d| d.word::<u32>(index, name));
+    let words = |name| described.and_then(|d| d.text(index, name));
     let address: &[u8] = match number(CL_KERNEL_ARG_ADDRESS_QUALIFIER) {
         Some(0x119B) => b"global",
         Some(0x119C) => b"local",
@@ -118,9 +134,7 @@ fn argument(cause: Cause, kernel: P, kernel_name: &[u8], index: u32, known: bool
         Some(0x11A3) => b"none",
         _ => UNKNOWN,
     };
-    let qualifiers: Option<u64> = known
-        .then(|| word(|size, at| ask_arg(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, size, at, null_mut())))
-        .flatten();
+    let qualifiers: Option<u64> = described.and_then(|d| d.word(index, CL_KERNEL_ARG_TYPE_QUALIFIER));
     let mut buffer = [0u8; 64];
     let qualifiers = match qualifiers {
         Some(bits) => qualifier_text(bits, &mut buffer),

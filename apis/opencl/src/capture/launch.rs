@@ -48,6 +48,11 @@ pub unsafe fn launch(
     unsafe { followed(time, queue, kernel, waits, event, call) }
 }
 
+/// As [`launch`], when buffers of some launches are to be stored.
+///
+/// # Safety
+/// `queue`, `kernel`, `waits` and `event` are those that `call` passes to the API, with what it gets in the place
+/// of `event`; `waits` is a number and as many live events.
 #[cold]
 unsafe fn followed(
     time: u64,
@@ -69,7 +74,7 @@ unsafe fn followed(
         launch,
         queue,
         arguments: kernels::arguments(kernel),
-        described: kernels::has_arg_info(kernel),
+        described: kernels::Described::new(kernel),
         in_order: in_order(queue),
         cap: session().map_or(0, |s| s.control().buffer_cap.load(Ordering::Relaxed)),
     };
@@ -112,7 +117,7 @@ struct Capture {
     queue: P,
     arguments: u32,
     /// Address spaces of arguments can be asked for.
-    described: bool,
+    described: Option<kernels::Described>,
     in_order: bool,
     /// Most bytes of one buffer.
     cap: u64,
@@ -154,7 +159,7 @@ impl Capture {
     /// Says why an argument that looks like memory is not stored.
     fn leave_out(&self, index: u32, argument: Argument) {
         let in_memory = || {
-            let space = if self.described { kernels::address(self.launch.kernel, index) } else { None };
+            let space = self.described.and_then(|d| d.address(index));
             matches!(space, Some(CL_KERNEL_ARG_ADDRESS_GLOBAL | CL_KERNEL_ARG_ADDRESS_CONSTANT))
         };
         let (value, why): (u64, &[u8]) = match argument {

@@ -7,6 +7,7 @@
 use std::hint::cold_path;
 
 use super::pick::{Number, Picker, Step};
+use crate::bits::mask;
 use crate::class::StructClass;
 
 /// Where the values of a field go.
@@ -29,46 +30,65 @@ pub struct Gatherer {
 /// One integer, or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
-    One(Bits, usize),
+    One(Bits, u16),
     /// A list, right behind its length.
-    List(Bits, Bits, Slots),
+    List(Bits, Bits, Of),
     /// A list as long as the one before.
-    Again(Bits, Slots),
+    Again(Bits, Of),
+}
+
+/// The slots of a list: the first, how many, and that of their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Of {
+    first: u16,
+    most: u16,
+    count: u16,
+}
+
+impl Of {
+    fn new(slots: Option<Slots>) -> Self {
+        let Some(Slots { first, most, count }) = slots else {
+            return Of { first: NOWHERE, most: 0, count: NOWHERE };
+        };
+        let short = |n: usize| u16::try_from(n).unwrap_or(NOWHERE);
+        Of { first: short(first), most: short(most), count: count.map_or(NOWHERE, short) }
+    }
 }
 
 /// An integer of whole bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bits {
-    bytes: u8,
-    /// Bits of a word that it does not have.
-    unused: u8,
-    signed: bool,
+    /// Those of its word that it has.
+    mask: u64,
+    /// The one of its sign; 0 if it has none.
+    sign: u64,
+    bytes: usize,
 }
 
 impl Bits {
     fn of(number: &Number) -> Self {
-        let bytes = number.bytes.min(8) as u8;
-        Self { bytes, unused: 64 - 8 * bytes, signed: number.signed }
+        let bytes = number.bytes.clamp(1, 8);
+        let mask = mask(8 * bytes as u32);
+        Self { mask, sign: if number.signed { mask ^ (mask >> 1) } else { 0 }, bytes }
     }
 
     /// Its bits with the sign extended; none where no whole word is there.
     #[inline(always)]
     fn get(self, data: &[u8], at: usize) -> Option<u64> {
-        let high = u64::from_le_bytes(*data.get(at..)?.first_chunk()?) << (self.unused % 64);
-        let unused = self.unused % 64;
-        Some(if self.signed { ((high as i64) >> unused) as u64 } else { high >> unused })
+        let word = u64::from_le_bytes(*data.get(at..)?.first_chunk()?);
+        Some(((word & self.mask) ^ self.sign).wrapping_sub(self.sign))
     }
 }
 
 /// The slot of what nobody wants: no array is so long.
-const NOWHERE: Slots = Slots { first: usize::MAX, most: 0, count: None };
+const NOWHERE: u16 = u16::MAX;
 
 impl Gatherer {
     /// For payloads of a class: `slots` has those of each field, by position; values of a field
     /// without any are passed over. None if the class has other fields than plain integers
     /// and lists of them, each right behind its length or behind a list that shares its length.
     pub fn new(class: &StructClass, slots: &[Option<Slots>]) -> Option<Self> {
-        let of = |position: usize| slots.get(position).copied().flatten().unwrap_or(NOWHERE);
+        let of = |position: usize| Of::new(slots.get(position).copied().flatten());
         let (mut steps, mut last) = (Vec::new(), None);
         for (position, step) in Picker::new(class)?.into_steps() {
             steps.push(match step {
@@ -96,14 +116,14 @@ impl Gatherer {
             match *step {
                 Move::One(number, slot) => {
                     let bits = number.get(data, at)?;
-                    if let Some(slot) = slots.get_mut(slot) {
+                    if let Some(slot) = slots.get_mut(usize::from(slot)) {
                         *slot = bits;
                     }
-                    at += usize::from(number.bytes);
+                    at += number.bytes;
                 }
                 Move::List(number, element, of) => {
                     len = number.get(data, at)?;
-                    at += usize::from(number.bytes);
+                    at += number.bytes;
                     // So the next step need not wait for the length of an empty list.
                     if len > 0 {
                         cold_path();
@@ -124,20 +144,20 @@ impl Gatherer {
 
 /// Stores the elements of a list; returns its end.
 #[inline]
-fn elements(element: Bits, data: &[u8], at: usize, len: u64, to: Slots, slots: &mut [u64]) -> Option<usize> {
-    let bytes = usize::from(element.bytes);
+fn elements(element: Bits, data: &[u8], at: usize, len: u64, to: Of, slots: &mut [u64]) -> Option<usize> {
+    let bytes = element.bytes;
     let end = at.checked_add(usize::try_from(len).ok()?.checked_mul(bytes)?)?;
     if end > data.len() {
         return None;
     }
-    let stored = (len as usize).min(to.most);
+    let stored = (len as usize).min(to.most.into());
     for index in 0..stored {
         let bits = element.get(data, at + index * bytes)?;
-        if let Some(slot) = slots.get_mut(to.first.wrapping_add(index)) {
+        if let Some(slot) = slots.get_mut(usize::from(to.first) + index) {
             *slot = bits;
         }
     }
-    if let Some(slot) = to.count.and_then(|count| slots.get_mut(count)) {
+    if let Some(slot) = slots.get_mut(usize::from(to.count)) {
         *slot = stored as u64;
     }
     Some(end)
@@ -150,7 +170,7 @@ mod tests {
 
     fn class() -> StructClass {
         let list = |of: &str, bits| {
-            FieldClass::sequence(FieldPath::relative(of.to_owned()), IntegerClass::unsigned(bits).into())
+            FieldClass::sequence(FieldPath::relative(of.to_owned()), IntegerClass::unsigned(bits))
         };
         StructClass::default()
             .field("distance", IntegerClass::signed(48))

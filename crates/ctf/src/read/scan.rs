@@ -7,6 +7,8 @@
 //! reader is then at the place where [`StreamReader::next_event`] decodes the whole event.
 
 use std::hint::cold_path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
@@ -37,7 +39,7 @@ pub struct EventView<'e> {
     pub mark: u32,
     /// The integer of the payload that was asked for; 0 if none was.
     pub field: i64,
-    /// The packet.
+    /// The packet from the event on.
     data: &'e [u8],
     /// Where its payload starts.
     payload: usize,
@@ -130,6 +132,8 @@ pub struct Scanner<'t> {
     both: Option<u64>,
     /// By id.
     rows: Vec<Row<'t>>,
+    /// By id.
+    ends: Vec<Guess>,
     /// Those of all rows.
     skips: Vec<Skip>,
 }
@@ -153,6 +157,54 @@ struct Row<'t> {
     list: List,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
+}
+
+/// How long an event of a class is, counted from its header on: always, or as the one before was.
+///
+/// The next event starts there. Finding the end of an event with lists takes loads that wait for each other, and
+/// all that follows would wait for them. So the scan goes on where the event ends if it is as long as the
+/// one before, while the processor finds out that it is.
+#[derive(Debug, Default)]
+struct Guess(AtomicU64);
+
+impl Guess {
+    /// Bits below the end that was found: how often it was another one.
+    const CHANGES: u32 = 6;
+    /// Bits of an end.
+    const BITS: u32 = 32 - Self::CHANGES;
+
+    fn new(end: usize) -> Self {
+        Self(AtomicU64::new(u32::try_from(end).unwrap_or(0).into()))
+    }
+
+    #[inline(always)]
+    fn end(&self) -> usize {
+        // Relaxed: any value will do, as it is checked.
+        self.0.load(Relaxed) as u32 as usize
+    }
+
+    /// The end that was found, which is taken from the guess if that is the same: the compiler
+    /// cannot know that both halves of the word are.
+    #[inline(always)]
+    fn checked(&self, found: usize) -> usize {
+        let word = self.0.load(Relaxed);
+        if word >> (32 + Self::CHANGES) == found as u64 {
+            return word as u32 as usize;
+        }
+        cold_path();
+        self.learn(word, found);
+        found
+    }
+
+    /// Remembers an end, a few times only: other threads use the same guesses, and would have to fetch
+    /// each new one.
+    fn learn(&self, word: u64, found: usize) {
+        let changes = (word >> 32) & mask(Self::CHANGES);
+        if changes < mask(Self::CHANGES) && found as u64 <= mask(Self::BITS) {
+            let high = (found as u64) << Self::CHANGES | (changes + 1);
+            self.0.store(high << 32 | found as u64, Relaxed);
+        }
+    }
 }
 
 /// A payload with one list whose length stands right before it.
@@ -181,15 +233,9 @@ impl List {
     #[inline(always)]
     fn end(self, data: &[u8], body: usize) -> Option<usize> {
         let length = u32::from_le_bytes(*data.get(body + self.at as usize..)?.first_chunk()?) & self.mask;
-        let end = body + self.others as usize;
-        // Most lists are empty: the next event need not wait for this length then.
-        if length == 0 {
-            return Some(end);
-        }
-        cold_path();
         // Neither has more than 32 bits.
         let elements = usize::try_from(u64::from(length) * u64::from(self.element)).ok()?;
-        elements.checked_add(end)
+        elements.checked_add(body + self.others as usize)
     }
 }
 
@@ -210,6 +256,15 @@ impl Row<'_> {
         list: List { at: 0, mask: 0, element: 0, others: 0 },
         body: None,
     };
+
+    /// How long such events are, with a header of so many bytes; at first that is not known of
+    /// those that have lists.
+    fn guess(&self, header: usize) -> Guess {
+        match self.size {
+            VARIABLE | OPEN => Guess::default(),
+            size => Guess::new(header.saturating_add(size as usize)),
+        }
+    }
 }
 
 /// The header that LTTng and hetrace write: an id of 16 bits, 32 bits of the clock. For this one
@@ -360,6 +415,7 @@ impl Trace {
             slot: header.slot,
             both: one_word(&fields),
             context: fields,
+            ends: rows.iter().map(|row| row.guess(header.bytes)).collect(),
             rows,
             skips,
         })
@@ -391,16 +447,17 @@ impl StreamReader<'_> {
         until: u64,
         visitor: &mut impl EventVisitor,
     ) -> Scanned {
-        if scanner.common {
-            self.scan_as::<true>(scanner, context, until, visitor)
-        } else {
-            self.scan_as::<false>(scanner, context, until, visitor)
+        match (scanner.common, context) {
+            (true, None) => self.scan_as::<true, true>(scanner, context, until, visitor),
+            (true, Some(_)) => self.scan_as::<true, false>(scanner, context, until, visitor),
+            (false, _) => self.scan_as::<false, false>(scanner, context, until, visitor),
         }
     }
 
+    /// `COMMON` is whether the header is the common one, `ALONE` whether no event context is asked for.
     #[expect(clippy::too_many_lines, reason = "one loop over packed events, whose state stays in registers")]
     #[inline(always)]
-    fn scan_as<const COMMON: bool>(
+    fn scan_as<const COMMON: bool, const ALONE: bool>(
         &mut self,
         scanner: &Scanner<'_>,
         context: Option<[i64; 2]>,
@@ -409,24 +466,25 @@ impl StreamReader<'_> {
     ) -> Scanned {
         self.event = None;
         let (mut events, mut now) = (0, self.state.clock.get());
-        let Some((mut at, end)) = self.scannable(scanner.stream) else {
+        let Some((at, end)) = self.scannable(scanner.stream) else {
             return Scanned { events, timestamp: now, pause: Pause::Whole };
         };
-        let data = self.data().get(..end).unwrap_or_default();
+        // The bytes from the next event on.
+        let mut rest = self.data().get(at..end).unwrap_or_default();
         let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (scanner.low, scanner.wrap) };
-        let bytes = if COMMON { COMMON_BYTES } else { scanner.bytes };
+        let body = if COMMON { COMMON_BYTES } else { scanner.bytes };
         // Of the context, the bits that were looked at before, and with what they were the same.
         let both = if context.is_some() { scanner.both } else { Some(0) };
         let (looked_at, mut same) = (both.unwrap_or(0), if context.is_some() { None } else { Some(0) });
         // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
-            let Some(head) = word(data, at) else { break Pause::Whole };
+            let Some(head) = word(rest, 0) else { break Pause::Whole };
             let id = if COMMON { COMMON_ID } else { scanner.id }.of_word(head);
             let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
             let clock = if COMMON { COMMON_CLOCK } else { scanner.clock };
             let shown = match clock.byte {
                 0 => clock.of_word(head),
-                _ => match clock.get(data, at) {
+                _ => match clock.get(rest, 0) {
                     Some(shown) => shown,
                     None => break Pause::Whole,
                 },
@@ -442,38 +500,37 @@ impl StreamReader<'_> {
             if clock >= until {
                 break Pause::Until;
             }
-            let body = at + bytes;
-            let next = if row.size >= OPEN {
-                match self.end_of(scanner, row, id as u64, data, body) {
-                    Some(next) => next,
-                    None => break Pause::Whole,
-                }
-            } else {
-                body + row.size as usize
-            };
-            if next > data.len() {
-                break Pause::Whole;
-            }
-            let Some(bits) = word(data, body) else { break Pause::Whole };
-            if same != Some(bits & looked_at) {
-                let [Some(one), Some(two)] = scanner.context.map(|field| field.get(data, body)) else {
+            let Some(guess) = scanner.ends.get(id as usize) else { break Pause::Whole };
+            let mut end = guess.end();
+            if row.size >= OPEN {
+                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
                     break Pause::Whole;
                 };
-                if context != Some([one, two]) {
-                    break Pause::Whole;
-                }
-                same = both.map(|both| bits & both);
+                end = guess.checked(found);
             }
-            let Some(bits) = word(data, body + row.field.byte as usize) else { break Pause::Whole };
+            let Some(next) = rest.get(end..) else { break Pause::Whole };
+            if !ALONE {
+                let Some(bits) = word(rest, body) else { break Pause::Whole };
+                if same != Some(bits & looked_at) {
+                    let [Some(one), Some(two)] = scanner.context.map(|field| field.get(rest, body)) else {
+                        break Pause::Whole;
+                    };
+                    if context != Some([one, two]) {
+                        break Pause::Whole;
+                    }
+                    same = both.map(|both| bits & both);
+                }
+            }
+            let Some(bits) = word(rest, body + row.field.byte as usize) else { break Pause::Whole };
             // Mostly it is 0, which shows without a shift.
             let field = if bits & row.bits == 0 { 0 } else { row.field.of_word(bits) };
             let payload = body + row.payload as usize;
-            let view = EventView { timestamp: clock, mark: row.mark, field, data, payload, end: next };
-            at = match visitor.visit(view) {
+            let view = EventView { timestamp: clock, mark: row.mark, field, data: rest, payload, end };
+            rest = match visitor.visit(view) {
                 Next::Go => next,
-                Next::Past(length) => payload + length,
+                Next::Past(length) => rest.get(payload + length..).unwrap_or_default(),
                 Next::Enough => {
-                    (at, now, events) = (next, clock, events + 1);
+                    (rest, now, events) = (next, clock, events + 1);
                     break Pause::Enough;
                 }
                 Next::Leave => break Pause::Whole,
@@ -482,7 +539,7 @@ impl StreamReader<'_> {
             events += 1;
         };
         self.state.clock.set(now);
-        self.go_to(at);
+        self.go_to(end - rest.len());
         Scanned { events, timestamp: now, pause }
     }
 

@@ -5,7 +5,6 @@
 //! to the next, and all that is fixed between is one number.
 
 use std::cell::Cell;
-use std::hint::cold_path;
 
 use super::decode::State;
 use super::plan::{Kind, Node};
@@ -77,13 +76,9 @@ pub(super) fn over(skips: &[Skip], data: &[u8], at: usize) -> Option<usize> {
         if skip.length != 0 {
             len = u64::from_le_bytes(*rest.first_chunk()?) & skip.length;
         }
-        at += skip.width as usize;
-        // Most lists are empty: what follows need not wait for this length then.
-        if len > 0 {
-            cold_path();
-            // Neither has more than 32 bits.
-            at = at.checked_add(usize::try_from(len * u64::from(skip.size)).ok()?)?;
-        }
+        // Neither has more than 32 bits.
+        at = at.checked_add(usize::try_from(len * u64::from(skip.size)).ok()?)?;
+        at = at.checked_add(skip.width as usize)?;
     }
     Some(at)
 }

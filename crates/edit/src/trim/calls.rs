@@ -1,14 +1,13 @@
-//! Which calls are open when the window begins.
+//! Which calls are open when the window begins: by the rule of all reports, which alone knows whose exits were lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
 
-use hetrace_ctf::read::{Merge, Trace};
+use hetrace_ctf::read::Event;
+use hetrace_trace::spans::{At, Call, Open, Unfinished, Visitor, Why, walk_as_recorded};
+use hetrace_trace::trace::{ThreadId, Trace};
 
-use super::kinds::{Identity, Kind, StreamKind, ids};
 use crate::{Error, Watch, report};
-
-/// Calls of one thread that are remembered; one that never returns is followed by others.
-const DEPTH: usize = 1 << 12;
 
 /// Events between two looks at the watch.
 const OFTEN: u64 = 1 << 16;
@@ -16,79 +15,92 @@ const OFTEN: u64 = 1 << 16;
 /// Where events stand: by the name of their stream, in bytes of it.
 pub(super) type Places<'t> = BTreeMap<&'t str, BTreeSet<u64>>;
 
-/// A call without an end so far.
-struct Open<'t> {
-    function: usize,
-    stream: &'t str,
-    offset: u64,
+/// An open call: its depth, and the stream and the place of its entry.
+type Begun = (u32, usize, u64);
+
+/// What is open while the events from before the window pass.
+struct OpenCalls<'w> {
+    from: i64,
+    watch: Watch<'w>,
+    /// Positions of streams, by name.
+    streams: HashMap<&'w str, usize>,
+    /// By thread.
+    open: Vec<Vec<Begun>>,
+    events: u64,
+    bytes: u64,
 }
 
-/// Returns the entries of calls that are open at `from`, in nanoseconds from the origin.
+/// Returns the entries of calls that are open at `from`; `first` is when the trace begins. Both are in nanoseconds
+/// from the origin.
 pub(super) fn open_at<'t>(
     trace: &'t Trace,
-    kinds: &[StreamKind],
+    first: Option<i64>,
     from: i64,
     watch: Watch<'_>,
 ) -> Result<Places<'t>, Error> {
-    let calls = |kind: &StreamKind| kind.events.iter().any(|e| matches!(e.kind, Kind::Entry(_)));
+    if first.is_none_or(|first| from <= first) {
+        return Ok(Places::new());
+    }
+    let name = |at: usize| trace.ctf().stream_name(at).unwrap_or_default();
+    let streams = (0..trace.ctf().stream_count()).map(|at| (name(at), at)).collect();
+    let mut calls = OpenCalls { from, watch, streams, open: Vec::new(), events: 0, bytes: 0 };
+    if let ControlFlow::Break(Some(error)) = walk_as_recorded(trace, &mut calls) {
+        return Err(error);
+    }
     let mut places = Places::new();
-    if !kinds.iter().any(calls) {
-        return Ok(places);
-    }
-    let mut threads: HashMap<(i64, i64), Vec<Open<'t>>> = HashMap::new();
-    // Where packets contain the thread: that of the last one.
-    let mut of_packet = ("", 0, (0, 0));
-    let (mut merge, mut seen, mut bytes) = (Merge::new(trace), 0u64, 0u64);
-    while let Some(event) = merge.next_event() {
-        let Ok(event) = event else { continue };
-        if event.ns_from_origin().is_some_and(|time| time >= from) {
-            break;
-        }
-        seen += 1;
-        bytes += event.size_bits() / 8;
-        if seen.is_multiple_of(OFTEN) {
-            report(watch, std::mem::take(&mut bytes))?;
-        }
-        let class = event.stream_class();
-        let position = trace.class().streams.iter().position(|s| std::ptr::eq(s, class));
-        let Some(kind) = position.and_then(|position| kinds.get(position)) else { continue };
-        let call = kind.events.get(event.class_index()).map(|e| &e.kind);
-        let (function, begins) = match call {
-            Some(Kind::Entry(function)) => (*function, true),
-            Some(Kind::Exit(function)) => (*function, false),
-            _ => continue,
-        };
-        let who = || match ids(kind.identity, &event) {
-            [pid, Some(tid)] => Some((pid.unwrap_or(0), tid)),
-            _ => None,
-        };
-        let thread = match kind.identity {
-            Identity::Event(_) => who(),
-            Identity::Packet(_) => {
-                let packet = (event.stream_name(), event.packet().offset);
-                if (of_packet.0, of_packet.1) != packet {
-                    let Some(thread) = who() else { continue };
-                    of_packet = (packet.0, packet.1, thread);
-                }
-                Some(of_packet.2)
-            }
-        };
-        let Some(thread) = thread else { continue };
-        let stack = threads.entry(thread).or_default();
-        if begins && stack.len() < DEPTH {
-            stack.push(Open { function, stream: event.stream_name(), offset: event.offset() });
-        } else if !begins && let Some(at) = stack.iter().rposition(|open| open.function == function) {
-            // What was called inside has ended, too, though its end was lost.
-            let stream = event.stream_name();
-            let mut index = 0;
-            stack.retain(|open| {
-                index += 1;
-                index <= at || index > at + 1 && open.stream != stream
-            });
-        }
-    }
-    for open in threads.into_values().flatten() {
-        places.entry(open.stream).or_default().insert(open.offset);
+    for (_, stream, offset) in calls.open.into_iter().flatten() {
+        places.entry(name(stream)).or_default().insert(offset);
     }
     Ok(places)
+}
+
+impl OpenCalls<'_> {
+    fn ended(&mut self, thread: ThreadId, depth: u32) {
+        if let Some(open) = self.open.get_mut(thread.index())
+            && let Some(at) = open.iter().rposition(|(other, ..)| *other == depth)
+        {
+            open.remove(at);
+        }
+    }
+}
+
+impl Visitor for OpenCalls<'_> {
+    /// Why it was stopped; none where the window begins.
+    type Break = Option<Error>;
+
+    fn event(&mut self, _: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        if event.ns_from_origin().is_some_and(|time| time >= self.from) {
+            return ControlFlow::Break(None);
+        }
+        self.events += 1;
+        self.bytes += event.size_bits() / 8;
+        if self.events.is_multiple_of(OFTEN)
+            && let Err(error) = report(self.watch, std::mem::take(&mut self.bytes))
+        {
+            return ControlFlow::Break(Some(error));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn entry(&mut self, _: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        let Some(stream) = self.streams.get(event.stream_name()) else { return ControlFlow::Continue(()) };
+        if self.open.len() <= call.thread.index() {
+            self.open.resize_with(call.thread.index() + 1, Vec::new);
+        }
+        self.open[call.thread.index()].push((call.depth, *stream, event.offset()));
+        ControlFlow::Continue(())
+    }
+
+    fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Self::Break> {
+        self.ended(call.thread, call.depth);
+        ControlFlow::Continue(())
+    }
+
+    fn unfinished(&mut self, _: At<'_>, call: &Unfinished) -> ControlFlow<Self::Break> {
+        // The window may begin when the trace has ended: what is open then is open in it.
+        if call.why != Why::TraceEnds {
+            self.ended(call.thread, call.depth);
+        }
+        ControlFlow::Continue(())
+    }
 }

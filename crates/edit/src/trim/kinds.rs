@@ -7,15 +7,10 @@ use hetrace_format::calls;
 use hetrace_format::command::{self, CommandField};
 use hetrace_format::define::Definition;
 use hetrace_format::telemetry::{self, Monitored};
-use hetrace_model::layout::Phase;
 
 /// What an event is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A call begins: the number of its function.
-    Entry(usize),
-    /// A call ends.
-    Exit(usize),
     /// What later events need to be understood, whenever it was recorded.
     Definition,
     /// A command on a device: the fields `duration`, `cause_tid` and `queue`.
@@ -55,12 +50,11 @@ pub(super) struct StreamKind {
 
 /// Returns the kinds of all classes, by stream class.
 pub(super) fn kinds(trace: &TraceClass) -> Vec<StreamKind> {
-    let mut functions: Vec<String> = Vec::new();
-    trace.streams.iter().map(|stream| of_stream(stream, &mut functions)).collect()
+    trace.streams.iter().map(of_stream).collect()
 }
 
-fn of_stream(stream: &StreamClass, functions: &mut Vec<String>) -> StreamKind {
-    let events: Vec<_> = stream.events.iter().map(|event| of_event(event, functions)).collect();
+fn of_stream(stream: &StreamClass) -> StreamKind {
+    let events: Vec<_> = stream.events.iter().map(of_event).collect();
     let find = |class: Option<&hetrace_ctf::class::StructClass>, names: [&str; 2]| {
         names.into_iter().find_map(|name| class?.index(name))
     };
@@ -73,16 +67,9 @@ fn of_stream(stream: &StreamClass, functions: &mut Vec<String>) -> StreamKind {
     StreamKind { events, identity, outlasts }
 }
 
-fn of_event(event: &EventClass, functions: &mut Vec<String>) -> EventKind {
+fn of_event(event: &EventClass) -> EventKind {
     let name = &event.name;
     let api = name.split(':').next().unwrap_or("").to_owned();
-    let mut function = |suffix: &str| {
-        let name = name.strip_suffix(suffix)?;
-        Some(functions.iter().position(|known| known == name).unwrap_or_else(|| {
-            functions.push(name.to_owned());
-            functions.len() - 1
-        }))
-    };
     let defines =
         Definition::of_event(name).is_some() || name == Monitored::EVENT || name.ends_with(calls::ERROR_TEXT);
     let kind = if defines {
@@ -92,10 +79,6 @@ fn of_event(event: &EventClass, functions: &mut Vec<String>) -> EventKind {
     } else if name.starts_with(command::PREFIX) {
         let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];
         Kind::Command(fields.map(|field| event.fields.index(field.name())))
-    } else if let Some(function) = function(Phase::Entry.suffix()) {
-        Kind::Entry(function)
-    } else if let Some(function) = function(Phase::Exit.suffix()) {
-        Kind::Exit(function)
     } else {
         Kind::Other
     };

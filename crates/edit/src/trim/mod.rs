@@ -77,15 +77,14 @@ pub fn trim(
     watch: Watch<'_>,
 ) -> Result<Trimmed, Error> {
     let files = Files::open(path)?;
-    let trace = Trace::from_files(&files)?;
+    // Which calls are open, names say alone: what is cut need not have models that can be read.
+    let whole = hetrace_trace::trace::Trace::new(Trace::from_files(&files)?, Vec::new(), Manifest::default());
+    let trace = whole.ctf();
     let kinds = kinds(trace.class());
-    let first = first(&trace);
+    let first = first(trace);
     let (from, to) = limits(window, first);
-    let queues = queues(&trace, &kinds);
-    let open = match first.is_some_and(|first| from > first) {
-        true => calls::open_at(&trace, &kinds, from, watch)?,
-        false => calls::Places::new(),
-    };
+    let queues = queues(trace, &kinds);
+    let open = calls::open_at(&whole, first, from, watch)?;
     let output = Output::new(folder)?;
     output.folder()?;
     let frame = Frame { window, from, to, queues: &queues };
@@ -94,7 +93,7 @@ pub fn trim(
         let name = stream.name();
         let path = output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name));
         let cutter = Cutter {
-            trace: &trace,
+            trace,
             kinds: &kinds,
             frame: &frame,
             open: open.get(name).cloned().unwrap_or_default(),
@@ -124,10 +123,10 @@ pub fn trim(
             stream
         }));
     }
-    let lacks = account::lacks(&files, &trace, original.as_ref());
+    let lacks = account::lacks(&files, trace, original.as_ref());
     done.problems.splice(0..0, files.problems().iter().chain(&lacks).cloned());
     copy_files(&files, &output, &mut account)?;
-    let part = part(&trace, path, &frame);
+    let part = part(trace, path, &frame);
     let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
         describe(manifest, lacks);
         manifest.trimmed.push(part);

@@ -1,7 +1,7 @@
 //! Commands written, read again by their classes, and compared.
 
 use hetrace_ctf::Scalar;
-use hetrace_ctf::class::{EventClass, FieldClass, IntegerClass};
+use hetrace_ctf::class::{EnumMapping, EventClass, FieldClass, IntegerClass};
 use proptest::prelude::*;
 
 use super::decode::Decoder;
@@ -206,9 +206,12 @@ fn numbers_of_kinds_are_those_of_the_class() {
     let mut class = untimed_class();
     for field in &mut class.fields.fields {
         if let FieldClass::Enum(names) = &mut field.class {
-            names.mappings.iter_mut().for_each(|mapping| {
-                (mapping.start, mapping.end) = (mapping.start + 1, mapping.end + 1);
-            });
+            let next = |mapping: &EnumMapping| EnumMapping {
+                start: mapping.start + 1,
+                end: mapping.end + 1,
+                ..mapping.clone()
+            };
+            names.mappings = names.mappings.iter().map(next).collect();
         }
     }
     let reader = Reader::new(&class).expect("a command's class");

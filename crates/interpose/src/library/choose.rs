@@ -10,8 +10,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::watch::closed;
-use super::{Library, P, hint, library, unknown};
-use crate::dlsym::{caller, caller_and_stack};
+use super::{Library, P, callers, hint, library, unknown};
+use crate::dlsym::caller;
 use crate::early::{self, several};
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
@@ -69,8 +69,9 @@ impl Library {
             hint::take();
             self.by_entry(entry)
         } else {
-            let (from, called) = caller_and_stack();
-            if entry != 0 && called == stack {
+            // SAFETY: `entry` is a variable of this function, which is inlined into `scope` alone.
+            let (from, called) = unsafe { callers::call_to_scope(here as *const c_void) };
+            if entry != 0 && called as usize == stack {
                 hint::take();
                 self.by_entry(entry)
             } else {
@@ -126,13 +127,15 @@ impl Library {
         let _errno = ErrnoGuard::new();
         // SAFETY: `stack` points at the return address of a wrapper that has not returned yet.
         let from = unsafe { *stack };
-        self.notice();
+        // SAFETY: at `stack` lies the return address of a call that has not returned yet.
+        unsafe { self.notice(stack) };
         let found = if !several() {
             self.only(number, || if is_ours(from) { caller() } else { from })
         } else if is_ours(from) {
             match hint::current() & !FRESH {
                 // Begun while there was one copy.
-                0 => self.linked(caller(), number),
+                // SAFETY: `stack` points at the return address of a wrapper that has not returned yet.
+                0 => self.linked(unsafe { callers::call_to(stack) }.0, number),
                 which => self.meant(which, number),
             }
         } else {
@@ -160,7 +163,8 @@ impl Library {
         let missing = self.missing as *const c_void as P;
         // SAFETY: `stack` points at the return address of a call of the symbol that has not returned yet.
         let from = unsafe { *stack };
-        self.notice();
+        // SAFETY: at `stack` lies the return address of a call that has not returned yet.
+        unsafe { self.notice(stack) };
         let copy = if several() {
             self.by_caller(from).checked_sub(1)
         } else {

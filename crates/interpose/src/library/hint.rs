@@ -1,5 +1,5 @@
-//! What an entry of a copy passes on about the call that comes through it: four
-//! words per thread, in the static TLS block as `tls.rs` has it.
+//! What an entry of a copy passes on about the call that comes through it: words per
+//! thread, in the static TLS block as `tls.rs` has it.
 //!
 //! The entry stores the stack pointer and its number; the wrapper takes them
 //! and believes them only if it stands at the same place of the stack. A hint
@@ -11,6 +11,10 @@
 const CURRENT: usize = 16;
 /// Where the call goes on that stands for the use of a loader; 0 if nowhere.
 const TARGET: usize = 24;
+/// Not 0 if this thread has begun a `dlopen` and not called us since.
+const INSIDE: usize = 32;
+/// How often this thread was asked whether it is its turn.
+const TURN: usize = 40;
 
 #[cfg(target_arch = "x86_64")]
 mod slot {
@@ -20,9 +24,9 @@ mod slot {
         ".hidden hetrace_hint",
         ".globl hetrace_hint",
         ".type hetrace_hint,@object",
-        ".size hetrace_hint,32",
+        ".size hetrace_hint,48",
         "hetrace_hint:",
-        ".zero 32",
+        ".zero 48",
         ".text",
     );
 
@@ -77,7 +81,7 @@ mod slot {
     use std::cell::Cell;
 
     thread_local! {
-        static WORDS: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
+        static WORDS: Cell<[usize; 6]> = const { Cell::new([0; 6]) };
     }
 
     pub fn get<const AT: usize>() -> usize {
@@ -125,6 +129,25 @@ pub fn current() -> usize {
 #[inline(always)]
 pub fn set_current(which: usize) {
     slot::set::<CURRENT>(which);
+}
+
+/// Whether this thread has begun a `dlopen` and not called us since.
+#[inline(always)]
+pub fn is_inside() -> bool {
+    slot::get::<INSIDE>() != 0
+}
+
+/// Sets that.
+pub fn set_inside(inside: bool) {
+    slot::set::<INSIDE>(usize::from(inside));
+}
+
+/// Returns true each 256th time, for what need not be done in each call.
+#[inline(always)]
+pub fn is_turn() -> bool {
+    let turn = slot::get::<TURN>().wrapping_add(1);
+    slot::set::<TURN>(turn);
+    turn & 0xff == 0
 }
 
 /// Leaves the function that a call goes on to, for the function that stands before it.

@@ -18,13 +18,15 @@
 //!   calls on: what is bound to it gets bound to us, and we lead to it.
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::seen::Seen;
 use super::started::is_before_us;
+use super::watch::age;
 use super::{Library, P, global_scope, hint, restore};
 use crate::call::with_guard;
 use crate::dlsym::caller;
-use crate::elf::{Object, each_object, generation};
+use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
 use crate::real::is_ours;
 
@@ -44,9 +46,9 @@ pub struct Loader {
 /// Where the library begins that stands before us in the place of the loader; 0 if
 /// there is none.
 static STAND_IN: AtomicUsize = AtomicUsize::new(0);
-/// The libraries that were loaded when a loader returned last: as long as they are
-/// all, none can start.
-static CAME_BACK: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Functions of loaders that have returned: those have started, and cannot again as long as no library
+/// is opened or closed.
+static CAME_BACK: Seen<8> = Seen::new();
 
 impl Library {
     /// Whether a library is a driver.
@@ -77,10 +79,7 @@ impl Library {
     /// address lies in a loader.
     pub(super) fn through(&self, address: P, number: usize) -> P {
         let Some(loader) = &self.traits.loader else { return address };
-        let known = (0..self.copies.len()).find(|c| {
-            let place = self.defined.get(c * self.names.len() + number);
-            place.is_some_and(|d| d.get() == address)
-        });
+        let known = (0..self.copies.len()).find(|c| self.defined(*c, number) == Some(address));
         let start = match known.and_then(|c| self.copies.get(c)) {
             Some(copy) => copy.start(),
             None => Object::holding(address).map_or(0, |o| o.start()),
@@ -93,7 +92,7 @@ impl Library {
     pub(super) fn starting(&self, number: usize, target: P) -> Option<P> {
         let stands = (self.traits.loader.as_ref()?.starting)(number)?;
         // Without the jumps a wrapper would not come back here after a `dlopen`.
-        if (self.choosing)(number).is_some() && CAME_BACK.load(Ordering::Acquire) == generation() {
+        if (self.choosing)(number).is_some() && CAME_BACK.holds(target, age()) {
             return None;
         }
         let own = Object::holding(caller()).filter(|c| self.is_driver(c));
@@ -116,6 +115,8 @@ impl Library {
         }
         let result = with_guard(|| call(target));
         let _errno = ErrnoGuard::new();
+        // Read first: what is opened meanwhile begins another age.
+        let age = age();
         // It has started: its drivers are loaded, and its layers are active.
         each_object(|object| {
             if self.is_driver(object) {
@@ -123,7 +124,7 @@ impl Library {
             }
             true
         });
-        CAME_BACK.store(generation(), Ordering::Release);
+        CAME_BACK.add(target, age);
         Some(result)
     }
 

@@ -17,12 +17,13 @@
 //! While one copy is loaded, a wrapper jumps to an address that was looked up
 //! once. Another copy may come with every `dlopen`; so that one raises a flag
 //! before it begins, and from then on wrappers go through short jumps that look
-//! whether the list of libraries has changed ([`watch`]). With two copies each
+//! whether somebody calls for the first time ([`watch`]). With two copies each
 //! call is asked who makes it ([`choose`]).
 //!
 //! * [`copies`]: which copies there are, and what they define;
 //! * [`watch`]: noticing a second one;
 //! * [`choose`]: which one a call means;
+//! * [`callers`], [`seen`]: who makes a call, without a lock, and who was looked at;
 //! * [`asked`]: what `dlsym` returns;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`neighbours`]: names that another API has, too;
@@ -39,6 +40,7 @@
 //!   traced by address, and functions whose signature has changed only by address.
 
 pub mod asked;
+mod callers;
 mod choose;
 mod copies;
 pub mod hint;
@@ -46,6 +48,7 @@ mod loaders;
 #[cfg(test)]
 mod loaders_tests;
 mod neighbours;
+mod seen;
 pub mod started;
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,12 @@
 //! A linked call of a second copy comes from a library that was loaded with it
 //! or after it, by `dlopen`. Our hook on that says so before the real one
 //! begins ([`Library::opening`]): all wrappers go through jumps from then on,
-//! which compare the number of libraries ever loaded, and count the copies when
-//! it has changed. What a library does while it is being opened comes after it
-//! was entered into that number, so nothing is missed.
+//! which look at each caller ([`callers`]) that was not there before: if libraries
+//! were loaded since the copies were counted last, they are counted again. What a
+//! library does while it is being opened comes after it was entered into the list,
+//! so nothing is missed. A caller that was looked at has its library, and all that
+//! this needs, loaded already, and is not asked again before the next `dlopen`: so
+//! most calls during a watch take no lock.
 //!
 //! Nothing says when a `dlopen` ends: the hook has jumped there and is gone,
 //! because the real one must see who calls it. But whatever a thread calls while
@@ -16,15 +19,17 @@
 //!
 //! Programs that never open anything never pay.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use super::seen::Seen;
 use super::started::remember;
-use super::{Library, P, hint};
+use super::{Library, P, callers, hint};
 use crate::dlsym::{Asked, Lookup};
 use crate::early::{self, set_several, several};
 use crate::elf::generation;
 use crate::errno::ErrnoGuard;
+use crate::held::Held;
 use crate::ring::clock;
 
 /// Counter values for which one `dlopen` is watched: 60 seconds at 4.5 GHz.
@@ -45,6 +50,8 @@ static CROWDED: AtomicU64 = AtomicU64::new(0);
 
 /// This thread is about to enter `dlopen`.
 fn enters(until: u64) {
+    // Said first: a handler that jumps away from here leaves nothing that nobody would look for.
+    hint::set_inside(true);
     let (me, now) = (hint::thread(), clock::ticks());
     for place in &INSIDE {
         let there = place.thread.load(Ordering::SeqCst);
@@ -58,6 +65,10 @@ fn enters(until: u64) {
 
 /// This thread has called us. Returns whether it had been inside.
 fn has_left() -> bool {
+    if !hint::is_inside() {
+        return false;
+    }
+    hint::set_inside(false);
     let me = hint::thread();
     let place = INSIDE.iter().find(|p| p.thread.load(Ordering::SeqCst) == me);
     place.inspect(|p| p.thread.store(0, Ordering::SeqCst)).is_some()
@@ -79,10 +90,19 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Libraries closed: what lay at an address may be another one now.
 static CLOSED: AtomicU64 = AtomicU64::new(0);
+/// Libraries opened or closed: each begins an age in which no caller was looked at.
+static AGE: AtomicU64 = AtomicU64::new(0);
+/// Where calls come from that were looked at, as return addresses.
+static CALLERS: Seen<256> = Seen::new();
 
 /// How often libraries were closed.
 pub(super) fn closed() -> u64 {
     CLOSED.load(Ordering::Acquire)
+}
+
+/// How often libraries were opened or closed.
+pub(super) fn age() -> u64 {
+    AGE.load(Ordering::SeqCst)
 }
 
 impl Library {
@@ -95,6 +115,7 @@ impl Library {
         // What was there before the first of them is the global scope.
         remember();
         if loads && self.traits.several {
+            AGE.fetch_add(1, Ordering::SeqCst);
             self.may_load();
         }
         if real.is_null() {
@@ -108,6 +129,7 @@ impl Library {
         let _errno = ErrnoGuard::new();
         self.keep_copies();
         CLOSED.fetch_add(1, Ordering::AcqRel);
+        AGE.fetch_add(1, Ordering::SeqCst);
         let real = lookup.real();
         if real.is_null() {
             asked.handle = real;
@@ -129,8 +151,7 @@ impl Library {
     }
 
     /// Returns whether every linked call goes to one loader for ever, whatever is loaded later: the one in
-    /// the global scope. A watch would have each call take the dynamic loader's lock, which a signal handler
-    /// that jumps away would keep.
+    /// the global scope. A watch would show nothing.
     fn takes_all_linked(&self) -> bool {
         self.traits.loader.is_some()
             && !self.traits.versioned
@@ -179,18 +200,41 @@ impl Library {
         ENDING.store(false, Ordering::SeqCst);
     }
 
-    /// A call has come: counts the copies, if there may be more than when that was
-    /// done last.
-    pub(super) fn notice(&self) {
+    /// A call has come, whose return address lies at `stack`: counts the copies, if
+    /// there may be more for its caller than when that was done last.
+    ///
+    /// # Safety
+    /// At `stack` lies the return address of a call that has not returned yet.
+    pub(super) unsafe fn notice(&self, stack: *const *const c_void) {
         if !self.traits.several || several() {
             return;
         }
-        let left = has_left();
-        if self.watching() {
-            self.look_again();
+        let (left, age) = (has_left(), age());
+        // SAFETY: contract: a call that has not returned yet.
+        let call = unsafe { callers::call_at(stack) };
+        let is_known = call.is_some_and(|(caller, _)| CALLERS.holds(caller, age));
+        // Reading the clock takes longer than all of this, and can wait.
+        if is_known && !left && !hint::is_turn() {
+            return;
         }
-        if left || !self.watching() {
+        let watching = self.watching();
+        if watching {
+            self.look_at(stack, age);
+        }
+        if left || !watching {
             self.end_watch();
+        }
+    }
+
+    /// Looks at a caller for the first time in this age.
+    #[cold]
+    fn look_at(&self, stack: *const *const c_void, age: u64) {
+        // A handler that jumped away would leave a count without its consequences.
+        let _held = Held::new();
+        self.look_again();
+        let (caller, _) = callers::learn(stack);
+        if !caller.is_null() && !several() {
+            CALLERS.add(caller, age);
         }
     }
 

@@ -23,7 +23,7 @@ use super::rows::{ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
 use hetrace_trace::ranges::{Ranges, Step};
-use hetrace_trace::spans::brief::{self, Ended};
+use hetrace_trace::spans::fast::{self, Ended};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
@@ -70,8 +70,8 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let sum = || {
         let walked = match query.reading {
             _ if ordered => Err(Ended::Unfit),
-            Reading::Slices(number) => brief::brief(trace, Some(number), table.plans(), &new),
-            Reading::Fastest | Reading::InOrder => brief::brief(trace, None, table.plans(), &new),
+            Reading::Slices(number) => fast::walk(trace, Some(number), table.plans(), &new),
+            Reading::Fastest | Reading::InOrder => fast::walk(trace, None, table.plans(), &new),
         };
         // What it is, and whether ranges and collectives are in it.
         match walked {
@@ -143,7 +143,7 @@ struct Collector<'t> {
     collectives: Collectives,
     makers: Makers<'t>,
     memory: Memory<'t>,
-    /// Of the thread of a brief walk.
+    /// Of the thread of a fast walk.
     who: Thread,
     /// A later slice that is being joined, and which threads had calls open that concern memory.
     joining: Option<(Memory<'t>, Vec<bool>)>,
@@ -155,7 +155,7 @@ struct Collector<'t> {
     query: &'t Query<'t>,
     /// The slice that was asked for last, and its place.
     slice: (Slice, usize),
-    /// The same of the thread of a brief walk, and whether its calls are wanted.
+    /// The same of the thread of a fast walk, and whether its calls are wanted.
     current: (usize, bool),
     /// Events until the next question whether to go on.
     left: u32,

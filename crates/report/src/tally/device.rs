@@ -36,15 +36,18 @@ struct Key {
 }
 
 impl Hash for Key {
-    /// In few words, as each command is looked up.
+    /// In one word, as each command is looked up: products that do not wait for each other.
     #[inline]
     fn hash<H: Hasher>(&self, to: &mut H) {
-        let kinds = [self.kind.number(), self.from.number(), self.to.number()];
-        to.write_u64(u64::from(u32::from_le_bytes([kinds[0], kinds[1], kinds[2], 0])));
-        to.write_u64(u64::from(self.function) << 32 | u64::from(self.queue));
-        to.write_u64(self.pid as u64);
+        let [kind, from, memory] = [self.kind.number(), self.from.number(), self.to.number()].map(u64::from);
         let range = self.range.map_or(0, |range| u64::from(range) + 1);
-        to.write_u64((self.tid as u64).rotate_left(32) ^ self.status as u64 ^ range);
+        let queue = u64::from(self.function) << 32 | u64::from(self.queue);
+        let who = (self.pid as u64) << 32 ^ self.tid as u64;
+        let what = kind | from << 8 | memory << 16 | range << 24;
+        let mixed = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ who.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(21)
+            ^ (what ^ self.status as u64).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(42);
+        to.write_u64(mixed);
     }
 }
 

@@ -31,6 +31,9 @@ pub enum Table {
 /// Columns of what rows are grouped by; left out where no row has them.
 const GROUP: [&str; 8] = ["host", "process", "thread", "rank", "device", "queue", "range", "error"];
 
+/// Columns of how durations are distributed.
+const DURATIONS: &str = "avg_ns min_ns max_ns p50_ns p99_ns dev_ns";
+
 impl Table {
     /// All of them, by their names.
     pub const ALL: [(&'static str, Self); 7] = [
@@ -44,97 +47,29 @@ impl Table {
     ];
 
     /// Columns, named as in JSON.
-    #[expect(clippy::too_many_lines, reason = "a table of names")]
-    fn columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Host => &[
-                "name",
-                "api",
-                "calls",
-                "folded",
-                "total_ns",
-                "self_ns",
-                "avg_ns",
-                "min_ns",
-                "max_ns",
-                "p50_ns",
-                "p99_ns",
-                "dev_ns",
-                "errors",
-                "error_ns",
-                "cost_ns",
-                "self_cost_ns",
-                "error_cost_ns",
-            ],
-            Self::Apis => &["api", "title", "processes", "threads", "calls", "errors", "self_ns", "cost_ns"],
-            Self::Errors => &["name", "api", "error", "code", "text", "calls"],
-            Self::Device => &[
-                "name",
-                "symbol",
-                "kind",
-                "api",
-                "calls",
-                "samples",
-                "untimed",
-                "total_ns",
-                "total_error_ns",
-                "avg_ns",
-                "min_ns",
-                "max_ns",
-                "p50_ns",
-                "p99_ns",
-                "dev_ns",
-                "bytes",
-                "in_graph",
-                "errors",
-            ],
-            Self::Traffic => &[
-                "name",
-                "from",
-                "to",
-                "calls",
-                "bytes",
-                "total_ns",
-                "avg_ns",
-                "min_ns",
-                "max_ns",
-                "p50_ns",
-                "p99_ns",
-                "dev_ns",
-                "bytes_per_second",
-            ],
-            Self::Memory => &[
-                "device",
-                "uuid",
-                "host",
-                "kind",
-                "peak_bytes",
-                "peak_ns",
-                "allocations",
-                "allocated_bytes",
-                "unsized_allocations",
-                "failed",
-                "left_bytes",
-                "left",
-                "process_count",
-            ],
-            Self::Ranges => &[
-                "domain",
-                "name",
-                "category",
-                "style",
-                "calls",
-                "total_ns",
-                "avg_ns",
-                "min_ns",
-                "max_ns",
-                "p50_ns",
-                "p99_ns",
-                "dev_ns",
-                "commands",
-                "device_ns",
-            ],
-        }
+    fn columns(self) -> Vec<&'static str> {
+        let (before, durations, after) = match self {
+            Self::Host => (
+                "name api calls folded total_ns self_ns",
+                DURATIONS,
+                "errors error_ns cost_ns self_cost_ns error_cost_ns",
+            ),
+            Self::Apis => ("api title processes threads calls errors self_ns cost_ns", "", ""),
+            Self::Errors => ("name api error code text calls", "", ""),
+            Self::Device => (
+                "name symbol kind api calls samples untimed total_ns total_error_ns",
+                DURATIONS,
+                "bytes in_graph errors",
+            ),
+            Self::Traffic => ("name from to calls bytes total_ns", DURATIONS, "bytes_per_second"),
+            Self::Memory => (
+                "device uuid host kind peak_bytes peak_ns allocations allocated_bytes",
+                "",
+                "unsized_allocations failed left_bytes left process_count",
+            ),
+            Self::Ranges => ("domain name category style calls total_ns", DURATIONS, "commands device_ns"),
+        };
+        [before, durations, after].into_iter().flat_map(str::split_whitespace).collect()
     }
 }
 

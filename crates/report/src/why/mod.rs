@@ -31,8 +31,8 @@ mod waits;
 
 pub use render::TextOptions;
 pub use rows::{
-    BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare, Report,
-    TransferRow, WaitRow,
+    Around, BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare,
+    Report, TransferRow, WaitRow,
 };
 pub use run::{why, why_watched};
 

@@ -247,10 +247,10 @@ impl Renderer<'_> {
     }
 
     fn evidence(&mut self, n: usize, cause: &CauseRow) -> fmt::Result {
-        let thread = cause.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
+        let thread = cause.around.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
         let unknown = || "?".to_owned();
-        let before = cause.command_before.clone().unwrap_or_else(unknown);
-        let after = cause.command_after.clone().unwrap_or_else(unknown);
+        let before = cause.around.command_before.clone().unwrap_or_else(unknown);
+        let after = cause.around.command_after.clone().unwrap_or_else(unknown);
         writeln!(self.out, "{n}. {}: {}", cause.cause, cause.remedy)?;
         let line = format!("   longest: after {before}, before {after}{thread}");
         writeln!(self.out, "{}", self.style.dim(&line))
@@ -276,11 +276,11 @@ impl Renderer<'_> {
         writeln!(self.out)?;
         self.heading("Gaps in the order of time")?;
         for gap in &d.listed {
-            let around = match (&gap.command_before, &gap.command_after) {
+            let around = match (&gap.around.command_before, &gap.around.command_after) {
                 (Some(before), Some(after)) => format!("after {before}, before {after}"),
                 _ => String::new(),
             };
-            let thread = gap.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
+            let thread = gap.around.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
             writeln!(self.out, "{:>10} at {}: {around}{thread}", duration(gap.ns), duration(gap.at_ns))?;
             for part in gap.parts.iter().take(self.options.top) {
                 writeln!(self.out, "{:>14} {}", duration(part.ns), part.cause)?;

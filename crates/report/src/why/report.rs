@@ -7,7 +7,7 @@ use super::collect::Collector;
 use super::device::{CauseSum, Device, Evidence, Place, Title};
 use super::path::Step;
 use super::rows::{
-    BoundRow, CauseRow, DeviceRow, GapPart, GapRow, MissingRow, PathRow, PathShare, Report, SCHEMA,
+    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, MissingRow, PathRow, PathShare, Report, SCHEMA,
     TransferRow, WaitRow,
 };
 use super::sweep::Part;
@@ -109,6 +109,14 @@ impl Reporter<'_, '_> {
         Some(format!("{}.{}{name}", thread.pid, thread.tid))
     }
 
+    fn around(&self, evidence: &Evidence) -> Around {
+        Around {
+            thread: self.thread(evidence.thread),
+            command_before: evidence.before.map(|t| self.title(t)),
+            command_after: evidence.after.map(|t| self.title(t)),
+        }
+    }
+
     fn device(&self, device: &Device) -> DeviceRow {
         let (window, sweep) = (self.from.window, &device.sweep);
         let number = device.numbers.iter().copied().min().unwrap_or(0);
@@ -123,9 +131,7 @@ impl Reporter<'_, '_> {
             listed.push(GapRow {
                 at_ns: self.since(start),
                 ns: end - start,
-                thread: self.thread(gap.evidence.thread),
-                command_before: gap.evidence.before.map(|t| self.title(t)),
-                command_after: gap.evidence.after.map(|t| self.title(t)),
+                around: self.around(&gap.evidence),
                 parts: gap.causes.iter().map(part).collect(),
             });
         }
@@ -168,7 +174,7 @@ impl Reporter<'_, '_> {
         causes.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.ns), *cause));
         let whole = causes.iter().map(|(_, sum)| sum.ns).fold(0, u64::saturating_add);
         let row = |(cause, sum): &(Cause, CauseSum)| {
-            let Evidence { start, end, before, after, thread } = sum.longest;
+            let Evidence { start, end, .. } = sum.longest;
             CauseRow {
                 kind: self.words.kind(*cause).to_owned(),
                 cause: self.words.cause(*cause),
@@ -178,9 +184,7 @@ impl Reporter<'_, '_> {
                 gaps: sum.gaps,
                 longest_ns: end - start,
                 longest_at_ns: self.since(start),
-                thread: self.thread(thread),
-                command_before: before.map(|t| self.title(t)),
-                command_after: after.map(|t| self.title(t)),
+                around: self.around(&sum.longest),
                 remedy: self.words.remedy(*cause),
             }
         };

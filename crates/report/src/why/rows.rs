@@ -114,6 +114,20 @@ pub struct Distribution {
     pub max_ns: u64,
 }
 
+/// What was around a time without commands; none of what is not known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Around {
+    /// The thread that enqueued the next command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The command before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_before: Option<String>,
+    /// The command after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_after: Option<String>,
+}
+
 /// A cause of idle time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseRow {
@@ -134,15 +148,9 @@ pub struct CauseRow {
     pub longest_ns: u64,
     /// When that began.
     pub longest_at_ns: u64,
-    /// The thread that enqueued the next command then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// The command before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command_before: Option<String>,
-    /// The command after.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command_after: Option<String>,
+    /// What was around it.
+    #[serde(flatten)]
+    pub around: Around,
     /// How to fix it.
     pub remedy: String,
 }
@@ -165,15 +173,9 @@ pub struct GapRow {
     pub at_ns: u64,
     /// How long it was.
     pub ns: u64,
-    /// The thread that enqueued the next command.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// The command before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command_before: Option<String>,
-    /// The command after.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command_after: Option<String>,
+    /// What was around it.
+    #[serde(flatten)]
+    pub around: Around,
     /// Its causes, the longest first.
     pub parts: Vec<GapPart>,
 }

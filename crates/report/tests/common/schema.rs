@@ -209,13 +209,9 @@ fn devices() -> StreamClass {
         .field("times_error", IntegerClass::signed(32));
     let untimed = one(status(untimed), "function", uint(32));
     stream.events.push(event(65, "device:untimed", untimed));
-    let device = StructClass::default()
-        .field("device", uint(32))
-        .field("handle", uint(64).hex())
-        .field("ordinal", uint(32))
-        .field("name", text())
-        .field("uuid", text())
-        .field("compute_units", uint(32));
+    let device = StructClass::default().field("device", uint(32)).field("handle", uint(64).hex());
+    let device = device.field("ordinal", uint(32)).field("name", text()).field("uuid", text());
+    let device = device.field("compute_units", uint(32)).field("api", text());
     stream.events.push(event(66, "device:device", device));
     let property =
         StructClass::default().field("device", uint(32)).field("name", text()).field("value", uint(64));

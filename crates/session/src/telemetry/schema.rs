@@ -1,6 +1,6 @@
 //! What sources answer, as events of the trace.
 
-use hetrace_format::telemetry::{Monitored, Quantity as Kind, Sample, VALUES};
+use hetrace_format::telemetry::{Monitored, Quantity, Sample, VALUES};
 
 use hetrace_vendor::telemetry::{Device, Reading};
 
@@ -44,37 +44,29 @@ pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) ->
         Reading::Utilization { gpu, memory } => put(&[gpu, memory].map(u64::from)),
     }
     let quantity = quantity(reading);
-    let took = if quantity == Kind::Nvlink { interval } else { took };
+    let took = if quantity == Quantity::Nvlink { interval } else { took };
     Sample { time: 0, values, took }.encode(quantity, device)
 }
 
 /// Returns what a reading is of.
-fn quantity(reading: &Reading) -> Kind {
+fn quantity(reading: &Reading) -> Quantity {
     match reading {
-        Reading::Power { .. } => Kind::Power,
-        Reading::Energy { .. } => Kind::Energy,
-        Reading::Clocks { .. } => Kind::Clocks,
-        Reading::Utilization { .. } => Kind::Utilization,
-        Reading::Memory { .. } => Kind::Memory,
-        Reading::Temperature { .. } => Kind::Temperature,
-        Reading::PerformanceState { .. } => Kind::PerformanceState,
-        Reading::Throttle { .. } => Kind::Throttle,
-        Reading::Nvlink { .. } => Kind::Nvlink,
-        Reading::Pcie { .. } => Kind::Pcie,
+        Reading::Power { .. } => Quantity::Power,
+        Reading::Energy { .. } => Quantity::Energy,
+        Reading::Clocks { .. } => Quantity::Clocks,
+        Reading::Utilization { .. } => Quantity::Utilization,
+        Reading::Memory { .. } => Quantity::Memory,
+        Reading::Temperature { .. } => Quantity::Temperature,
+        Reading::PerformanceState { .. } => Quantity::PerformanceState,
+        Reading::Throttle { .. } => Quantity::Throttle,
+        Reading::Nvlink { .. } => Quantity::Nvlink,
+        Reading::Pcie { .. } => Quantity::Pcie,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hetrace_vendor::telemetry::Quantity;
-
-    /// Sources and the trace have the same names for the same quantities.
-    #[test]
-    fn quantities_have_the_names_of_the_trace() {
-        let names = Quantity::ALL.map(Quantity::name);
-        assert_eq!(names, Kind::ALL.map(Kind::name));
-    }
 
     #[test]
     fn every_reading_is_an_event_of_its_quantity() {
@@ -90,7 +82,7 @@ mod tests {
             Reading::Nvlink { tx: 15, rx: 16 },
             Reading::Pcie { tx: 17, rx: 18 },
         ];
-        for (reading, kind) in all.iter().zip(Kind::ALL) {
+        for (reading, kind) in all.iter().zip(Quantity::ALL) {
             let (id, body) = reading_body(5, reading, 99, 77);
             assert_eq!(id, kind.id());
             assert_eq!(body.get(..4), Some(&[5, 0, 0, 0][..]));

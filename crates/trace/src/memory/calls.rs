@@ -3,9 +3,11 @@
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 
-use super::ledger::{Change, Holder, Ledger, Step, What};
+use super::ledger::{Change, Ledger};
+use super::step::{Holder, Owner, Step, What};
 use super::table::{Row, Table};
-use crate::spans::brief::Border;
+use crate::owners::ApiIndex;
+use crate::spans::fast::Border;
 use crate::spans::{At, Call, Open};
 use crate::trace::{Thread, ThreadId, Trace};
 use crate::values::{Place as Where, Room, Values};
@@ -20,6 +22,8 @@ const MOST_JOINED: usize = KEPT * 2;
 struct Passed {
     depth: u32,
     start: u64,
+    /// The API that alone has what it names: its own, or that of a call inside.
+    api: Option<ApiIndex>,
     /// Memory begins or ends in it.
     changes: bool,
     /// What it makes the current one, if it was passed that.
@@ -42,7 +46,7 @@ enum Last {
     Nothing,
     /// It came back from something that is not remembered.
     Unknown,
-    Set(Option<Holder>),
+    Set(Owner),
 }
 
 /// A thread.
@@ -101,9 +105,9 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Tells what steps before `until` change, in order and with their times: those that no
+    /// Reports what steps before `until` change, in order and with their times: those that no
     /// call that is open can come before.
-    pub fn settle(&mut self, until: u64, mut tell: impl FnMut(u64, &Ledger<'t>, Change)) {
+    pub fn settle(&mut self, until: u64, mut report: impl FnMut(u64, &Ledger<'t>, Change)) {
         if self.steps.is_empty() {
             return;
         }
@@ -118,7 +122,7 @@ impl<'t> Memory<'t> {
         for step in self.steps.drain(..certain) {
             ledger.step(&step);
             for change in ledger.changes() {
-                tell(step.time, ledger, change);
+                report(step.time, ledger, change);
             }
         }
     }
@@ -170,6 +174,8 @@ impl<'t> Memory<'t> {
         let open = &mut thread.open;
         // What is left there of calls without an end.
         open.retain(|p| p.depth < call.depth);
+        // A call of an API that is layered on another means what it calls of that one.
+        open.iter_mut().for_each(|p| p.api = p.api.or(passed.api));
         let inner = open.iter().any(|p| p.changes == passed.changes);
         open.push(Passed { inner, ..passed });
     }
@@ -180,7 +186,7 @@ impl<'t> Memory<'t> {
         let Some(thread) = self.threads.get_mut(call.thread.index()) else { return };
         thread.open.retain(|p| p.depth <= call.depth);
         let Some(passed) = thread.open.pop_if(|p| p.depth == call.depth) else { return };
-        let step = |time, what| Step { time, pid: who.pid, tid: who.tid, what };
+        let step = |time, what| Step { time, pid: who.pid, tid: who.tid, api: passed.api, what };
         let failed = call.error.is_some();
         let context = row.makes_context.filter(|_| !failed).and_then(|place| out.first(place));
         if let Some(context) = context.filter(|context| *context != 0) {
@@ -235,7 +241,10 @@ impl<'t> Memory<'t> {
             (Some(_), true) => What::Pushed(now),
             (Some(_), false) => What::Set(now),
         };
-        let last = if matches!(what, What::Set(_)) { Last::Set(now) } else { Last::Unknown };
+        let last = match what {
+            What::Set(holder) => Last::Set(Owner { api: passed.api, holder }),
+            _ => Last::Unknown,
+        };
         let before = std::mem::replace(&mut self.thread(thread).last, last);
         (last == Last::Unknown || before != last).then_some(what)
     }
@@ -321,6 +330,7 @@ impl Passed {
         Self {
             depth: call.depth,
             start: call.start,
+            api: row.api,
             changes: row.changes(),
             current: row.current.and_then(|c| c.at).and_then(|at| values.first(at)),
             bytes,

@@ -1,78 +1,26 @@
 //! What is held where, step by step.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use hetrace_model::Place;
 
 use super::rows::{MemoryProcessRow, MemoryReleases, MemoryRow};
 use super::sites::Sites;
+use super::step::{Holder, Owner, Step, What, may_be_one};
 use crate::hash::QuickMap;
+use crate::owners::ApiIndex;
 use crate::trace::Trace;
 
 /// Allocations that are followed at a time.
 const KEPT: usize = 1 << 20;
 /// Contexts that a thread may push.
 const DEPTH: usize = 1 << 10;
-/// Processes of a row that are told.
+/// Processes of a row that are shown.
 const PROCESSES: usize = 16;
 
-/// What memory belongs to, as calls say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
-    /// The handle of a context.
-    Context(u64),
-    /// The handle or the number of a device.
-    Device(u64),
-}
-
-/// What a call did.
-#[derive(Clone, Debug)]
-pub(super) enum What {
-    Made {
-        address: u64,
-        bytes: Option<u64>,
-        place: Place,
-        holder: Option<Holder>,
-    },
-    /// A part of other memory was made, or memory that somebody else counts.
-    Part {
-        address: u64,
-    },
-    /// Nothing was made, because of an error.
-    Failed {
-        place: Place,
-        holder: Option<Holder>,
-    },
-    Retained {
-        address: u64,
-    },
-    Released {
-        address: u64,
-        at_once: bool,
-    },
-    /// All that belongs to this has ended; none for what is current.
-    Reset {
-        holder: Option<Holder>,
-    },
-    /// The context is on these devices.
-    Context {
-        context: u64,
-        devices: Box<[u64]>,
-    },
-    /// This is what the thread's later calls belong to.
-    Set(Option<Holder>),
-    Pushed(Option<Holder>),
-    Popped,
-}
-
-/// Something that a thread did.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub time: u64,
-    pub pid: i64,
-    pub tid: i64,
-    pub what: What,
-}
+/// The process, the API that alone has the address, if it is known, and the address or handle.
+type Key = (i64, Option<ApiIndex>, u64);
 
 /// An allocation.
 #[derive(Clone, Debug)]
@@ -81,7 +29,7 @@ struct Block {
     references: u64,
     /// None of a part of another one.
     account: Option<usize>,
-    holder: Option<Holder>,
+    owner: Owner,
 }
 
 /// A sum that goes up and down.
@@ -131,14 +79,16 @@ struct Account {
 pub struct Ledger<'t> {
     sites: Sites<'t>,
     accounts: Vec<Account>,
-    blocks: QuickMap<(i64, u64), Block>,
-    /// What is current, by thread; what was pushed last stands last.
-    current: QuickMap<(i64, i64), Vec<Option<Holder>>>,
+    blocks: QuickMap<Key, Block>,
+    /// APIs that alone have the addresses of some steps.
+    apis: Vec<ApiIndex>,
+    /// What is current, by thread, of each API; what was pushed last stands last.
+    current: QuickMap<(i64, i64), Vec<Owner>>,
     /// The process that was met first, while it is the only one.
     only: Option<i64>,
     /// When processes were heard of last, the earliest last.
     ends: Option<Vec<(u64, i64)>>,
-    told: MemoryReleases,
+    releases: MemoryReleases,
     /// What the last step changed: accounts, and of which process; none if nobody wants to know.
     touched: Option<Vec<(usize, i64)>>,
 }
@@ -148,7 +98,7 @@ pub struct Ledger<'t> {
 pub struct Change {
     /// The process.
     pub pid: i64,
-    /// The number of what is told apart: kinds of memory by device.
+    /// The number of what is distinguished: kinds of memory by device.
     pub account: usize,
     /// The kind of memory.
     pub place: Place,
@@ -157,7 +107,7 @@ pub struct Change {
 }
 
 impl<'t> Ledger<'t> {
-    /// One that tells what each step changes. What ended processes held is not taken back there.
+    /// One that reports what each step changes. What ended processes held is not taken back there.
     pub(super) fn watched(trace: &'t Trace) -> Self {
         Self { touched: Some(Vec::new()), ..Self::new(trace) }
     }
@@ -187,10 +137,11 @@ impl<'t> Ledger<'t> {
             sites: Sites::new(trace),
             accounts: Vec::new(),
             blocks: QuickMap::default(),
+            apis: Vec::new(),
             current: QuickMap::default(),
             only: None,
             ends: None,
-            told: MemoryReleases::default(),
+            releases: MemoryReleases::default(),
             touched: None,
         }
     }
@@ -202,55 +153,71 @@ impl<'t> Ledger<'t> {
             self.ends = Some(self.sites.ends());
         }
         self.end_processes(time);
-        let thread = (pid, step.tid);
+        if let Some(api) = step.api
+            && !self.apis.contains(&api)
+        {
+            self.apis.push(api);
+        }
         match step.what {
             What::Made { address, bytes, place, holder } => {
-                let holder = holder.or_else(|| self.current(thread));
-                self.made(step, address, bytes, place, holder);
+                let owner = self.owner(step, holder);
+                self.made(step, address, bytes, place, owner);
             }
             What::Part { address } => {
-                self.replace((pid, address));
-                self.keep((pid, address), Block { bytes: 0, references: 1, account: None, holder: None });
+                let (key, owner) = ((pid, step.api, address), Owner { api: step.api, holder: None });
+                self.replace(key);
+                self.keep(key, Block { bytes: 0, references: 1, account: None, owner });
             }
             What::Failed { place, holder } => {
-                let holder = holder.or_else(|| self.current(thread));
-                let account = self.account(pid, place, holder);
+                let owner = self.owner(step, holder);
+                let account = self.account(pid, place, owner);
                 self.accounts[account].failed += 1;
             }
             What::Retained { address } => {
-                if let Some(block) = self.blocks.get_mut(&(pid, address)) {
+                let key = self.known((pid, step.api, address));
+                if let Some(block) = key.and_then(|key| self.blocks.get_mut(&key)) {
                     block.references = block.references.saturating_add(1);
                 }
             }
-            What::Released { address, at_once } => self.released((pid, address), at_once),
+            What::Released { address, at_once } => self.released((pid, step.api, address), at_once),
             What::Reset { holder } => {
-                let holder = holder.or_else(|| self.current(thread));
-                self.reset(pid, holder);
+                let owner = self.owner(step, holder);
+                self.reset(pid, owner);
             }
-            What::Context { context, ref devices } => self.sites.context(pid, context, devices),
-            What::Set(now) => {
-                let stack = self.current.entry(thread).or_default();
-                stack.pop();
-                stack.push(now);
-            }
-            What::Pushed(now) => {
-                let stack = self.current.entry(thread).or_default();
-                if stack.len() < DEPTH {
-                    stack.push(now);
-                }
-            }
-            What::Popped => drop(self.current.entry(thread).or_default().pop()),
+            What::Context { context, ref devices } => self.sites.context(pid, step.api, context, devices),
+            What::Set(now) => self.set_current(step, true, Some(now)),
+            What::Pushed(now) => self.set_current(step, false, Some(now)),
+            What::Popped => self.set_current(step, true, None),
         }
     }
 
-    fn current(&self, thread: (i64, i64)) -> Option<Holder> {
-        self.current.get(&thread)?.last().copied().flatten()
+    /// What memory belongs to: what the call names, or else what is current for calls of its API.
+    fn owner(&self, step: &Step, named: Option<Holder>) -> Owner {
+        let unnamed = Owner { api: step.api, holder: None };
+        if named.is_some() {
+            return Owner { holder: named, ..unnamed };
+        }
+        let current = self.current.get(&(step.pid, step.tid));
+        current.and_then(|all| all.get(last_of(all, step.api)?).copied()).unwrap_or(unnamed)
     }
 
-    fn account(&mut self, pid: i64, place: Place, holder: Option<Holder>) -> usize {
+    /// Takes off what is current for calls of the step's API, and puts on what is from now on.
+    fn set_current(&mut self, step: &Step, take_off: bool, now: Option<Option<Holder>>) {
+        let stack = self.current.entry((step.pid, step.tid)).or_default();
+        if take_off && let Some(at) = last_of(stack, step.api) {
+            stack.remove(at);
+        }
+        if let Some(holder) = now
+            && stack.len() < DEPTH
+        {
+            stack.push(Owner { api: step.api, holder });
+        }
+    }
+
+    fn account(&mut self, pid: i64, place: Place, owner: Owner) -> usize {
         let site = match place {
             Place::Host => self.sites.host(),
-            _ => self.sites.of(pid, holder),
+            _ => self.sites.of(pid, owner),
         };
         let known = self.accounts.iter().position(|a| a.site == site && a.place == place);
         known.unwrap_or_else(|| {
@@ -267,12 +234,13 @@ impl<'t> Ledger<'t> {
         })
     }
 
-    fn made(&mut self, step: &Step, address: u64, bytes: Option<u64>, place: Place, holder: Option<Holder>) {
-        self.replace((step.pid, address));
-        let account = self.account(step.pid, place, holder);
+    fn made(&mut self, step: &Step, address: u64, bytes: Option<u64>, place: Place, owner: Owner) {
+        let key = (step.pid, step.api, address);
+        self.replace(key);
+        let account = self.account(step.pid, place, owner);
         let size = bytes.unwrap_or(0);
-        let block = Block { bytes: size, references: 1, account: Some(account), holder };
-        if !self.keep((step.pid, address), block) {
+        let block = Block { bytes: size, references: 1, account: Some(account), owner };
+        if !self.keep(key, block) {
             return;
         }
         self.touched.as_mut().into_iter().for_each(|touched| touched.push((account, step.pid)));
@@ -286,33 +254,49 @@ impl<'t> Ledger<'t> {
         share.live += 1;
     }
 
-    fn keep(&mut self, key: (i64, u64), block: Block) -> bool {
+    fn keep(&mut self, key: Key, block: Block) -> bool {
         let fits = self.blocks.len() < KEPT;
         match fits {
             true => drop(self.blocks.insert(key, block)),
-            false => self.told.passed_over += 1,
+            false => self.releases.passed_over += 1,
         }
         fits
     }
 
     /// An address is handed out: what was there has ended, though nobody saw how.
-    fn replace(&mut self, key: (i64, u64)) {
+    fn replace(&mut self, key: Key) {
         if let Some(block) = self.blocks.remove(&key) {
-            self.told.replaced += u64::from(block.account.is_some());
+            self.releases.replaced += u64::from(block.account.is_some());
             self.gone(key.0, &block);
         }
     }
 
-    fn released(&mut self, key: (i64, u64), at_once: bool) {
-        self.told.releases += 1;
-        let Some(block) = self.blocks.get_mut(&key) else {
-            self.told.unknown += 1;
+    /// Where the allocation is that a call means: one of its API, or else one of which the API is not known. A
+    /// call that may mean one of any API means the only one.
+    fn known(&self, key: Key) -> Option<Key> {
+        if self.blocks.contains_key(&key) {
+            return Some(key);
+        }
+        let (pid, api, address) = key;
+        let of = |api| Some((pid, api, address)).filter(|key| self.blocks.contains_key(key));
+        if api.is_some() {
+            return of(None);
+        }
+        let mut all = self.apis.iter().filter_map(|api| of(Some(*api)));
+        all.next().filter(|_| all.next().is_none())
+    }
+
+    fn released(&mut self, key: Key, at_once: bool) {
+        self.releases.releases += 1;
+        let Some(key) = self.known(key) else {
+            self.releases.unknown += 1;
             return;
         };
-        block.references = block.references.saturating_sub(1);
-        if (at_once || block.references == 0)
-            && let Some(block) = self.blocks.remove(&key)
-        {
+        let Entry::Occupied(mut block) = self.blocks.entry(key) else { return };
+        let references = block.get().references.saturating_sub(1);
+        block.get_mut().references = references;
+        if at_once || references == 0 {
+            let block = block.remove();
             self.gone(key.0, &block);
         }
     }
@@ -328,16 +312,18 @@ impl<'t> Ledger<'t> {
         }
     }
 
-    fn reset(&mut self, pid: i64, target: Option<Holder>) {
-        let site = target.map(|target| self.sites.of(pid, Some(target)));
+    fn reset(&mut self, pid: i64, target: Owner) {
+        let site = target.holder.is_some().then(|| self.sites.of(pid, target));
         let accounts = &self.accounts;
-        let belongs = |block: &Block| match (target, block.holder) {
+        let belongs = |block: &Block| match (target.holder, block.owner.holder) {
             (Some(Holder::Context(a)), Some(Holder::Context(b))) => a == b,
             (Some(Holder::Device(a)), Some(Holder::Device(b))) => a == b,
             (Some(_), Some(_)) => block.account.and_then(|a| accounts.get(a)).map(|a| a.site) == site,
             _ => true,
         };
-        let ended = self.blocks.extract_if(|key, block| key.0 == pid && belongs(block));
+        let ended = self.blocks.extract_if(|key, block| {
+            key.0 == pid && may_be_one(block.owner.api, target.api) && belongs(block)
+        });
         let ended: Vec<Block> = ended.map(|(_, block)| block).collect();
         ended.iter().for_each(|block| self.gone(pid, block));
     }
@@ -356,7 +342,7 @@ impl<'t> Ledger<'t> {
 
     /// What releases there were.
     pub fn releases(&self) -> MemoryReleases {
-        self.told.clone()
+        self.releases.clone()
     }
 
     /// The table; times are ns since `first`.
@@ -408,4 +394,10 @@ impl<'t> Ledger<'t> {
             processes,
         }
     }
+}
+
+/// The place of the last one of an API, or else of the last one that may be of it.
+fn last_of(all: &[Owner], api: Option<ApiIndex>) -> Option<usize> {
+    let own = all.iter().rposition(|owner| owner.api == api);
+    own.or_else(|| all.iter().rposition(|owner| may_be_one(owner.api, api)))
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 
-use super::ledger::Holder;
+use super::step::{Holder, Owner};
 use crate::hash::QuickMap;
+use crate::owners::ApiIndex;
 use crate::titles::device_label;
 use crate::trace::{Device, Trace};
 
@@ -22,9 +23,9 @@ pub(super) struct Sites<'t> {
     /// Name and identity.
     all: Vec<(String, String)>,
     /// By process and what a call named.
-    known: QuickMap<(i64, Option<Holder>), usize>,
-    /// Devices of contexts, by process and handle.
-    contexts: HashMap<(i64, u64), Box<[u64]>>,
+    known: QuickMap<(i64, Owner), usize>,
+    /// Devices of contexts, by process, API and handle.
+    contexts: HashMap<(i64, Option<ApiIndex>, u64), Box<[u64]>>,
 }
 
 impl<'t> Sites<'t> {
@@ -33,10 +34,10 @@ impl<'t> Sites<'t> {
     }
 
     /// A context is made.
-    pub fn context(&mut self, pid: i64, context: u64, devices: &[u64]) {
+    pub fn context(&mut self, pid: i64, api: Option<ApiIndex>, context: u64, devices: &[u64]) {
         if self.contexts.len() < KEPT {
-            self.contexts.insert((pid, context), devices.into());
-            self.known.remove(&(pid, Some(Holder::Context(context))));
+            self.contexts.insert((pid, api, context), devices.into());
+            self.known.remove(&(pid, Owner { api, holder: Some(Holder::Context(context)) }));
         }
     }
 
@@ -46,14 +47,14 @@ impl<'t> Sites<'t> {
     }
 
     /// Where something is that belongs to this.
-    pub fn of(&mut self, pid: i64, holder: Option<Holder>) -> usize {
-        if let Some(site) = self.known.get(&(pid, holder)) {
+    pub fn of(&mut self, pid: i64, owner: Owner) -> usize {
+        if let Some(site) = self.known.get(&(pid, owner)) {
             return *site;
         }
-        let (label, uuid) = self.describe(pid, holder);
+        let (label, uuid) = self.describe(pid, owner);
         let site = self.number(label, uuid);
         if self.known.len() < KEPT {
-            self.known.insert((pid, holder), site);
+            self.known.insert((pid, owner), site);
         }
         site
     }
@@ -71,32 +72,20 @@ impl<'t> Sites<'t> {
         })
     }
 
-    fn describe(&self, pid: i64, holder: Option<Holder>) -> (String, String) {
-        let names = self.trace.names();
-        let devices: Vec<&Device> = names.devices().into_iter().filter(|d| d.pid == pid).collect();
-        let find = |value: u64| {
-            let handle = devices.iter().find(|d| d.handle == value);
-            // Of two APIs' devices with one handle it is not known which is meant.
-            if handle.is_some_and(|h| devices.iter().any(|d| d.handle == value && d.api != h.api)) {
-                return None;
-            }
-            let number = || devices.iter().find(|d| value < NUMBERS && u64::from(d.ordinal) == value);
-            handle.or_else(number).copied()
-        };
-        let one = |value: u64| match find(value) {
-            Some(device) => identity(device),
-            None if value < NUMBERS => (format!("device {value}"), String::new()),
-            None => (format!("{value:#x}"), String::new()),
-        };
-        let mut all: Vec<(String, String)> = match holder {
-            Some(Holder::Device(device)) => vec![one(device)],
-            Some(Holder::Context(context)) => match self.contexts.get(&(pid, context)) {
-                Some(devices) => devices.iter().map(|device| one(*device)).collect(),
-                None => {
-                    let queues = names.queues().into_iter().filter(|q| q.pid == pid && q.context == context);
-                    queues.filter_map(|q| names.device(q.device)).map(identity).collect()
-                }
-            },
+    /// Whether what an API has defined may be named by a call.
+    fn may_mean(&self, owner: Owner, defined_by: &str) -> bool {
+        let apis = self.trace.functions().apis();
+        let only = owner.api.and_then(|api| apis.get(api.0 as usize));
+        // Older traces do not say which API has defined a device.
+        defined_by.is_empty() || only.is_none_or(|api| api == defined_by)
+    }
+
+    fn describe(&self, pid: i64, owner: Owner) -> (String, String) {
+        let mut devices = self.trace.names().devices();
+        devices.retain(|d| d.pid == pid && self.may_mean(owner, &d.api));
+        let mut all: Vec<(String, String)> = match owner.holder {
+            Some(Holder::Device(device)) => vec![one(&devices, device)],
+            Some(Holder::Context(context)) => self.of_context(pid, owner, context, &devices),
             None => Vec::new(),
         };
         all.sort();
@@ -110,6 +99,17 @@ impl<'t> Sites<'t> {
         }
         let (labels, uuids): (Vec<String>, Vec<String>) = all.into_iter().unzip();
         (labels.join(" + "), uuids.join(" + "))
+    }
+
+    /// The devices of a context: those it was made for, or else those of its queues.
+    fn of_context(&self, pid: i64, owner: Owner, context: u64, devices: &[&Device]) -> Vec<(String, String)> {
+        if let Some(made_for) = self.contexts.get(&(pid, owner.api, context)) {
+            return made_for.iter().map(|device| one(devices, *device)).collect();
+        }
+        let names = self.trace.names();
+        let mut queues = names.queues();
+        queues.retain(|q| q.pid == pid && q.context == context && self.may_mean(owner, &q.api));
+        queues.into_iter().filter_map(|q| names.device(q.device)).map(identity).collect()
     }
 
     /// When processes were heard of last, the earliest last.
@@ -137,6 +137,19 @@ impl<'t> Sites<'t> {
         let mut ends: Vec<(u64, i64)> = ends.into_iter().map(|(pid, time)| (time, pid)).collect();
         ends.sort_unstable_by(|a, b| b.cmp(a));
         ends
+    }
+}
+
+/// A device of these, by its handle or its number.
+fn one(devices: &[&Device], value: u64) -> (String, String) {
+    let handle = devices.iter().find(|d| d.handle == value);
+    // Of two APIs' devices with one handle it is not known which is meant.
+    let several = handle.is_some_and(|h| devices.iter().any(|d| d.handle == value && d.api != h.api));
+    let number = || devices.iter().find(|d| value < NUMBERS && u64::from(d.ordinal) == value);
+    match handle.or_else(number).filter(|_| !several) {
+        Some(device) => identity(device),
+        None if value < NUMBERS => (format!("device {value}"), String::new()),
+        None => (format!("{value:#x}"), String::new()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use hetrace_model::{Direction, Expr, Follow, Function, Model, Param, Place};
 
+use crate::owners::{ApiIndex, Owners};
 use crate::trace::{FunctionId, Trace};
 use crate::values::{Place as Where, Plans};
 
@@ -28,6 +29,8 @@ pub(super) struct Current {
 /// What a function does to memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row<'t> {
+    /// The API that alone has what its calls name; none if that may be of any.
+    pub api: Option<ApiIndex>,
     pub makes: Option<Makes<'t>>,
     /// The parameter with what it gives back.
     pub ends: Option<u16>,
@@ -67,12 +70,12 @@ pub struct Table<'t> {
 impl<'t> Table<'t> {
     /// Of the models that a trace brings along.
     pub fn new(trace: &'t Trace) -> Self {
-        let mut rows = Vec::new();
+        let (mut rows, owners) = (Vec::new(), Owners::new(trace));
         for (id, known) in (0u32..).zip(trace.functions().all()) {
             let model = trace.models().get(known.api);
             let row = model.zip(trace.described(FunctionId(id))).and_then(|(model, f)| {
                 let row = row(model, f, &memory_types(model));
-                row.map(|row| (f, row))
+                row.map(|row| (f, Row { api: owners.of_calls(FunctionId(id)), ..row }))
             });
             rows.push(row);
         }
@@ -137,7 +140,7 @@ fn row<'t>(model: &'t Model, f: &'t Function, types: &[&str]) -> Option<Row<'t>>
         let returned = !holders.context.is_empty() && f.returns.trim() == holders.context;
         row.makes_context = made.map(Where::Param).or(returned.then_some(Where::Result));
         row.device = position(f, |p| is(p, &holders.device) && p.direction != Direction::Out);
-        // What neither retains nor creates one only tells it.
+        // What neither retains nor creates one only returns it.
         if row.device.is_none() || !(has("create") || has("retain")) {
             row.makes_context = None;
         }

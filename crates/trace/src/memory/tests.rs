@@ -5,8 +5,10 @@ use hetrace_model::Place;
 use proptest::prelude::*;
 
 use super::calls::Memory;
-use super::ledger::{Holder, Step, What};
+use super::rows::{MemoryReleases, MemoryRow};
+use super::step::{Holder, Step, What};
 use super::table::Table;
+use crate::owners::ApiIndex;
 use crate::trace::{Manifest, Trace};
 
 fn nothing() -> Trace {
@@ -26,6 +28,7 @@ fn to_steps(all: &[(u64, bool, u64, u64)]) -> Vec<Step> {
         time: time * 1000 + index as u64,
         pid: 1,
         tid: 1,
+        api: None,
         what: match made {
             true => {
                 let holder = Some(Holder::Device(0));
@@ -64,7 +67,7 @@ fn slowly(mut steps: Vec<Step>) -> (u64, Option<u64>, u64, u64) {
     (most, at, held.iter().map(|(_, bytes)| bytes).sum(), unknown)
 }
 
-fn told(memory: Memory<'_>) -> (u64, Option<u64>, u64, u64) {
+fn found(memory: Memory<'_>) -> (u64, Option<u64>, u64, u64) {
     let ledger = memory.finish();
     let (rows, releases) = (ledger.rows(0, "-"), ledger.releases());
     match rows.first() {
@@ -79,7 +82,7 @@ proptest! {
         let (trace, table) = (nothing(), Table::default());
         let mut memory = Memory::new(&trace, &table);
         to_steps(&all).into_iter().for_each(|step| memory.add(step));
-        prop_assert_eq!(told(memory), slowly(to_steps(&all)));
+        prop_assert_eq!(found(memory), slowly(to_steps(&all)));
     }
 
     #[test]
@@ -89,13 +92,85 @@ proptest! {
         steps.sort_by_key(|step| step.time);
         let mut memory = Memory::new(&trace, &table).with_room(8);
         steps.iter().for_each(|step| memory.add(step.clone()));
-        prop_assert_eq!(told(memory), slowly(steps));
+        prop_assert_eq!(found(memory), slowly(steps));
     }
+}
+
+/// What some APIs, none for one that is layered on others, did to memory, a step each nanosecond: the table by
+/// device, and how well the ends are known.
+fn held(steps: impl IntoIterator<Item = (Option<u32>, What)>) -> (Vec<MemoryRow>, MemoryReleases) {
+    let (trace, table) = (nothing(), Table::default());
+    let mut memory = Memory::new(&trace, &table);
+    for (time, (api, what)) in (1..).zip(steps) {
+        memory.add(Step { time, pid: 1, tid: 1, api: api.map(ApiIndex), what });
+    }
+    let ledger = memory.finish();
+    let mut rows = ledger.rows(0, "-");
+    rows.sort_by(|a, b| a.device.cmp(&b.device));
+    (rows, ledger.releases())
+}
+
+fn made(address: u64, bytes: u64, holder: Option<Holder>) -> What {
+    What::Made { address, bytes: Some(bytes), place: Place::Device, holder }
+}
+
+/// Device, peak, what is left, of each row.
+fn short(rows: &[MemoryRow]) -> Vec<(&str, u64, u64)> {
+    rows.iter().map(|row| (row.device.as_str(), row.peak_bytes, row.left_bytes)).collect()
+}
+
+#[test]
+fn equal_handles_of_two_apis_are_two_contexts_and_two_allocations() {
+    let context = Some(Holder::Context(0xc));
+    let on = |device: u64| What::Context { context: 0xc, devices: Box::new([device]) };
+    let begin = [
+        (Some(0), on(1)),
+        (Some(1), on(2)),
+        (Some(0), made(0x10, 100, context)),
+        (Some(1), made(0x10, 200, context)),
+    ];
+    let both = |one, other| vec![("device 1", 100, one), ("device 2", 200, other)];
+    let (rows, releases) = held(begin.clone());
+    assert_eq!((short(&rows), releases), (both(100, 200), MemoryReleases::default()));
+    for (api, left) in [(0, both(0, 200)), (1, both(100, 0))] {
+        for end in [What::Released { address: 0x10, at_once: false }, What::Reset { holder: context }] {
+            let (rows, releases) = held(begin.iter().cloned().chain([(Some(api), end)]));
+            assert_eq!((short(&rows), releases.unknown), (left.clone(), 0));
+        }
+    }
+    // Nobody knows which of the two is meant.
+    let end = (None, What::Released { address: 0x10, at_once: false });
+    let (rows, releases) = held(begin.iter().cloned().chain([end]));
+    assert_eq!((short(&rows), releases.unknown), (both(100, 200), 1));
+}
+
+#[test]
+fn what_is_current_for_one_api_is_not_for_another() {
+    let set = |device| What::Set(Some(Holder::Device(device)));
+    let steps =
+        [(Some(0), set(1)), (Some(1), set(2)), (Some(0), made(0x10, 100, None)), (Some(1), What::Popped)];
+    let more = [(Some(0), made(0x20, 10, None)), (Some(1), made(0x30, 1, None))];
+    let (rows, _) = held(steps.into_iter().chain(more));
+    assert_eq!(short(&rows), [("device 1", 110, 110), ("not known", 1, 1)]);
+}
+
+#[test]
+fn what_a_layer_makes_the_api_below_frees_and_the_other_way_round() {
+    let free = |address| What::Released { address, at_once: true };
+    let current = Some(Holder::Device(1));
+    let steps = [
+        (None, What::Set(current)),
+        (Some(0), made(0x10, 100, None)),
+        (None, made(0x20, 10, None)),
+        (None, free(0x10)),
+        (Some(0), free(0x20)),
+    ];
+    let (rows, releases) = held(steps);
+    assert_eq!((short(&rows), releases.unknown), (vec![("device 1", 110, 0)], 0));
 }
 
 #[test]
 fn of_several_traces_the_largest_mark_stays() {
-    use super::rows::MemoryRow;
     let row = |host: &str, uuid: &str, peak_bytes, peak_ns, left_bytes| MemoryRow {
         device: "GPU".to_owned(),
         kind: "device".to_owned(),

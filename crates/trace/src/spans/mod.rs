@@ -17,11 +17,11 @@
 //!
 //! [`walk`] passes what it finds to a [`Visitor`]. It holds the open calls and no more.
 
-pub mod brief;
 mod calls;
 mod commands;
 mod deep;
 mod error_text;
+pub mod fast;
 mod inside;
 mod missing;
 mod stack;

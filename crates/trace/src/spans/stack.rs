@@ -2,7 +2,7 @@
 //! stream makes of them.
 //!
 //! This is the one place that decides which entry and which exit are of one call. A walk over whole
-//! events ([`super::walk`]) and one over digests ([`super::brief`]) both feed it.
+//! events ([`super::walk`]) and one over digests ([`super::fast`]) both feed it.
 
 use std::ops::ControlFlow;
 

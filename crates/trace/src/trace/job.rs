@@ -2,35 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hetrace_format::job::{LAUNCHERS, Launcher};
+
 use super::Manifest;
-
-/// Variables by which a launcher gives a process its rank, how many ranks there are, and its
-/// rank on its machine; empty if it does not give that.
-#[derive(Clone, Copy, Debug)]
-struct Launcher {
-    rank: &'static str,
-    size: &'static str,
-    local: &'static str,
-    /// Whether a rank counts only beside a size: its name alone says little.
-    needs_size: bool,
-}
-
-const fn launcher(rank: &'static str, size: &'static str, local: &'static str) -> Launcher {
-    Launcher { rank, size, local, needs_size: false }
-}
-
-/// Those that start processes of others come later: in a job of the first that was started by
-/// the last, ranks are those of the first.
-const LAUNCHERS: [Launcher; 8] = [
-    Launcher { needs_size: true, ..launcher("RANK", "WORLD_SIZE", "LOCAL_RANK") },
-    launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    launcher("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"),
-    launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    launcher("PALS_RANKID", "", "PALS_LOCAL_RANKID"),
-    launcher("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"),
-    launcher("PMIX_RANK", "", ""),
-    launcher("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-];
 
 /// A process's place in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +28,12 @@ pub struct Job {
     own: Option<Rank>,
 }
 
-impl Launcher {
-    fn rank(&self, given: &BTreeMap<String, u64>) -> Option<Rank> {
-        let get = |name: &str| given.get(name).copied();
-        let rank = get(self.rank)?;
-        let size = get(self.size).filter(|size| rank < *size);
-        (size.is_some() || !self.needs_size).then_some(Rank { rank, size, local: get(self.local) })
-    }
+/// The rank by the variables of a launcher.
+fn rank(launcher: &Launcher, given: &BTreeMap<String, u64>) -> Option<Rank> {
+    let get = |name: &str| given.get(name).copied();
+    let rank = get(launcher.rank)?;
+    let size = get(launcher.size).filter(|size| rank < *size);
+    (size.is_some() || !launcher.needs_size).then_some(Rank { rank, size, local: get(launcher.local) })
 }
 
 impl Job {
@@ -68,9 +41,9 @@ impl Job {
     /// first of our list. Numbers of several launchers are never mixed.
     pub(super) fn new(manifest: &Manifest) -> Self {
         let of = |launcher: &Launcher| {
-            let rank = |p: &super::Process| Some((p.pid, launcher.rank(p.job.as_ref()?)?));
-            let ranks: BTreeMap<i64, Rank> = manifest.processes.iter().filter_map(rank).collect();
-            Self { variable: launcher.rank, ranks, own: launcher.rank(&manifest.job) }
+            let of = |p: &super::Process| Some((p.pid, rank(launcher, p.job.as_ref()?)?));
+            let ranks: BTreeMap<i64, Rank> = manifest.processes.iter().filter_map(of).collect();
+            Self { variable: launcher.rank, ranks, own: rank(launcher, &manifest.job) }
         };
         let distinct = |job: &Self| job.ranks.values().map(|r| r.rank).collect::<BTreeSet<_>>().len();
         let all = LAUNCHERS.iter().map(of).filter(|job| job.own.is_some() || !job.ranks.is_empty());

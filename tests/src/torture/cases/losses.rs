@@ -163,6 +163,27 @@ pub const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "jumps-while-opening",
+        subject: "jumps",
+        promise: "a handler that jumps leaves no lock of the dynamic loader's held",
+        tried: "handlers jump out of calls by address, and a thread opens and closes a library every millisecond",
+        command: "jumps_opened mode=jump threads=3 signals=400 opener=1000",
+        options: "--on-full block",
+        accounting: Accounting::Jumps,
+        ..PLAIN
+    },
+    Case {
+        name: "jumps-while-opening-cuda",
+        subject: "jumps",
+        promise: "a handler that jumps leaves no lock of the dynamic loader's held",
+        tried: "the same out of linked calls of a CUDA driver (a fake)",
+        command: "jumps mode=jump threads=3 signals=400 opener=1000",
+        options: "--on-full block",
+        accounting: Accounting::Jumps,
+        api: Api::Cuda,
+        ..PLAIN
+    },
+    Case {
         name: "short-process",
         subject: "devices",
         promise: "a queue has one identity and its commands are recorded or counted",

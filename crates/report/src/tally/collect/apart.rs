@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 
 use super::Collector;
-use hetrace_trace::spans::brief::{Border, Brief, Ended};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 use hetrace_trace::values::Values;
 
-impl Brief for Collector<'_> {
+impl CallSink for Collector<'_> {
     fn thread(&mut self, id: ThreadId, thread: &Thread) {
         let wanted = self.choice.has_thread(thread.pid, thread.tid);
         self.current = (Collector::slice(self, id), wanted);

@@ -9,9 +9,10 @@ use super::super::calls::{Fold, Open, Unfinished, Why};
 use super::super::inside::Inside;
 use super::super::stack::{Ended, Moment, Stack};
 use super::super::summary::Summary;
-use super::Brief;
+use super::CallSink;
 use super::digest::{Digest, Kind, Special};
-use super::feed::Feed;
+use super::ends::{StreamEnd, When};
+use super::input::Input;
 use crate::trace::{Costs, FunctionId, ThreadId};
 use crate::values::Values;
 
@@ -22,7 +23,7 @@ const MOST_UNDECIDED: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub thread: ThreadId,
-    pub feed: u32,
+    pub input: u32,
     pub start: usize,
     pub end: usize,
 }
@@ -35,24 +36,6 @@ pub(super) struct Track<'t> {
     pub undecided: Vec<(Undecided<'t>, At)>,
     /// Whether only a walk without slices can tell.
     pub unfit: bool,
-}
-
-/// A stream, for others that begin.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct State {
-    /// The position of its class, and whose it is.
-    pub of: Option<(usize, ThreadId)>,
-    pub end: End,
-}
-
-/// When a stream is over.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum End {
-    /// After its last event, which is of this time.
-    After(u64),
-    /// Not before the next round.
-    Later,
-    Unknown,
 }
 
 /// Something that concerns calls of earlier slices.
@@ -110,11 +93,11 @@ impl<'s> Lane<'s> {
     }
 
     /// The time of its next digest, if that is before `safe`.
-    fn next(&mut self, feeds: &[Feed<'_>], safe: Option<u64>) -> Option<u64> {
+    fn next(&mut self, inputs: &[Input<'_>], safe: Option<u64>) -> Option<u64> {
         loop {
             let stretch = self.rest.first()?;
             if self.place < stretch.end {
-                let time = feeds.get(stretch.feed as usize)?.digests.get(self.place)?.time;
+                let time = inputs.get(stretch.input as usize)?.digests.get(self.place)?.time;
                 return Some(time).filter(|time| safe.is_none_or(|safe| *time < safe));
             }
             self.rest = self.rest.get(1..)?;
@@ -124,57 +107,57 @@ impl<'s> Lane<'s> {
 }
 
 /// A thread whose digests go through its stack.
-pub(super) struct Turn<'r, 't, B> {
+pub(super) struct ThreadWalk<'r, 't, B> {
     pub thread: ThreadId,
     pub track: &'r mut Track<'t>,
     /// Where the slice begins, if others are before.
     pub from: Option<u64>,
     /// By stream.
-    pub states: &'r [State],
+    pub states: &'r [StreamEnd],
     pub costs: &'r Costs,
     pub summary: &'r mut Summary,
     pub sink: &'r mut B,
 }
 
-impl<'t, B: Brief> Turn<'_, 't, B> {
+impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
     /// A stretch of a thread that is in no other stream now.
-    pub fn alone(&mut self, feeds: &mut [Feed<'t>], stretch: Stretch, safe: Option<u64>) {
-        let Some(feed) = feeds.get_mut(stretch.feed as usize) else { return };
+    pub fn alone(&mut self, inputs: &mut [Input<'t>], stretch: Stretch, safe: Option<u64>) {
+        let Some(input) = inputs.get_mut(stretch.input as usize) else { return };
         // Of a call that ends later, other streams may have calls inside.
         let last = stretch.end - 1;
-        let ends_later = safe.is_some_and(|safe| feed.digests[last].end() >= safe);
+        let ends_later = safe.is_some_and(|safe| input.digests[last].end() >= safe);
         let end = if ends_later { last } else { stretch.end };
-        let mut rest = feed.digests[stretch.start..end].iter().as_slice();
+        let mut rest = input.digests[stretch.start..end].iter().as_slice();
         while let Some(first) = rest.first() {
             if first.kind() == Kind::Leaf && !self.track.stack.is_doubtful() {
                 rest = self.leaves(rest);
             } else {
-                self.digest(*first, stretch.feed, feed);
+                self.digest(*first, stretch.input, input);
                 rest = &rest[1..];
             }
         }
         if ends_later {
-            let (entry, exit) = feed.digests[last].split();
-            self.digest(entry, stretch.feed, feed);
-            feed.digests[last] = exit;
+            let (entry, exit) = input.digests[last].split();
+            self.digest(entry, stretch.input, input);
+            input.digests[last] = exit;
         }
     }
 
     /// Stretches of several streams, in the order of time.
-    pub fn merged(&mut self, feeds: &mut [Feed<'t>], stretches: &[Stretch], safe: Option<u64>) {
-        let mut lanes: Vec<Lane<'_>> = stretches.chunk_by(|a, b| a.feed == b.feed).map(Lane::new).collect();
+    pub fn merged(&mut self, inputs: &mut [Input<'t>], stretches: &[Stretch], safe: Option<u64>) {
+        let mut lanes: Vec<Lane<'_>> = stretches.chunk_by(|a, b| a.input == b.input).map(Lane::new).collect();
         // The earliest first; of one time, in the order of the streams.
         let mut heads = BinaryHeap::with_capacity(lanes.len());
         for (index, lane) in lanes.iter_mut().enumerate() {
-            heads.extend(lane.next(feeds, safe).map(|time| Reverse((time, index))));
+            heads.extend(lane.next(inputs, safe).map(|time| Reverse((time, index))));
         }
         let mut now = heads.pop();
         while let Some(Reverse((_, index))) = now {
             // When the next of the others is.
             let other = heads.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
             let Some(lane) = lanes.get_mut(index) else { return };
-            self.stretch(feeds, lane, safe.map_or(other, |safe| other.min(safe)));
-            now = match lane.next(feeds, safe).map(|time| Reverse((time, index))) {
+            self.stretch(inputs, lane, safe.map_or(other, |safe| other.min(safe)));
+            now = match lane.next(inputs, safe).map(|time| Reverse((time, index))) {
                 None => heads.pop(),
                 Some(mut next) => {
                     if let Some(mut first) = heads.peek_mut()
@@ -188,21 +171,21 @@ impl<'t, B: Brief> Turn<'_, 't, B> {
         }
     }
 
-    /// Goes on in a stretch of a stream as long as it is surely its turn.
-    fn stretch(&mut self, feeds: &mut [Feed<'t>], lane: &mut Lane<'_>, limit: u64) {
+    /// Goes on in a stretch of a stream as long as it is surely its walk.
+    fn stretch(&mut self, inputs: &mut [Input<'t>], lane: &mut Lane<'_>, limit: u64) {
         let Some(stretch) = lane.rest.first().copied() else { return };
         loop {
-            let feed = &mut feeds[stretch.feed as usize];
-            let digest = feed.digests[lane.place];
+            let input = &mut inputs[stretch.input as usize];
+            let digest = input.digests[lane.place];
             if digest.kind() == Kind::Leaf && digest.end() >= limit {
                 let (entry, exit) = digest.split();
-                feed.digests[lane.place] = exit;
-                self.digest(entry, stretch.feed, feed);
+                input.digests[lane.place] = exit;
+                self.digest(entry, stretch.input, input);
             } else {
-                self.digest(digest, stretch.feed, feed);
+                self.digest(digest, stretch.input, input);
                 lane.place += 1;
             }
-            let next = feed.digests.get(lane.place).filter(|_| lane.place < stretch.end);
+            let next = input.digests.get(lane.place).filter(|_| lane.place < stretch.end);
             if next.is_none_or(|next| next.time >= limit) {
                 break;
             }
@@ -239,7 +222,7 @@ impl<'t, B: Brief> Turn<'_, 't, B> {
         }
     }
 
-    fn digest(&mut self, digest: Digest, stream: u32, feed: &Feed<'t>) {
+    fn digest(&mut self, digest: Digest, stream: u32, input: &Input<'t>) {
         let function = digest.function();
         match digest.kind() {
             Kind::Leaf => self.leaf(digest, stream),
@@ -251,7 +234,7 @@ impl<'t, B: Brief> Turn<'_, 't, B> {
                 self.exit(function, digest.time, stream, Some(i64::from(digest.word as i32)));
             }
             Kind::Special | Kind::NonZero | Kind::State | Kind::Rare => {
-                if let Some(special) = feed.special(digest.word) {
+                if let Some(special) = input.special(digest.word) {
                     self.special(special, digest.time, stream);
                 }
             }
@@ -375,14 +358,14 @@ impl<'t, B: Brief> Turn<'_, 't, B> {
         if self.track.stack.streams().all(|open| open == stream) {
             return;
         }
-        let class = |state: &State| state.of.filter(|of| of.1 == self.thread).map(|of| of.0);
+        let class = |state: &StreamEnd| state.of.filter(|of| of.1 == self.thread).map(|of| of.0);
         let Some(own) = self.states.get(stream as usize).and_then(class) else { return };
         let is_over = |before: u32| match self.states.get(before as usize)?.end {
-            End::After(last) => Some((last, before) < (time, stream)),
-            End::Later => Some(false),
-            End::Unknown => None,
+            When::After(last) => Some((last, before) < (time, stream)),
+            When::Later => Some(false),
+            When::Unknown => None,
         };
-        let alike = |(before, state): &(u32, &State)| *before != stream && class(state) == Some(own);
+        let alike = |(before, state): &(u32, &StreamEnd)| *before != stream && class(state) == Some(own);
         let predecessors = || (0u32..).zip(self.states).filter(alike).map(|(before, _)| is_over(before));
         if predecessors().any(|over| over.is_none()) {
             self.track.unfit = true;
@@ -402,8 +385,12 @@ impl<'t, B: Brief> Turn<'_, 't, B> {
     }
 }
 
-/// A call will have no end. Nothing ends a brief walk there.
-fn unfinished<B: Brief>(summary: &mut Summary, sink: &mut B, call: &Unfinished) -> ControlFlow<Infallible> {
+/// A call will have no end. Nothing ends a fast walk there.
+fn unfinished<B: CallSink>(
+    summary: &mut Summary,
+    sink: &mut B,
+    call: &Unfinished,
+) -> ControlFlow<Infallible> {
     summary.unfinished += 1;
     sink.unfinished(call);
     ControlFlow::Continue(())

@@ -20,13 +20,14 @@
 //! a test compares the two.
 
 mod digest;
-mod feed;
+mod digester;
+mod ends;
+mod input;
 mod join;
 mod rounds;
 mod slices;
 mod table;
-mod taker;
-mod turn;
+mod thread;
 
 use std::ops::ControlFlow;
 
@@ -39,19 +40,19 @@ use super::walk::At;
 use crate::trace::{FunctionId, Thread, ThreadId, Trace};
 use crate::values::{Plans, Values};
 
-/// Why a brief walk did not come to its end.
+/// Why a fast walk did not come to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The sums wanted no more.
     Stopped,
-    /// The trace is not one for a brief walk; what was told so far does not count.
+    /// The trace is not one for a fast walk; what it has shown so far does not count.
     Unfit,
 }
 
 /// Tells all calls and commands of a trace, to several sums at the same time where there
 /// are several processors, and adds these up; to so many, if a number is given. Calls of the functions
 /// that `noted` is for are shown with their values.
-pub fn brief<'t, B: Brief + Send>(
+pub fn walk<'t, B: CallSink + Send>(
     trace: &'t Trace,
     number: Option<usize>,
     noted: &Plans<'t>,
@@ -75,8 +76,8 @@ pub struct Border {
     pub depth: u32,
 }
 
-/// Is told calls in the order of each thread, and commands in the order of each stream.
-pub trait Brief {
+/// Is watched calls in the order of each thread, and commands in the order of each stream.
+pub trait CallSink {
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 

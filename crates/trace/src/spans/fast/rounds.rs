@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use super::super::summary::Summary;
-use super::feed::{Feed, Shared, Unfit};
+use super::ends::StreamEnd;
+use super::input::{Input, Shared, Unfit};
 use super::slices::Slice;
 use super::table::Table;
-use super::turn::{State, Stretch, Track, Turn};
-use super::{Brief, Ended};
+use super::thread::{Stretch, ThreadWalk, Track};
+use super::{CallSink, Ended};
 use crate::trace::{ThreadId, Threads, Trace};
 use crate::values::Plans;
 
@@ -31,11 +32,11 @@ pub(super) struct Found<'t, B> {
     /// By stream whose packets are of one thread each: that of the first packet and of the last.
     pub owners: Vec<Option<(ThreadId, ThreadId)>>,
     /// By stream.
-    pub states: Vec<State>,
+    pub states: Vec<StreamEnd>,
 }
 
 /// Goes over a slice. `joins` is whether calls may be open when it begins.
-pub(super) fn slice<'t, B: Brief>(
+pub(super) fn slice<'t, B: CallSink>(
     trace: &'t Trace,
     (tables, noted): (&[Table<'t>], &Plans<'t>),
     slice: &Slice,
@@ -45,10 +46,10 @@ pub(super) fn slice<'t, B: Brief>(
         sums.begin_later();
     }
     let streams = slice.streams(trace).ok_or(Ended::Unfit)?;
-    let mut feeds: Vec<_> = streams.into_iter().map(|reader| Feed::new(reader, slice.from)).collect();
+    let mut inputs: Vec<_> = streams.into_iter().map(|reader| Input::new(reader, slice.from)).collect();
     if slice.strict {
         let limits = slice.limits();
-        feeds.iter_mut().zip(limits).for_each(|(feed, limit)| feed.be_strict(limit));
+        inputs.iter_mut().zip(limits).for_each(|(input, limit)| input.be_strict(limit));
     }
     let mut shared = Shared {
         trace,
@@ -60,48 +61,48 @@ pub(super) fn slice<'t, B: Brief>(
         until: slice.until,
     };
     let mut tracks = Vec::new();
-    rounds(&mut feeds, &mut shared, &mut tracks, slice)?;
+    rounds(&mut inputs, &mut shared, &mut tracks, slice)?;
     let Shared { threads, mut summary, .. } = shared;
     if summary.first.is_some() {
-        summary.last = summary.last.max(feeds.iter().map(|feed| feed.last).max());
+        summary.last = summary.last.max(inputs.iter().map(|input| input.last).max());
     }
-    for losses in feeds.iter().map(Feed::losses) {
+    for losses in inputs.iter().map(Input::losses) {
         summary.lost_events = summary.lost_events.saturating_add(losses.events);
         summary.lost_packets = summary.lost_packets.saturating_add(losses.packets);
         summary.damaged = summary.damaged.saturating_add(losses.damaged);
     }
-    let owners = feeds.iter().map(Feed::owners).collect();
-    let states = feeds.iter().map(|feed| feed.state(true)).collect();
+    let owners = inputs.iter().map(Input::owners).collect();
+    let states = inputs.iter().map(|input| input.state(true)).collect();
     Ok(Found { sums, summary, threads, tracks, owners, states })
 }
 
-fn rounds<'t, B: Brief>(
-    feeds: &mut [Feed<'t>],
+fn rounds<'t, B: CallSink>(
+    inputs: &mut [Input<'t>],
     shared: &mut Shared<'t, '_, B>,
     tracks: &mut Vec<Track<'t>>,
     slice: &Slice,
 ) -> Result<(), Ended> {
     let (from, in_slice) = (slice.from, !slice.is_whole());
-    let mut room = (ROOM / feeds.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
+    let mut room = (ROOM / inputs.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
     let mut stretches = Vec::new();
-    let mut told = 0;
+    let mut watched = 0;
     loop {
         let mut safe = u64::MAX;
         let mut rest = false;
-        for feed in feeds.iter_mut() {
-            feed.fill(room, shared)?;
-            if !feed.ended {
-                (safe, rest) = (safe.min(feed.last), true);
+        for input in inputs.iter_mut() {
+            input.fill(room, shared)?;
+            if !input.ended {
+                (safe, rest) = (safe.min(input.last), true);
             }
         }
-        if shared.sink.watch(shared.summary.events - told) == ControlFlow::Break(()) {
+        if shared.sink.watch(shared.summary.events - watched) == ControlFlow::Break(()) {
             return Err(Ended::Stopped);
         }
-        told = shared.summary.events;
+        watched = shared.summary.events;
         let all = !rest;
         stretches.clear();
-        for (index, feed) in (0u32..).zip(feeds.iter()) {
-            collect(feed, index, (!all).then_some(safe), &mut stretches);
+        for (index, input) in (0u32..).zip(inputs.iter()) {
+            collect(input, index, (!all).then_some(safe), &mut stretches);
         }
         if stretches.is_empty() {
             if all {
@@ -111,8 +112,8 @@ fn rounds<'t, B: Brief>(
             room = room.saturating_mul(2);
             continue;
         }
-        let states: Vec<State> = feeds.iter().map(|feed| feed.state(in_slice)).collect();
-        stretches.sort_unstable_by_key(|s| (s.thread, s.feed, s.start));
+        let states: Vec<StreamEnd> = inputs.iter().map(|input| input.state(in_slice)).collect();
+        stretches.sort_unstable_by_key(|s| (s.thread, s.input, s.start));
         let safe = if all { None } else { Some(safe) };
         for of_thread in stretches.chunk_by(|a, b| a.thread == b.thread) {
             let Some(first) = of_thread.first() else { continue };
@@ -120,15 +121,15 @@ fn rounds<'t, B: Brief>(
             shared.sink.thread(thread, shared.threads.get(thread));
             let track = Track::of(tracks, thread);
             let (costs, summary, states) = (shared.trace.costs(), &mut shared.summary, &states[..]);
-            let mut turn = Turn { thread, track, from, states, costs, summary, sink: shared.sink };
-            if of_thread.iter().all(|s| s.feed == first.feed) {
-                of_thread.iter().for_each(|stretch| turn.alone(feeds, *stretch, safe));
+            let mut walk = ThreadWalk { thread, track, from, states, costs, summary, sink: shared.sink };
+            if of_thread.iter().all(|s| s.input == first.input) {
+                of_thread.iter().for_each(|stretch| walk.alone(inputs, *stretch, safe));
             } else {
-                turn.merged(feeds, of_thread, safe);
+                walk.merged(inputs, of_thread, safe);
             }
         }
-        for feed in feeds.iter_mut() {
-            feed.head = feed.until(safe);
+        for input in inputs.iter_mut() {
+            input.head = input.until(safe);
         }
         if tracks.iter().any(|track| track.unfit) {
             return Err(Ended::Unfit);
@@ -137,13 +138,13 @@ fn rounds<'t, B: Brief>(
 }
 
 /// The stretches of a stream before `safe`, or all.
-fn collect(feed: &Feed<'_>, index: u32, safe: Option<u64>, to: &mut Vec<Stretch>) {
-    let until = feed.until(safe);
-    let next = feed.runs.iter().skip(1).map(|run| run.start).chain([until]);
-    for (run, next) in feed.runs.iter().zip(next) {
-        let (start, end) = (run.start.max(feed.head), next.min(until));
+fn collect(input: &Input<'_>, index: u32, safe: Option<u64>, to: &mut Vec<Stretch>) {
+    let until = input.until(safe);
+    let next = input.runs.iter().skip(1).map(|run| run.start).chain([until]);
+    for (run, next) in input.runs.iter().zip(next) {
+        let (start, end) = (run.start.max(input.head), next.min(until));
         if start < end {
-            to.push(Stretch { thread: run.thread, feed: index, start, end });
+            to.push(Stretch { thread: run.thread, input: index, start, end });
         } else if run.start >= until {
             return;
         }

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::calls::Why;
 use super::super::summary::Summary;
 use super::digest::MOST_FUNCTIONS;
+use super::ends::{StreamEnd, When};
 use super::rounds::{self, Found};
 use super::slices::Slice;
 use super::table::Table;
-use super::turn::{End, State, Track, Turn, Undecided};
-use super::{Border, Brief, Ended};
+use super::thread::{ThreadWalk, Track, Undecided};
+use super::{Border, CallSink, Ended};
 use crate::trace::{Costs, Thread, ThreadId, Threads, Trace};
 use crate::values::Plans;
 
 /// Goes over all slices at the same time, and joins what was found.
-pub(super) fn joined<'t, B: Brief + Send>(
+pub(super) fn joined<'t, B: CallSink + Send>(
     trace: &'t Trace,
     slices: &[Slice],
     noted: &Plans<'t>,
@@ -32,7 +33,7 @@ pub(super) fn joined<'t, B: Brief + Send>(
     Ok(whole.finish())
 }
 
-fn all<'t, B: Brief + Send>(
+fn all<'t, B: CallSink + Send>(
     trace: &'t Trace,
     tables: (&[Table<'t>], &Plans<'t>),
     slices: &[Slice],
@@ -87,10 +88,10 @@ struct Whole<'t, B> {
     tracks: Vec<Track<'t>>,
     /// By stream: the thread of its last packet.
     owners: Vec<Option<ThreadId>>,
-    states: Vec<State>,
+    states: Vec<StreamEnd>,
 }
 
-impl<'t, B: Brief> Whole<'t, B> {
+impl<'t, B: CallSink> Whole<'t, B> {
     fn new(sums: B, costs: &'t Costs) -> Self {
         Self {
             sums,
@@ -120,8 +121,8 @@ impl<'t, B: Brief> Whole<'t, B> {
     }
 
     /// Whose streams are by now; a slice may have seen nothing of some.
-    fn set_states(&mut self, states: Vec<State>, here: &[ThreadId]) {
-        self.states.resize(self.states.len().max(states.len()), State { of: None, end: End::Unknown });
+    fn set_states(&mut self, states: Vec<StreamEnd>, here: &[ThreadId]) {
+        self.states.resize(self.states.len().max(states.len()), StreamEnd { of: None, end: When::Unknown });
         for (known, state) in self.states.iter_mut().zip(states) {
             let of = state.of.and_then(|(class, thread)| Some((class, *here.get(thread.index())?)));
             known.of = of.or(known.of);
@@ -153,17 +154,17 @@ impl<'t, B: Brief> Whole<'t, B> {
         self.sums.thread(thread, self.threads.get(thread));
         let (costs, summary, states, sink) =
             (self.costs, &mut self.summary, &self.states[..], &mut self.sums);
-        let mut turn = Turn { thread, track, from: None, states, costs, summary, sink };
+        let mut walk = ThreadWalk { thread, track, from: None, states, costs, summary, sink };
         for (what, at) in later.undecided {
-            turn.track.stack.enclose(&at.outside);
+            walk.track.stack.enclose(&at.outside);
             match what {
-                Undecided::Exit(function, error) => turn.exit(function, at.time, at.stream, error),
+                Undecided::Exit(function, error) => walk.exit(function, at.time, at.stream, error),
                 Undecided::NotedExit(function, error, values) => {
-                    turn.noted_exit(function, at.time, at.stream, error, &values);
+                    walk.noted_exit(function, at.time, at.stream, error, &values);
                 }
-                Undecided::Fold(fold) => turn.fold(fold, at.time, at.stream),
-                Undecided::GiveUp(why) => turn.give_up(why, at.time, at.stream),
-                Undecided::Begins => turn.begin(at.time, at.stream),
+                Undecided::Fold(fold) => walk.fold(fold, at.time, at.stream),
+                Undecided::GiveUp(why) => walk.give_up(why, at.time, at.stream),
+                Undecided::Begins => walk.begin(at.time, at.stream),
             }
         }
         let depth = track.stack.depth();

@@ -10,17 +10,17 @@ use super::super::calls::{Fold, Why};
 use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_fields};
-use super::Brief;
+use super::CallSink;
 use super::digest::{Digest, Kind, Run, Special, Specials};
+use super::digester::{Commands, Digester, NO_ENTRY};
+use super::ends::{StreamEnd, When};
 use super::table::Table;
-use super::taker::{Commands, NO_ENTRY, Taker};
-use super::turn::{End, State};
 use crate::trace::{Class, FunctionId, Source, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
 
 /// A stream, and its digests that were not needed yet.
 #[derive(Debug)]
-pub(super) struct Feed<'t> {
+pub(super) struct Input<'t> {
     source: Source<'t>,
     /// Digests; those before `head` are done with.
     pub digests: Vec<Digest>,
@@ -41,7 +41,7 @@ pub(super) struct Feed<'t> {
     strict: Option<Option<u64>>,
 }
 
-/// What all feeds of a walk share.
+/// What all inputs of a walk share.
 pub(super) struct Shared<'t, 'b, B> {
     pub trace: &'t Trace,
     pub tables: &'b [Table<'t>],
@@ -58,7 +58,7 @@ pub(super) struct Shared<'t, 'b, B> {
 #[derive(Debug)]
 pub(super) struct Unfit;
 
-impl<'t> Feed<'t> {
+impl<'t> Input<'t> {
     /// `from`: what is before that is somebody else's.
     pub fn new(reader: StreamReader<'t>, from: Option<u64>) -> Self {
         Self {
@@ -92,18 +92,18 @@ impl<'t> Feed<'t> {
     }
 
     /// Whether it goes on, for streams that begin; a slice does not tell.
-    pub fn state(&self, in_slice: bool) -> State {
+    pub fn state(&self, in_slice: bool) -> StreamEnd {
         let end = match (in_slice, self.ended) {
-            (true, _) => End::Unknown,
-            (false, true) => End::After(self.last),
-            (false, false) => End::Later,
+            (true, _) => When::Unknown,
+            (false, true) => When::After(self.last),
+            (false, false) => When::Later,
         };
         let thread = self.before.map(|(_, thread)| thread);
-        State { of: thread.map(|thread| (self.source.position, thread)), end }
+        StreamEnd { of: thread.map(|thread| (self.source.position, thread)), end }
     }
 
     /// Reads until there are `room` digests, or the stream ends.
-    pub fn fill<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
+    pub fn fill<B: CallSink>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         self.compact();
         if self.last < self.from {
             self.pass_over(to)?;
@@ -156,7 +156,7 @@ impl<'t> Feed<'t> {
 
     /// Goes over what needs no looking at.
     #[inline]
-    fn scan<B: Brief>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Pause {
+    fn scan<B: CallSink>(&mut self, room: usize, to: &mut Shared<'t, '_, B>) -> Pause {
         let source = &mut self.source;
         // Entries of a packet with losses are special, and times of other clocks are reckoned.
         let Some(table) = to.tables.get(source.position).filter(|_| !source.lossy && source.clock.is_none())
@@ -177,10 +177,10 @@ impl<'t> Feed<'t> {
         };
         let (specials, noted) = (&mut self.specials, to.noted);
         let digests = &mut self.digests;
-        let mut taker = Taker { digests, room, entry: NO_ENTRY, specials, noted, commands };
-        taker.take_back(start);
-        let scanned = source.reader.scan(scanner, ids, to.until, &mut taker);
-        taker.put_entry();
+        let mut digester = Digester { digests, room, entry: NO_ENTRY, specials, noted, commands };
+        digester.take_back(start);
+        let scanned = source.reader.scan(scanner, ids, to.until, &mut digester);
+        digester.put_entry();
         if scanned.events > 0 {
             self.last = scanned.timestamp;
             source.last = Some(scanned.timestamp);
@@ -194,7 +194,7 @@ impl<'t> Feed<'t> {
     }
 
     /// Goes to the first event that is not before the slice, and takes it.
-    fn pass_over<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
+    fn pass_over<B: CallSink>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         loop {
             let table = to.tables.get(self.source.position).filter(|_| self.source.clock.is_none());
             if let Some(scanner) = table.and_then(|table| table.scanner.as_ref()) {
@@ -216,12 +216,12 @@ impl<'t> Feed<'t> {
     }
 
     /// Takes one event with all that it has.
-    fn whole<B: Brief>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
+    fn whole<B: CallSink>(&mut self, to: &mut Shared<'t, '_, B>) -> Result<(), Unfit> {
         let next = self.source.advance();
         self.take(next, to)
     }
 
-    fn take<B: Brief>(
+    fn take<B: CallSink>(
         &mut self,
         next: Option<Result<u64, StreamError>>,
         to: &mut Shared<'t, '_, B>,
@@ -303,7 +303,7 @@ impl<'t> Feed<'t> {
         }
     }
 
-    fn event<B: Brief>(&mut self, time: u64, to: &mut Shared<'t, '_, B>) {
+    fn event<B: CallSink>(&mut self, time: u64, to: &mut Shared<'t, '_, B>) {
         let source = &self.source;
         let Some(event) = source.reader.current() else { return };
         let class = source.classes.get(event.class_index()).unwrap_or(&Class::Other);

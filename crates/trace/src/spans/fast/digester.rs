@@ -6,7 +6,7 @@ use hetrace_format::command::Reader;
 use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::At;
-use super::Brief;
+use super::CallSink;
 use super::digest::{Digest, Kind, Special, Specials, is, number, turned};
 use crate::trace::{Class, FunctionId, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
@@ -15,7 +15,7 @@ use crate::values::{Plans, Values};
 pub(super) const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
 
 /// Makes digests.
-pub(super) struct Taker<'d, 't, B> {
+pub(super) struct Digester<'d, 't, B> {
     pub digests: &'d mut Vec<Digest>,
     /// How many there may be.
     pub room: usize,
@@ -39,7 +39,7 @@ pub(super) struct Commands<'d, 't, B> {
     pub sink: &'d mut B,
 }
 
-impl<B: Brief> EventVisitor for Taker<'_, '_, B> {
+impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
     #[inline(always)]
     fn visit(&mut self, view: EventView<'_>) -> Next {
         let (what, time) = (view.mark, view.timestamp);
@@ -75,7 +75,7 @@ impl<B: Brief> EventVisitor for Taker<'_, '_, B> {
     }
 }
 
-impl<'t, B: Brief> Taker<'_, 't, B> {
+impl<'t, B: CallSink> Digester<'_, 't, B> {
     /// An event whose class has this number in its stream class.
     #[inline(never)]
     fn rare(&mut self, number: u32, view: EventView<'_>) -> Next {
@@ -122,7 +122,7 @@ impl<'t, B: Brief> Taker<'_, 't, B> {
     }
 }
 
-impl<B> Taker<'_, '_, B> {
+impl<B> Digester<'_, '_, B> {
     /// Takes the last digest, if it is an entry and not before `start`.
     pub fn take_back(&mut self, start: usize) {
         if let Some(digest) = self.digests.get(start..).and_then(<[_]>::last)
@@ -142,7 +142,7 @@ impl<B> Taker<'_, '_, B> {
     }
 }
 
-impl<B: Brief> Commands<'_, '_, B> {
+impl<B: CallSink> Commands<'_, '_, B> {
     fn take(&mut self, reader: &Reader, view: &EventView<'_>) -> Next {
         let at = At { time: view.timestamp, thread: self.thread, threads: self.threads };
         let Some((read, length)) = reader.read_payload(view.payload(), at.time) else {
