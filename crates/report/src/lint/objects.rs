@@ -137,3 +137,38 @@ impl Objects {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(dead: bool) -> Object {
+        let made = Ref::default();
+        let dead = dead.then_some(made);
+        Object { count: 1, made, dead, context: 0, bytes: None, content: 0, used: false }
+    }
+
+    #[test]
+    fn a_handle_may_be_several_objects() {
+        let mut objects = Objects::default();
+        for (kind, dead) in [(3, true), (1, false), (2, true)] {
+            objects.insert((7, kind, 0x10), object(dead));
+        }
+        objects.insert((8, 1, 0x10), object(true));
+        // Once more, of a kind that is there.
+        objects.insert((7, 2, 0x10), object(true));
+        assert_eq!((objects.len(), objects.of_handle(7, 0x10).count()), (4, 3));
+        objects.remove_dead(7, 0x10);
+        let kinds: Vec<Key> = objects.iter().map(|(key, _)| key).filter(|key| key.0 == 7).collect();
+        assert_eq!((kinds, objects.len()), (vec![(7, 1, 0x10)], 2));
+        assert!(objects.get(&(7, 2, 0x10)).is_none() && objects.get_mut(&(7, 1, 0x10)).is_some());
+        objects.remove(&(7, 1, 0x10));
+        objects.remove(&(7, 1, 0x10));
+        assert_eq!((objects.len(), objects.of_handle(7, 0x10).count()), (1, 0));
+        objects.insert((7, 1, 0x20), object(false));
+        objects.remove_process(8);
+        assert_eq!(objects.len(), 1);
+        objects.remove_all(7, 0x20);
+        assert_eq!((objects.len(), objects.iter().count()), (0, 0));
+    }
+}
