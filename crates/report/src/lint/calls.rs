@@ -1,7 +1,8 @@
 //! Calls that failed without anybody caring, did not end, or should not be used.
 
-use super::facts::{Facts, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::KindId;
 use super::passed::Passed;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Unfinished, Why};

@@ -4,7 +4,8 @@ use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::memory::Memory;
 use super::moves::{Move, Moves};
-use super::passed::{Passed, Span};
+use super::passed::Passed;
+use super::span::Span;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, MemoryKind};
 

@@ -4,26 +4,10 @@ use std::collections::HashMap;
 
 use hetrace_model::{Direction, Follow, Function, Kind as TypeKind, Model, Param, Success};
 
-use super::reads::Reads;
+use super::kinds::{Handed, Kind, KindId};
+use super::reads::{Reads, position};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
-
-/// Number of a type of objects.
-pub(super) type KindId = u32;
-
-/// A type of objects that functions make.
-#[derive(Clone, Debug)]
-pub(super) struct Kind {
-    pub name: String,
-    /// References are counted.
-    pub counted: bool,
-    /// Programs are to give it back.
-    pub leaks: bool,
-    /// Something to wait for.
-    pub event: bool,
-    /// What all others belong to.
-    pub context: bool,
-}
 
 /// When a function waits for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +17,6 @@ pub(super) enum Waits {
     /// If this parameter is true.
     If(u16),
 }
-
-/// What a function makes or hands out.
-pub(super) type Handed = Vec<(Place, KindId)>;
 
 /// Memory that a function makes.
 #[derive(Clone, Debug)]
@@ -141,11 +122,6 @@ impl<'t> Knowledge<'t> {
     pub fn kind(&self, id: KindId) -> Option<&Kind> {
         self.kinds.get(id as usize)
     }
-}
-
-/// The place of the parameter with this name.
-pub(super) fn position(f: &Function, name: &str) -> Option<u16> {
-    u16::try_from(f.params.iter().position(|p| p.name == name)?).ok()
 }
 
 fn is_handle(model: &Model, base: &str) -> bool {

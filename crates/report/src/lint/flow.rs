@@ -1,7 +1,8 @@
 //! How the program drives its devices: waiting, polling, launching, and doing again what is done.
 
-use super::facts::{Facts, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;

@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::facts::{Facts, Kind, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::{Kind, KindId};
 use super::objects::{Key, Object, Objects};
 use super::passed::{Passed, word};
 use super::rules::Severity;

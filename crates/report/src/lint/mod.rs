@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  facts      what each function means, once per trace: from roles, types and tables of the model
-//!  values     numbers of an event's fields  ──►  passed   what an open call was passed
+//!  values     numbers of an event's fields  ──►  passed   what an open call was passed, as far as `reads` says
 //!    │
 //!  walk       one walk; per rule group a table of what is open or alive:
-//!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused
+//!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused: by `objects`
 //!    ├── calls       ignored-error, unfinished-call, deprecated
 //!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
-//!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes
+//!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes: with `moves` for commands
 //!    └── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
 //!  findings   equal ones folded  ──►  show   a second walk that writes the calls they name
 //!    └──► report   as a value, text, or SARIF
@@ -23,6 +23,7 @@ mod copies;
 mod facts;
 mod findings;
 mod flow;
+mod kinds;
 mod lifetimes;
 mod memory;
 mod moves;
@@ -33,6 +34,7 @@ mod report;
 mod rules;
 mod sarif;
 mod show;
+mod span;
 mod text;
 mod walk;
 

@@ -6,7 +6,7 @@
 use std::hash::Hasher;
 
 use super::findings::Ref;
-use super::passed::Span;
+use super::span::Span;
 use hetrace_trace::hash::Mix;
 
 /// Calls that are remembered; a power of two.

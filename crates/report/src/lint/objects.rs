@@ -3,8 +3,8 @@
 //! APIs hand out handles again, and one above or below has another name for a type: so what is asked
 //! most is which objects a handle is, of whatever kind.
 
-use super::facts::KindId;
 use super::findings::Ref;
+use super::kinds::KindId;
 use hetrace_trace::hash::QuickMap;
 
 /// Process, kind and handle.

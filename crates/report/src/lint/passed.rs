@@ -1,35 +1,10 @@
 //! What an open call was passed, as far as rules ask for it when it ends.
 
-use super::facts::{Facts, KindId, Waits};
+use super::facts::{Facts, Waits};
 use super::findings::{Hit, Ref};
+use super::kinds::KindId;
+use super::span::Span;
 use hetrace_trace::values::{Place, Values};
-
-/// Bytes in a row, in an object or at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Span {
-    /// The object; none at an address.
-    pub object: Option<(KindId, u64)>,
-    /// Where it begins.
-    pub start: u64,
-    pub bytes: u64,
-}
-
-impl Span {
-    /// The first byte behind it.
-    pub fn end(&self) -> u64 {
-        self.start.saturating_add(self.bytes)
-    }
-
-    /// Whether both have a byte in common.
-    pub fn meets(&self, other: &Span) -> bool {
-        self.object == other.object && self.start < other.end() && other.start < self.end()
-    }
-
-    /// Whether it begins where the other ends.
-    pub fn follows(&self, other: &Span) -> bool {
-        self.object == other.object && self.start == other.end()
-    }
-}
 
 /// What an open call was passed. It is filled anew for each call, as it is large and calls are many.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use hetrace_model::{Expr, Function, Transfer};
 
-use super::facts::{Handed, KindId, position};
-use super::passed::Span;
+use super::kinds::{Handed, KindId};
+use super::span::Span;
 use hetrace_trace::values::{Place, Values};
 
 /// A number that a call is passed.
@@ -149,4 +149,9 @@ fn argument(function: &Function, handles: &[(u16, KindId)]) -> Option<Argument> 
     let (_, index) = params.find(|(p, at)| p.pointers == 0 && *at != of)?;
     let value = u16::try_from(function.params.len().checked_sub(1)?).ok()?;
     Some(Argument { of, index, value })
+}
+
+/// The place of the parameter with this name.
+pub(super) fn position(f: &Function, name: &str) -> Option<u16> {
+    u16::try_from(f.params.iter().position(|p| p.name == name)?).ok()
 }
