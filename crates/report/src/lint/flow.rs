@@ -192,20 +192,25 @@ impl Flow {
                 self.arguments.remove(&(pid, handle));
             }
         }
-        if let Some((kernel, index, value)) = passed.argument {
-            let arguments = self.arguments.entry((pid, kernel)).or_default();
-            let before = arguments.set(index, (passed.hash, call.start));
-            let same = before.filter(|(hash, _)| *hash == passed.hash);
-            let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since));
-            if same.is_some_and(|(_, since)| !renewed(since)) {
-                self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
-            }
-            if self.arguments.len() > KEPT {
-                self.arguments.clear();
-            }
-        }
+        self.argument(passed, duration, lifetimes);
         if facts.builds {
             self.build(passed, facts, duration, out, lifetimes, knowledge);
+        }
+    }
+
+    /// A call that sets an argument has succeeded, if it is one.
+    fn argument(&mut self, passed: &Passed, duration: u64, lifetimes: &Lifetimes) {
+        let (pid, call) = (passed.call.pid, passed.call);
+        let Some((kernel, index, value)) = passed.argument else { return };
+        let arguments = self.arguments.entry((pid, kernel)).or_default();
+        let before = arguments.set(index, (passed.hash, call.start));
+        let same = before.filter(|(hash, _)| *hash == passed.hash);
+        let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since));
+        if same.is_some_and(|(_, since)| !renewed(since)) {
+            self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
+        }
+        if self.arguments.len() > KEPT {
+            self.arguments.clear();
         }
     }
 
@@ -305,13 +310,7 @@ impl Flow {
         small.1 = small.1.max(groups);
     }
 
-    /// The trace has ended.
-    pub fn finish(
-        &mut self,
-        kernel: impl Fn(u32) -> String,
-        knowledge: &Knowledge<'_>,
-        findings: &mut Findings,
-    ) {
+    fn finish_threads(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
         self.threads.sort_by_key(|thread| thread.ids);
         for thread in &mut self.threads {
             thread.end_polls(knowledge, findings);
@@ -326,6 +325,16 @@ impl Flow {
                 findings.add(hit.times(thread.waited).costs(thread.wait_ns));
             }
         }
+    }
+
+    /// The trace has ended.
+    pub fn finish(
+        &mut self,
+        kernel: impl Fn(u32) -> String,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        self.finish_threads(knowledge, findings);
         for (key, queues) in sorted(&self.queues) {
             if queues.default >= LAUNCHES && queues.others >= LAUNCHES {
                 let what = format!(
