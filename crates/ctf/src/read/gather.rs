@@ -4,8 +4,6 @@
 //! there are millions, with many short lists that are mostly empty: it only stores what is there,
 //! and returns how long the payload is, so that nobody has to look for its end before.
 
-use std::hint::cold_path;
-
 use super::pick::{Number, Picker, Step};
 use crate::bits::mask;
 use crate::class::StructClass;
@@ -21,37 +19,48 @@ pub struct Slots {
     pub count: Option<usize>,
 }
 
-/// How to gather the payloads of a class.
+/// How to gather the payloads of a class: integers first, and then lists behind lengths of 8 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gatherer {
-    steps: Box<[Move]>,
+    integers: Box<[Integer]>,
+    /// Bytes of all integers.
+    bytes: usize,
+    lists: Box<[List]>,
 }
 
-/// One integer, or a list.
+/// An integer that always stands at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
-    One(Bits, u16),
-    /// A list, right behind its length.
-    List(Bits, Bits, Of),
-    /// A list as long as the one before.
-    Again(Bits, Of),
+struct Integer {
+    bits: Bits,
+    at: u16,
+    slot: u16,
 }
 
-/// The slots of a list: the first, how many, and that of their number.
+/// A list, and one right behind it that has its length, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Of {
+struct List {
+    own: Elements,
+    beside: Option<Elements>,
+}
+
+/// What a list has, and its slots: the first, how many, and that of their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Elements {
+    bits: Bits,
+    bytes: usize,
     first: u16,
     most: u16,
     count: u16,
 }
 
-impl Of {
-    fn new(slots: Option<Slots>) -> Self {
+impl Elements {
+    fn new(number: &Number, slots: Option<Slots>) -> Self {
+        let (bits, bytes) = (Bits::of(number), number.bytes);
         let Some(Slots { first, most, count }) = slots else {
-            return Of { first: NOWHERE, most: 0, count: NOWHERE };
+            return Elements { bits, bytes, first: NOWHERE, most: 0, count: NOWHERE };
         };
         let short = |n: usize| u16::try_from(n).unwrap_or(NOWHERE);
-        Of { first: short(first), most: short(most), count: count.map_or(NOWHERE, short) }
+        Elements { bits, bytes, first: short(first), most: short(most), count: count.map_or(NOWHERE, short) }
     }
 }
 
@@ -62,22 +71,25 @@ struct Bits {
     mask: u64,
     /// The one of its sign; 0 if it has none.
     sign: u64,
-    bytes: usize,
 }
 
 impl Bits {
     fn of(number: &Number) -> Self {
-        let bytes = number.bytes.clamp(1, 8);
-        let mask = mask(8 * bytes as u32);
-        Self { mask, sign: if number.signed { mask ^ (mask >> 1) } else { 0 }, bytes }
+        let mask = mask(8 * number.bytes.clamp(1, 8) as u32);
+        Self { mask, sign: if number.signed { mask ^ (mask >> 1) } else { 0 } }
     }
 
-    /// Its bits with the sign extended; none where no whole word is there.
+    /// Its value in a word, with the sign extended.
     #[inline(always)]
-    fn get(self, data: &[u8], at: usize) -> Option<u64> {
-        let word = u64::from_le_bytes(*data.get(at..)?.first_chunk()?);
-        Some(((word & self.mask) ^ self.sign).wrapping_sub(self.sign))
+    fn of_word(self, word: u64) -> u64 {
+        ((word & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
+}
+
+/// The word at a byte; none where no whole one is there.
+#[inline(always)]
+fn word(data: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
 /// The slot of what nobody wants: no array is so long.
@@ -85,25 +97,34 @@ const NOWHERE: u16 = u16::MAX;
 
 impl Gatherer {
     /// For payloads of a class: `slots` has those of each field, by position; values of a field
-    /// without any are passed over. None if the class has other fields than plain integers
-    /// and lists of them, each right behind its length or behind a list that shares its length.
+    /// without any are passed over. None if the class has other fields than plain integers and, behind these,
+    /// lists of them, each behind a length of 8 bits or right behind a list that shares its length.
     pub fn new(class: &StructClass, slots: &[Option<Slots>]) -> Option<Self> {
-        let of = |position: usize| Of::new(slots.get(position).copied().flatten());
-        let (mut steps, mut last) = (Vec::new(), None);
+        let of = |position: usize| slots.get(position).copied().flatten();
+        let (mut integers, mut bytes, mut lists) = (Vec::new(), 0, Vec::<List>::new());
+        let mut last = None;
         for (position, step) in Picker::new(class)?.into_steps() {
-            steps.push(match step {
-                Step::One(number) => Move::One(Bits::of(&number), of(position).first),
-                Step::List(number, length, element) => {
-                    last = Some(length);
-                    Move::List(Bits::of(&number), Bits::of(&element), of(position + 1))
+            match step {
+                Step::One(number) if lists.is_empty() => {
+                    let slot = of(position).and_then(|slots| u16::try_from(slots.first).ok());
+                    let (at, slot) = (u16::try_from(bytes).ok()?, slot.unwrap_or(NOWHERE));
+                    integers.push(Integer { bits: Bits::of(&number), at, slot });
+                    bytes += number.bytes;
                 }
-                Step::Many(element, length) if last == Some(length) => {
-                    Move::Again(Bits::of(&element), of(position))
+                Step::List(length, number, element) if length.bytes == 1 => {
+                    last = Some(number);
+                    lists.push(List { own: Elements::new(&element, of(position + 1)), beside: None });
                 }
-                Step::Many(..) | Step::Length(..) | Step::Text => return None,
-            });
+                Step::Many(element, number) if last == Some(number) => {
+                    let list = lists.last_mut().filter(|list| list.beside.is_none())?;
+                    list.beside = Some(Elements::new(&element, of(position)));
+                }
+                Step::One(_) | Step::List(..) | Step::Many(..) | Step::Length(..) | Step::Text => {
+                    return None;
+                }
+            }
         }
-        Some(Self { steps: steps.into() })
+        Some(Self { integers: integers.into(), bytes, lists: lists.into() })
     }
 
     /// Puts the values of the payload that `data` begins with into `slots`, and returns where it
@@ -111,56 +132,59 @@ impl Gatherer {
     /// less than a word behind the start of some value: the payload has to be read otherwise.
     #[inline]
     pub fn gather(&self, data: &[u8], slots: &mut [u64]) -> Option<usize> {
-        let (mut at, mut len) = (0, 0);
-        for step in &self.steps {
-            match *step {
-                Move::One(number, slot) => {
-                    let bits = number.get(data, at)?;
-                    if let Some(slot) = slots.get_mut(usize::from(slot)) {
-                        *slot = bits;
-                    }
-                    at += number.bytes;
-                }
-                Move::List(number, element, of) => {
-                    len = number.get(data, at)?;
-                    at += number.bytes;
-                    // So the next step need not wait for the length of an empty list.
-                    if len > 0 {
-                        cold_path();
-                        at = elements(element, data, at, len, of, slots)?;
-                    }
-                }
-                Move::Again(element, of) => {
-                    if len > 0 {
-                        cold_path();
-                        at = elements(element, data, at, len, of, slots)?;
-                    }
-                }
+        // The last integer's word may reach behind it.
+        let fixed = data.get(..self.bytes + size_of::<u64>())?;
+        for integer in &self.integers {
+            let value = integer.bits.of_word(word(fixed, integer.at.into())?);
+            if let Some(slot) = slots.get_mut(usize::from(integer.slot)) {
+                *slot = value;
+            }
+        }
+        let (mut at, mut rest) = (self.bytes, self.lists.iter());
+        while !rest.as_slice().is_empty() {
+            let lengths = word(data, at)?;
+            // The lengths of empty lists lie side by side.
+            let empty = lengths.trailing_zeros() as usize / 8;
+            at += empty.min(rest.len());
+            if empty >= size_of::<u64>() {
+                rest = rest.as_slice().get(empty..).unwrap_or_default().iter();
+            } else if let Some(list) = rest.nth(empty) {
+                let len = (lengths >> (8 * empty)) as usize & 0xff;
+                at = list.gather(data, at + 1, len, slots)?;
             }
         }
         Some(at)
     }
 }
 
-/// Stores the elements of a list; returns its end.
-#[inline]
-fn elements(element: Bits, data: &[u8], at: usize, len: u64, to: Of, slots: &mut [u64]) -> Option<usize> {
-    let bytes = element.bytes;
-    let end = at.checked_add(usize::try_from(len).ok()?.checked_mul(bytes)?)?;
-    if end > data.len() {
-        return None;
+impl List {
+    /// Stores so many elements; returns the list's end.
+    #[inline]
+    fn gather(&self, data: &[u8], at: usize, len: usize, slots: &mut [u64]) -> Option<usize> {
+        let end = self.own.gather(data, at, len, slots)?;
+        self.beside.map_or(Some(end), |beside| beside.gather(data, end, len, slots))
     }
-    let stored = (len as usize).min(to.most.into());
-    for index in 0..stored {
-        let bits = element.get(data, at + index * bytes)?;
-        if let Some(slot) = slots.get_mut(usize::from(to.first) + index) {
-            *slot = bits;
+}
+
+impl Elements {
+    #[inline]
+    fn gather(&self, data: &[u8], at: usize, len: usize, slots: &mut [u64]) -> Option<usize> {
+        let end = at + len * self.bytes;
+        if end > data.len() {
+            return None;
         }
+        let stored = len.min(self.most.into());
+        for index in 0..stored {
+            let value = self.bits.of_word(word(data, at + index * self.bytes)?);
+            if let Some(slot) = slots.get_mut(usize::from(self.first) + index) {
+                *slot = value;
+            }
+        }
+        if let Some(slot) = slots.get_mut(usize::from(self.count)) {
+            *slot = stored as u64;
+        }
+        Some(end)
     }
-    if let Some(slot) = slots.get_mut(usize::from(to.count)) {
-        *slot = stored as u64;
-    }
-    Some(end)
 }
 
 #[cfg(test)]
@@ -178,12 +202,13 @@ mod tests {
             .field("n", IntegerClass::unsigned(8))
             .field("list", list("n", 16))
             .field("beside", list("n", 32))
-            .field("last", IntegerClass::unsigned(64))
+            .field("m", IntegerClass::unsigned(8))
+            .field("last", list("m", 64))
     }
 
-    fn slots() -> [Option<Slots>; 6] {
+    fn slots() -> [Option<Slots>; 7] {
         let one = |first| Some(Slots { first, most: 1, count: None });
-        [one(0), None, None, Some(Slots { first: 1, most: 2, count: Some(3) }), one(4), one(5)]
+        [one(0), None, None, Some(Slots { first: 1, most: 2, count: Some(3) }), one(4), None, one(5)]
     }
 
     fn payload(list: &[u16]) -> Vec<u8> {
@@ -191,6 +216,7 @@ mod tests {
         body.extend([1, 2, list.len() as u8]);
         list.iter().for_each(|v| body.extend(v.to_le_bytes()));
         list.iter().for_each(|v| body.extend((u32::from(*v) + 1000).to_le_bytes()));
+        body.push(1);
         body.extend(77u64.to_le_bytes());
         body
     }
@@ -210,6 +236,33 @@ mod tests {
         }
     }
 
+    /// More of them than lengths fit a word.
+    #[test]
+    fn empty_lists_are_passed_over_together() {
+        let class = (0..20).fold(StructClass::default(), |class, n| {
+            let length = FieldPath::relative(format!("n{n}"));
+            let list = FieldClass::sequence(length, IntegerClass::unsigned(8));
+            class.field(format!("n{n}"), IntegerClass::unsigned(8)).field(format!("list{n}"), list)
+        });
+        let of = |position: usize| Some(Slots { first: position / 2, most: 1, count: None });
+        let slots: Vec<_> = (0..40).map(|p| of(p).filter(|_| p % 2 == 1)).collect();
+        let gatherer = Gatherer::new(&class, &slots).expect("plain lists");
+        for full in [&[][..], &[0], &[7], &[8], &[9, 10], &[0, 19], &[3, 11, 12, 18]] {
+            let (mut body, mut expected) = (Vec::new(), [0; 20]);
+            for list in 0..20u8 {
+                body.push(u8::from(full.contains(&list)));
+                if full.contains(&list) {
+                    body.push(list + 1);
+                    expected[usize::from(list)] = u64::from(list) + 1;
+                }
+            }
+            let end = body.len();
+            body.extend([0xff; 8]);
+            let mut found = [0; 20];
+            assert_eq!((gatherer.gather(&body, &mut found), found), (Some(end), expected), "{full:?}");
+        }
+    }
+
     #[test]
     fn a_payload_that_is_cut_is_not_gathered() {
         let gatherer = Gatherer::new(&class(), &slots()).expect("plain integers");
@@ -223,8 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_for_others() {
-        let class = class().field("name", FieldClass::string());
-        assert_eq!(Gatherer::new(&class, &slots()), None);
+    fn texts_and_integers_behind_lists_are_for_others() {
+        let text = class().field("name", FieldClass::string());
+        let late = class().field("late", IntegerClass::unsigned(8));
+        assert_eq!([text, late].map(|class| Gatherer::new(&class, &slots())), [None, None]);
     }
 }

@@ -136,7 +136,11 @@ impl Devices {
             range,
             status: if self.by_error && command.failed() { command.status } else { 0 },
         };
-        let sum = self.by_key.entry(key).or_default();
+        // Nearly always it is there, and the look-up of a reference is the quicker one.
+        let sum = match self.by_key.get_mut(&key) {
+            Some(sum) => sum,
+            None => self.by_key.entry(key).or_default(),
+        };
         let weight = command.weight;
         sum.calls = sum.calls.saturating_add(weight);
         if command.graph > 0 {

@@ -49,7 +49,7 @@ pub enum Ended {
     Unfit,
 }
 
-/// Tells all calls and commands of a trace, to several sums at the same time where there
+/// Shows all calls and commands of a trace to several sums at the same time where there
 /// are several processors, and adds these up; to so many, if a number is given. Calls of the functions
 /// that `noted` is for are shown with their values.
 pub fn walk<'t, B: CallSink + Send>(
@@ -76,7 +76,7 @@ pub struct Border {
     pub depth: u32,
 }
 
-/// Is watched calls in the order of each thread, and commands in the order of each stream.
+/// Receives calls in the order of each thread, and commands in the order of each stream.
 pub trait CallSink {
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);

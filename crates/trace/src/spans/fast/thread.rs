@@ -171,7 +171,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         }
     }
 
-    /// Goes on in a stretch of a stream as long as it is surely its walk.
+    /// Goes on in a stretch of a stream as long as nothing of another stream can come before.
     fn stretch(&mut self, inputs: &mut [Input<'t>], lane: &mut Lane<'_>, limit: u64) {
         let Some(stretch) = lane.rest.first().copied() else { return };
         loop {
