@@ -10,6 +10,9 @@ use crate::trace::{Class, FunctionId, Trace};
 /// Numbers that are kept of one event.
 const KEPT: usize = 4096;
 
+/// The hash of nothing.
+const NO_HASH: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// Where a value stands in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -25,7 +28,45 @@ struct Plan<'t> {
     class: &'t EventClass,
     picker: Picker,
     /// By field.
-    places: Box<[Option<Place>]>,
+    fields: Box<[Planned]>,
+}
+
+/// What a plan says of a field.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    place: Code,
+    hashed: Hashed,
+}
+
+/// What of a field goes into [`Values::hash`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hashed {
+    Nothing,
+    /// Elements of a list: single values are handles.
+    Lists,
+    All,
+}
+
+/// A place in few bytes, as each event has many and few are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Code(u32);
+
+impl Code {
+    /// Of no parameter.
+    const NONE: Self = Self(u32::MAX);
+    const RESULT: Self = Self(1 << 16);
+
+    fn of(place: Option<Place>) -> Self {
+        match place {
+            None => Self::NONE,
+            Some(Place::Result) => Self::RESULT,
+            Some(Place::Param(at)) => Self(at.into()),
+        }
+    }
+
+    fn param(self) -> Option<u16> {
+        u16::try_from(self.0).ok()
+    }
 }
 
 /// The plans of a trace's entries and exits.
@@ -39,23 +80,33 @@ pub struct Plans<'t> {
 }
 
 impl<'t> Plans<'t> {
-    /// Plans for the functions that `wanted` is true of.
+    /// Plans for the functions that `wanted` is true of, without a hash of their values.
     pub fn new(trace: &'t Trace, wanted: impl Fn(FunctionId) -> bool) -> Self {
+        Self::with_hash(trace, wanted, &|_| None)
+    }
+
+    /// The same, with [`Values::hash`] of the entries of those functions for which `hashed` returns the
+    /// parameters that are handles.
+    pub fn with_hash<'h>(
+        trace: &'t Trace,
+        wanted: impl Fn(FunctionId) -> bool,
+        hashed: &dyn Fn(FunctionId) -> Option<&'h [(u16, u32)]>,
+    ) -> Self {
         let ids = (0u32..).zip(trace.functions().all()).map(|(id, _)| FunctionId(id));
         let known: Vec<bool> = ids.map(|id| wanted(id) && trace.described(id).is_some()).collect();
         let none = || std::iter::repeat_with(|| None).take(known.len()).collect();
         let mut plans = Self { entries: none(), exits: none(), wanted: known };
         for (position, stream) in trace.ctf().class().streams.iter().enumerate() {
             for (class, event) in trace.classes().of_stream(position).iter().zip(&stream.events) {
-                let (function, to) = match class {
-                    Class::Entry(function) => (*function, &mut plans.entries),
-                    Class::Exit(function, _) => (*function, &mut plans.exits),
+                let (function, to, handles) = match class {
+                    Class::Entry(function) => (*function, &mut plans.entries, hashed(*function)),
+                    Class::Exit(function, _) => (*function, &mut plans.exits, None),
                     _ => continue,
                 };
                 let is_wanted = plans.wanted.get(function.index()) == Some(&true);
                 let described = trace.described(function).filter(|_| is_wanted);
                 if let (Some(described), Some(slot @ None)) = (described, to.get_mut(function.index())) {
-                    *slot = Plan::new(described, event);
+                    *slot = Plan::new(described, event, handles);
                 }
             }
         }
@@ -78,9 +129,18 @@ impl<'t> Plans<'t> {
 }
 
 impl<'t> Plan<'t> {
-    fn new(function: &Function, class: &'t EventClass) -> Option<Self> {
-        let places = class.fields.fields.iter().map(|field| place(function, &field.name));
-        Some(Self { class, picker: Picker::new(&class.fields)?, places: places.collect() })
+    fn new(function: &Function, class: &'t EventClass, hashed: Option<&[(u16, u32)]>) -> Option<Self> {
+        let fields = class.fields.fields.iter().map(|field| {
+            let place = Code::of(place(function, &field.name));
+            let is_handle = |handles: &[(u16, u32)]| handles.iter().any(|(at, _)| Some(*at) == place.param());
+            let hashed = match hashed.map(is_handle) {
+                None => Hashed::Nothing,
+                Some(true) => Hashed::Lists,
+                Some(false) => Hashed::All,
+            };
+            Planned { place, hashed }
+        });
+        Some(Self { class, picker: Picker::new(&class.fields)?, fields: fields.collect() })
     }
 }
 
@@ -99,33 +159,28 @@ fn place(function: &Function, name: &str) -> Option<Place> {
 /// Memory that the values of one event leave to those of the next.
 #[derive(Debug, Default)]
 pub struct Room {
-    fields: Vec<(Option<Place>, usize)>,
+    fields: Vec<(Code, u32)>,
     numbers: Vec<u64>,
 }
 
 /// The values of one event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Values<'f> {
-    function: &'f Function,
+    function: Option<&'f Function>,
     /// By field: whose it is and where its numbers begin.
-    fields: Vec<(Option<Place>, usize)>,
+    fields: Vec<(Code, u32)>,
     numbers: Vec<u64>,
     /// Members of structs, by parameter.
     members: Vec<(u16, String, u64)>,
-    /// Of all that the event has but single handles.
+    /// Of all that the event has but single handles; only of entries for which [`Plans`] are with hashes.
     pub hash: u64,
-    /// Parameters that are such.
-    handles: &'f [(u16, u32)],
-    depth: u32,
 }
 
 impl<'f> Values<'f> {
-    fn new(function: &'f Function, handles: &'f [(u16, u32)], room: Room) -> Self {
-        let Room { mut fields, mut numbers } = room;
-        fields.clear();
-        numbers.clear();
-        let hash = 0xcbf2_9ce4_8422_2325;
-        Self { function, fields, numbers, members: Vec::new(), hash, handles, depth: 0 }
+    fn new(function: &'f Function, room: Room) -> Self {
+        let mut values = Self { fields: room.fields, numbers: room.numbers, ..Self::default() };
+        values.clear(function);
+        values
     }
 
     /// The memory, for other values.
@@ -133,50 +188,75 @@ impl<'f> Values<'f> {
         Room { fields: self.fields, numbers: self.numbers }
     }
 
-    /// Of an event that nobody looks at.
-    pub fn none(function: &'f Function, room: Room) -> Self {
-        Self::new(function, &[], room)
+    /// Forgets all values: an event of a function that nobody looks at.
+    #[inline]
+    pub fn clear(&mut self, function: &'f Function) {
+        self.function = Some(function);
+        self.fields.clear();
+        self.numbers.clear();
+        self.members.clear();
+        self.hash = NO_HASH;
     }
 
-    /// Reads the entry of a call.
+    /// The entry of a call.
     pub fn of_entry(
         function: &'f Function,
-        handles: &'f [(u16, u32)],
-        (id, plans): (FunctionId, &Plans<'_>),
+        handles: &[(u16, u32)],
+        known: (FunctionId, &Plans<'_>),
         event: &Event<'_, '_>,
         room: Room,
     ) -> Self {
-        Self::read(function, handles, plans.entry(id), event, room)
+        let mut values = Self::new(function, room);
+        values.read_entry(function, handles, known, event);
+        values
     }
 
-    /// Reads its exit.
+    /// Its exit.
     pub fn of_exit(
+        function: &'f Function,
+        known: (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+        room: Room,
+    ) -> Self {
+        let mut values = Self::new(function, room);
+        values.read_exit(function, known, event);
+        values
+    }
+
+    /// Reads the entry of a call in the place of what was read before.
+    pub fn read_entry(
+        &mut self,
+        function: &'f Function,
+        handles: &[(u16, u32)],
+        (id, plans): (FunctionId, &Plans<'_>),
+        event: &Event<'_, '_>,
+    ) {
+        self.read(function, handles, plans.entry(id), event);
+    }
+
+    /// The same for its exit.
+    pub fn read_exit(
+        &mut self,
         function: &'f Function,
         (id, plans): (FunctionId, &Plans<'_>),
         event: &Event<'_, '_>,
-        room: Room,
-    ) -> Self {
-        Self::read(function, &[], plans.exit(id), event, room)
+    ) {
+        self.read(function, &[], plans.exit(id), event);
     }
 
     fn read(
+        &mut self,
         function: &'f Function,
-        handles: &'f [(u16, u32)],
+        handles: &[(u16, u32)],
         plan: Option<&Plan<'_>>,
         event: &Event<'_, '_>,
-        room: Room,
-    ) -> Self {
-        let mut values = Self::new(function, handles, room);
+    ) {
+        self.clear(function);
         let plan = plan.filter(|plan| std::ptr::eq(plan.class, event.class()));
-        if let Some((plan, payload)) = plan.zip(event.payload())
-            && values.pick(plan, payload)
-        {
-            return values;
+        let both = plan.zip(event.payload());
+        if !both.is_some_and(|(plan, payload)| self.pick(plan, payload)) {
+            self.visit(function, handles, event);
         }
-        let mut values = Self::new(function, handles, values.into_room());
-        // What is damaged has been reported by the walk.
-        let _ = event.visit(Scope::EventFields, &mut values);
-        values
     }
 
     /// Reads the payload of an event of `class`.
@@ -190,7 +270,7 @@ impl<'f> Values<'f> {
         payload: &[u8],
         room: Room,
     ) -> Result<Self, Room> {
-        let mut values = Self::new(function, &[], room);
+        let mut values = Self::new(function, room);
         let both = [plans.entry(id), plans.exit(id)].into_iter().flatten();
         let plan = both.into_iter().find(|plan| std::ptr::eq(plan.class, class));
         if plan.is_some_and(|plan| values.pick(plan, payload)) { Ok(values) } else { Err(values.into_room()) }
@@ -198,60 +278,56 @@ impl<'f> Values<'f> {
 
     /// False if the payload ends too early.
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
-        let single = |place: Option<Place>, handles: &[(u16, u32)]| match place {
-            Some(Place::Param(param)) => handles.iter().any(|(at, _)| *at == param),
-            _ => false,
-        };
+        let Self { fields, numbers, hash, .. } = self;
+        let mut hashed = Hashed::Nothing;
         plan.picker.pick(payload, |position, element, value| {
             if element == 0 {
-                let place = plan.places.get(position).copied().flatten();
-                self.fields.push((place, self.numbers.len()));
+                let known = plan.fields.get(position);
+                hashed = known.map_or(Hashed::Nothing, |field| field.hashed);
+                // There are at most KEPT.
+                fields.push((known.map_or(Code::NONE, |field| field.place), numbers.len() as u32));
             }
             let Some(number) = value.bits() else {
-                self.add_text(value.text().unwrap_or_default());
+                if hashed != Hashed::Nothing {
+                    *hash = with_text(*hash, value.text().unwrap_or_default());
+                }
                 return;
             };
-            let place = self.fields.last().and_then(|(place, _)| *place);
-            if value.in_list() || !single(place, self.handles) {
-                self.add_number(number);
+            if hashed == Hashed::All || (hashed == Hashed::Lists && value.in_list()) {
+                *hash = with_number(*hash, number);
             }
-            if self.numbers.len() < KEPT {
-                self.numbers.push(number);
+            if numbers.len() < KEPT {
+                numbers.push(number);
             }
         })
     }
 
-    fn begin(&mut self, name: &str) {
-        self.fields.push((place(self.function, name), self.numbers.len()));
-    }
-
-    fn add_text(&mut self, bytes: &[u8]) {
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        self.hash = bytes.iter().fold(self.hash, step);
-    }
-
-    #[inline]
-    fn add_number(&mut self, number: u64) {
-        // All bits of the number and of what was before go into all bits of the product.
-        let mixed = u128::from(self.hash ^ number ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15;
-        self.hash = (mixed as u64) ^ ((mixed >> 64) as u64).rotate_left(23);
+    /// Reads an event for which there is no plan.
+    #[cold]
+    fn visit(&mut self, function: &'f Function, handles: &[(u16, u32)], event: &Event<'_, '_>) {
+        self.clear(function);
+        // What is damaged has been reported by the walk.
+        let _ = event.visit(Scope::EventFields, &mut Reading { function, handles, values: self, depth: 0 });
     }
 
     /// All numbers of a place.
+    #[inline]
     pub fn all(&self, place: Place) -> &[u64] {
-        let Some(at) = self.fields.iter().position(|(p, _)| *p == Some(place)) else { return &[] };
-        let start = self.fields.get(at).map_or(0, |(_, start)| *start);
-        let end = self.fields.get(at + 1).map_or(self.numbers.len(), |(_, start)| *start);
-        self.numbers.get(start..end).unwrap_or(&[])
+        let code = Code::of(Some(place));
+        let mut fields = self.fields.iter();
+        let Some((_, start)) = fields.find(|(known, _)| *known == code) else { return &[] };
+        let end = fields.next().map_or(self.numbers.len(), |(_, start)| *start as usize);
+        self.numbers.get(*start as usize..end).unwrap_or(&[])
     }
 
     /// The first number of a place.
+    #[inline]
     pub fn first(&self, place: Place) -> Option<u64> {
         self.all(place).first().copied()
     }
 
     fn param(&self, name: &str) -> Option<u16> {
-        u16::try_from(self.function.params.iter().position(|p| p.name == name)?).ok()
+        u16::try_from(self.function?.params.iter().position(|p| p.name == name)?).ok()
     }
 
     /// A parameter by its name, or `parameter.member`.
@@ -290,31 +366,61 @@ impl<'f> Values<'f> {
     }
 }
 
-impl<'e> FieldVisitor<'e> for Values<'_> {
+/// A hash and a text.
+fn with_text(hash: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(hash, step)
+}
+
+/// A hash and a number.
+#[inline]
+fn with_number(hash: u64, number: u64) -> u64 {
+    // All bits of the number and of what was before go into all bits of the product.
+    let mixed = u128::from(hash ^ number ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15;
+    (mixed as u64) ^ ((mixed >> 64) as u64).rotate_left(23)
+}
+
+/// Reads the fields of an event by their names.
+struct Reading<'a, 'f> {
+    function: &'f Function,
+    /// Parameters of which a single value is a handle.
+    handles: &'a [(u16, u32)],
+    values: &'a mut Values<'f>,
+    depth: u32,
+}
+
+impl Reading<'_, '_> {
+    fn begin(&mut self, name: &str) {
+        let start = self.values.numbers.len() as u32;
+        self.values.fields.push((Code::of(place(self.function, name)), start));
+    }
+}
+
+impl<'e> FieldVisitor<'e> for Reading<'_, '_> {
     fn scalar(&mut self, field: FieldRef<'e>, value: Scalar<'e>) {
         if self.depth == 0 {
             self.begin(field.name);
         }
+        let values = &mut *self.values;
         let number = match value {
-            Scalar::Str(text) => return self.add_text(text.as_bytes()),
-            Scalar::Bytes(bytes) => return self.add_text(bytes),
+            Scalar::Str(text) => return values.hash = with_text(values.hash, text.as_bytes()),
+            Scalar::Bytes(bytes) => return values.hash = with_text(values.hash, bytes),
             Scalar::Float(v) => v.to_bits(),
             Scalar::Unsigned(v) => v,
             Scalar::Signed(v) => v as u64,
             Scalar::Enum { value, .. } => value as u64,
         };
-        let place = self.fields.last().and_then(|(place, _)| *place);
-        let is = |(at, _): &(u16, u32)| place == Some(Place::Param(*at));
-        if self.depth > 0 || !self.handles.iter().any(is) {
-            self.add_number(number);
+        let param = values.fields.last().and_then(|(place, _)| place.param());
+        if self.depth > 0 || !self.handles.iter().any(|(at, _)| param == Some(*at)) {
+            values.hash = with_number(values.hash, number);
         }
-        if self.numbers.len() < KEPT {
-            self.numbers.push(number);
-            if let Some(Place::Param(param)) = place
+        if values.numbers.len() < KEPT {
+            values.numbers.push(number);
+            if let Some(param) = param
                 && self.depth > 0
                 && !field.name.is_empty()
             {
-                self.members.push((param, field.name.to_owned(), number));
+                values.members.push((param, field.name.to_owned(), number));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::decode::Decoder;
 use super::error::DecodeError;
 use super::packet::{Head, PacketInfo};
-use super::plan::{Kind, Node};
+use super::plan::{Int, Kind, Node};
 use super::stream::{Kinds, StreamReader};
 use super::visit::{FieldVisitor, TreeBuilder};
 use crate::class::{ByteOrder, ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
@@ -189,11 +189,30 @@ impl<'e, 't> Event<'e, 't> {
             && int.order == ByteOrder::Little
             && !int.reversed
         {
-            let mut decoder = self.decoder(at.checked_add(*offset)?);
+            let at = at.checked_add(*offset)?;
+            if let Some(value) = self.whole_bytes(int, at) {
+                return Some(value);
+            }
+            let mut decoder = self.decoder(at);
             return Some(decoder.int(int).ok()? as i64);
         }
         let value = self.get_at(scope, index)?;
         value.as_i64().or_else(|| value.as_u64().map(|v| v as i64))
+    }
+
+    /// Returns a little-endian integer of whole bytes that nothing depends on; none where the long way has to
+    /// find out more.
+    #[inline]
+    fn whole_bytes(&self, int: &Int, at: u64) -> Option<i64> {
+        let plain = int.slot.is_none() && int.bits.is_multiple_of(8) && at.is_multiple_of(8);
+        let end = at.checked_add(int.bits.into())?;
+        if !plain || end > self.head()?.end {
+            return None;
+        }
+        let unused = 64u32.checked_sub(int.bits).filter(|unused| *unused < 64)?;
+        let rest = self.reader.data().get(usize::try_from(at / 8).ok()?..)?;
+        let high = u64::from_le_bytes(*rest.first_chunk()?) << unused;
+        Some(if int.signed { (high as i64) >> unused } else { (high >> unused) as i64 })
     }
 
     /// Returns a field of a scope by its position: for those who look names up once per class.

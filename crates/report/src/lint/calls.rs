@@ -1,7 +1,8 @@
 //! Calls that failed without anybody caring, did not end, or should not be used.
 
-use super::facts::{Facts, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::KindId;
 use super::passed::Passed;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Unfinished, Why};
@@ -13,6 +14,8 @@ const IN_A_ROW: u64 = 100;
 /// What is open on a thread.
 #[derive(Clone, Debug, Default)]
 struct Thread {
+    /// Process and thread.
+    ids: (i64, i64),
     /// What could not be made: types of objects, none for memory.
     missing: Vec<(Option<KindId>, Ref)>,
     /// Launches that failed, by queue.
@@ -24,7 +27,8 @@ struct Thread {
 /// What failed.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    threads: QuickMap<(i64, i64), Thread>,
+    /// By position.
+    threads: Vec<Thread>,
 }
 
 impl Calls {
@@ -45,15 +49,20 @@ impl Calls {
             };
             findings.add(Hit::new("deprecated", name, what, ("call", passed.call)));
         }
-        let thread = self.threads.entry((passed.call.pid, passed.call.tid)).or_default();
+        if self.threads.len() <= passed.by.thread {
+            self.threads.resize_with(passed.by.thread + 1, Thread::default);
+        }
+        let thread = &mut self.threads[passed.by.thread];
+        thread.ids = (passed.call.pid, passed.call.tid);
         if facts.asks_error {
-            *thread = Thread::default();
+            *thread = Thread { ids: thread.ids, ..Thread::default() };
             return;
         }
         thread.repeated(passed, facts, error, knowledge, findings);
         let queue = passed.queue.unwrap_or(0);
         match error {
             Some(_) => thread.failed(passed, facts, knowledge, findings),
+            None if thread.missing.is_empty() => {}
             None => {
                 let made = |kind: &Option<KindId>| match kind {
                     Some(kind) => facts.makes.iter().any(|(_, made)| made == kind),
@@ -79,9 +88,8 @@ impl Calls {
 
     /// The trace has ended.
     pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
-        let mut threads: Vec<_> = self.threads.drain().collect();
-        threads.sort_by_key(|(ids, _)| *ids);
-        threads.into_iter().for_each(|(_, mut thread)| thread.end_row(knowledge, findings));
+        self.threads.sort_by_key(|thread| thread.ids);
+        self.threads.iter_mut().for_each(|thread| thread.end_row(knowledge, findings));
     }
 }
 
@@ -132,6 +140,7 @@ impl Thread {
         let function = passed.call.function;
         match (&mut self.row, error) {
             (Some((f, code, count, _)), Some(error)) if *f == function && *code == error => *count += 1,
+            (None, None) => {}
             // Other calls in between do not matter, a success does.
             (Some((f, ..)), None) if *f != function => {}
             (Some((f, ..)), Some(_)) if *f != function && (facts.queries || facts.polls) => {}

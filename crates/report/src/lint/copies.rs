@@ -1,16 +1,14 @@
 //! Copies: what they have in common, how small they are, what they repeat.
 
-use std::collections::VecDeque;
-
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::memory::Memory;
-use super::passed::{Passed, Span};
+use super::moves::{Move, Moves};
+use super::passed::Passed;
+use super::span::Span;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, MemoryKind};
 
-/// Calls that are remembered for their commands.
-const KEPT: usize = 1 << 16;
 /// Commands that run at a time.
 const ACTIVE: usize = 256;
 /// A small copy has at most so many bytes.
@@ -21,16 +19,6 @@ const ROW: u64 = 8;
 const PAGEABLE: u64 = 64 * 1024;
 /// Copies between two launches that are remembered.
 const REPEATS: usize = 4096;
-
-/// A call that moves bytes.
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    call: Ref,
-    source: Option<Span>,
-    target: Option<Span>,
-    /// Whether the caller waits for it.
-    waits: bool,
-}
 
 /// A command that runs.
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +46,12 @@ type Same = (Option<Span>, Span);
 /// All copies.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    moves: QuickMap<(i64, i64, u64), Move>,
-    order: VecDeque<(i64, i64, u64)>,
+    moves: Moves,
     active: QuickMap<i64, Vec<Active>>,
-    rows: QuickMap<(i64, i64), Row>,
-    /// By process: what nothing could have read yet.
-    written: QuickMap<i64, QuickMap<Same, Ref>>,
+    /// By the position of the thread.
+    rows: Vec<Option<Row>>,
+    /// By the position of the process: what nothing could have read yet.
+    written: Vec<QuickMap<Same, Ref>>,
     /// How wrong times of devices may be.
     pub error_ns: u64,
 }
@@ -71,7 +59,7 @@ pub(super) struct Copies {
 impl Copies {
     /// A call begins.
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, memory: &Memory) {
-        if !facts.moves && facts.transfer.is_none() {
+        if !facts.moves && !facts.transfers {
             return;
         }
         if let (Some(source), Some(target)) = (passed.source, passed.target)
@@ -90,10 +78,6 @@ impl Copies {
         let waits = passed.waits || passed.root_waits;
         let moves = Move { call: passed.outer, source: passed.source, target: passed.target, waits };
         self.moves.insert(key, moves);
-        self.order.push_back(key);
-        while self.order.len() > KEPT {
-            self.order.pop_front().and_then(|oldest| self.moves.remove(&oldest));
-        }
     }
 
     /// A command of a device.
@@ -153,10 +137,12 @@ impl Copies {
     }
 
     fn row(&mut self, passed: &Passed, time: u64, knowledge: &Knowledge<'_>, findings: &mut Findings) {
-        let thread = (passed.call.pid, passed.call.tid);
         let small = passed.source.zip(passed.target).filter(|(source, _)| source.bytes <= SMALL);
-        let row = self.rows.get_mut(&thread);
-        if let (Some(row), Some((source, target))) = (row, small)
+        if self.rows.len() <= passed.by.thread {
+            self.rows.resize(passed.by.thread + 1, None);
+        }
+        let place = &mut self.rows[passed.by.thread];
+        if let (Some(row), Some((source, target))) = (place.as_mut(), small)
             && row.first.function == passed.call.function
             && row.queue == passed.queue
             && source.follows(&row.source)
@@ -168,27 +154,27 @@ impl Copies {
             row.time = row.time.saturating_add(time);
             return;
         }
-        if let Some(row) = self.rows.remove(&thread) {
+        if let Some(row) = place.take() {
             end_of_row(&row, knowledge, findings);
         }
-        if let Some((source, target)) = small {
-            let row = Row {
-                first: passed.call,
-                queue: passed.queue,
-                source,
-                target,
-                count: 1,
-                bytes: source.bytes,
-                time,
-            };
-            self.rows.insert(thread, row);
-        }
+        *place = small.map(|(source, target)| Row {
+            first: passed.call,
+            queue: passed.queue,
+            source,
+            target,
+            count: 1,
+            bytes: source.bytes,
+            time,
+        });
     }
 
     /// Only what is written into memory that the host cannot read counts.
     fn repeat(&mut self, passed: &Passed, facts: &Facts<'_>, memory: &Memory, findings: &mut Findings) {
-        let written = self.written.entry(passed.call.pid).or_default();
-        let Some(target) = passed.target.filter(|_| facts.transfer.is_some()) else {
+        if self.written.len() <= passed.by.process {
+            self.written.resize_with(passed.by.process + 1, QuickMap::default);
+        }
+        let written = &mut self.written[passed.by.process];
+        let Some(target) = passed.target.filter(|_| facts.transfers) else {
             if facts.enqueues {
                 written.clear();
             }
@@ -217,15 +203,15 @@ impl Copies {
     }
 
     /// An object or memory was made or ended: what was known of ranges no longer holds.
-    pub fn forget(&mut self, pid: i64) {
-        self.written.remove(&pid);
+    pub fn forget(&mut self, process: usize) {
+        self.written.get_mut(process).into_iter().for_each(QuickMap::clear);
     }
 
     /// The trace has ended.
     pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
-        let mut rows: Vec<_> = self.rows.drain().collect();
-        rows.sort_by_key(|(thread, _)| *thread);
-        rows.iter().for_each(|(_, row)| end_of_row(row, knowledge, findings));
+        let mut rows: Vec<Row> = self.rows.drain(..).flatten().collect();
+        rows.sort_by_key(|row| (row.first.pid, row.first.tid));
+        rows.iter().for_each(|row| end_of_row(row, knowledge, findings));
     }
 }
 

@@ -2,45 +2,26 @@
 
 use std::collections::HashMap;
 
-use hetrace_model::{Direction, Expr, Follow, Function, Kind as TypeKind, Model, Param, Success, Transfer};
+use hetrace_model::{Direction, Follow, Function, Kind as TypeKind, Model, Param, Success};
 
+use super::kinds::{Handed, Kind, KindId};
+use super::reads::{Reads, position};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
 
-/// Number of a type of objects.
-pub(crate) type KindId = u32;
-
-/// A type of objects that functions make.
-#[derive(Clone, Debug)]
-pub(crate) struct Kind {
-    pub name: String,
-    /// References are counted.
-    pub counted: bool,
-    /// Programs are to give it back.
-    pub leaks: bool,
-    /// Something to wait for.
-    pub event: bool,
-    /// What all others belong to.
-    pub context: bool,
-}
-
 /// When a function waits for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(super) enum Waits {
     Never,
     Always,
     /// If this parameter is true.
     If(u16),
 }
 
-/// What a function makes or hands out.
-pub(crate) type Handed = Vec<(Place, KindId)>;
-
 /// Memory that a function makes.
 #[derive(Clone, Debug)]
-pub(crate) struct Allocation {
+pub(super) struct Allocation {
     pub address: Place,
-    pub bytes: Option<Expr>,
     /// Nobody but the API hands out such addresses.
     pub device: bool,
     /// Freed and made again it costs little.
@@ -49,7 +30,7 @@ pub(crate) struct Allocation {
 
 /// A function, as far as rules care.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts<'t> {
+pub(super) struct Facts<'t> {
     pub function: &'t Function,
     /// Objects that are passed.
     pub handles: Vec<(u16, KindId)>,
@@ -68,17 +49,17 @@ pub(crate) struct Facts<'t> {
     pub queue: Option<&'t str>,
     pub waits: Waits,
     pub allocation: Option<Allocation>,
-    /// Bytes of the object that it makes.
-    pub extent: Option<&'t Expr>,
+    /// It says how many bytes the object has that it makes.
+    pub has_extent: bool,
     pub frees: Option<u16>,
-    pub transfer: Option<&'t Transfer>,
+    /// It moves bytes, and says which.
+    pub transfers: bool,
     pub launch: bool,
     pub moves: bool,
     pub enqueues: bool,
     pub syncs: bool,
     pub polls: bool,
     pub builds: bool,
-    pub sets_argument: bool,
     pub queries: bool,
     pub marks: bool,
     pub reads_back: bool,
@@ -88,18 +69,13 @@ pub(crate) struct Facts<'t> {
     pub asks_error: bool,
     /// Some rule looks at what its calls return, beside whether they failed.
     pub returns: bool,
-}
-
-impl Facts<'_> {
-    /// The place of the parameter with this name.
-    pub fn param(&self, name: &str) -> Option<u16> {
-        position(self.function, name)
-    }
+    /// What is read of each call.
+    pub reads: Reads<'t>,
 }
 
 /// All functions and types.
 #[derive(Debug)]
-pub(crate) struct Knowledge<'t> {
+pub(super) struct Knowledge<'t> {
     facts: Vec<Option<Facts<'t>>>,
     /// By function.
     apis: Vec<u16>,
@@ -123,11 +99,17 @@ impl<'t> Knowledge<'t> {
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
             Some(facts_of(model, function, &kind, &kinds))
         });
-        let facts = facts.collect();
+        let mut facts: Vec<Option<Facts<'t>>> = facts.collect();
+        let built = facts.iter().flatten().filter(|facts| facts.builds);
+        let built: Vec<KindId> = built.flat_map(|facts| &facts.handles).map(|(_, kind)| *kind).collect();
+        for facts in facts.iter_mut().flatten() {
+            facts.reads.decide_hash(facts.builds, &facts.makes, &built);
+        }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         Self { facts, apis: apis.collect(), kinds }
     }
 
+    #[inline]
     pub fn of(&self, id: FunctionId) -> Option<&Facts<'t>> {
         self.facts.get(id.index())?.as_ref()
     }
@@ -140,10 +122,6 @@ impl<'t> Knowledge<'t> {
     pub fn kind(&self, id: KindId) -> Option<&Kind> {
         self.kinds.get(id as usize)
     }
-}
-
-fn position(f: &Function, name: &str) -> Option<u16> {
-    u16::try_from(f.params.iter().position(|p| p.name == name)?).ok()
 }
 
 fn is_handle(model: &Model, base: &str) -> bool {
@@ -232,23 +210,24 @@ fn facts_of<'t>(
         queue: queue_of(f),
         waits: waits_of(f),
         allocation: allocation_of(f),
-        extent: f.memory.as_ref().filter(|_| f.creates.is_some()).and_then(|m| m.bytes.as_ref()),
+        has_extent: f.creates.is_some() && f.memory.as_ref().is_some_and(|m| m.bytes.is_some()),
         frees: freed(model, f).filter(|_| has("free") && gives_back.is_none()),
-        transfer: f.transfer.as_ref(),
+        transfers: f.transfer.is_some(),
         launch: has("launch"),
         moves: has("copy") || has("read") || has("write"),
         enqueues: enqueues(f),
         syncs: has("sync"),
         polls: has("poll"),
         builds: has("build") && !has("query"),
-        sets_argument: has("set-arg"),
         queries: has("query"),
         marks: has("marker"),
         reads_back: has("read") || (has("copy") && has("blocks")),
         reads_bytes: reads_bytes(f),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
+        reads: Reads::default(),
     };
+    facts.reads = Reads::new(f, &facts.handles, facts.queue);
     facts.returns = facts.allocation.is_some()
         || facts.builds
         || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
@@ -324,7 +303,6 @@ fn allocation_of(f: &Function) -> Option<Allocation> {
     let memory = f.memory.as_ref().filter(|_| f.creates.is_none())?;
     Some(Allocation {
         address: memory.address.as_deref().and_then(|n| position(f, n)).map_or(Place::Result, Place::Param),
-        bytes: memory.bytes.clone(),
         device: memory.place == hetrace_model::Place::Device,
         pooled: enqueues(f),
     })

@@ -39,6 +39,13 @@ pub(super) struct Hit {
     pub doubt: Option<&'static str>,
 }
 
+impl Default for Ref {
+    /// No call.
+    fn default() -> Self {
+        Self { pid: 0, tid: 0, start: 0, function: FunctionId(u32::MAX) }
+    }
+}
+
 impl Hit {
     pub fn new(
         rule: &'static str,

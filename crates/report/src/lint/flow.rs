@@ -1,7 +1,8 @@
 //! How the program drives its devices: waiting, polling, launching, and doing again what is done.
 
-use super::facts::{Facts, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;
@@ -22,6 +23,8 @@ const POLL_PERIOD: u64 = 10_000;
 const POLL_TIME: u64 = 1_000_000;
 /// Device time that small launches leave unused before it is worth a word.
 const UNUSED: u64 = 1_000_000;
+/// Arguments of a kernel that need no table.
+const DIRECT: usize = 64;
 /// Arguments set again.
 const ARGUMENTS: u64 = 16;
 /// Builds of the same code again.
@@ -29,6 +32,8 @@ const BUILDS: u64 = 2;
 
 #[derive(Clone, Debug, Default)]
 struct Thread {
+    /// Process and thread.
+    ids: (i64, i64),
     /// A launch that nothing has waited for.
     pending: bool,
     launches: u64,
@@ -84,23 +89,58 @@ struct Queues {
     first: Ref,
 }
 
+/// The arguments of a kernel: the value of each and since when it has it.
+#[derive(Debug, Default)]
+struct Arguments {
+    /// By number.
+    first: Vec<Option<(u64, u64)>>,
+    /// Those of greater numbers.
+    others: QuickMap<u64, (u64, u64)>,
+}
+
+impl Arguments {
+    /// Sets one; returns what it was before.
+    fn set(&mut self, index: u64, value: (u64, u64)) -> Option<(u64, u64)> {
+        match usize::try_from(index).ok().filter(|at| *at < DIRECT) {
+            Some(at) => {
+                if self.first.len() <= at {
+                    self.first.resize(at + 1, None);
+                }
+                self.first[at].replace(value)
+            }
+            None => self.others.insert(index, value),
+        }
+    }
+}
+
 /// All that is counted.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    threads: QuickMap<(i64, i64), Thread>,
-    launches: QuickMap<i64, u64>,
+    /// By position.
+    threads: Vec<Thread>,
+    /// By the position of the process.
+    launches: Vec<u64>,
     queues: QuickMap<(i64, usize), Queues>,
     small: QuickMap<(i64, u32), (Sum, u64, u64)>,
-    /// By process and kernel's handle, then by argument: the value and since when.
-    arguments: QuickMap<(i64, u64), QuickMap<u64, (u64, u64)>>,
+    /// By process and kernel's handle.
+    arguments: QuickMap<(i64, u64), Arguments>,
     redundant: QuickMap<(i64, FunctionId), Sum>,
     builds: QuickMap<(i64, FunctionId, u64, u64), Build>,
 }
 
 impl Flow {
     /// How often a process has launched.
-    pub fn launches(&self, pid: i64) -> u64 {
-        self.launches.get(&pid).copied().unwrap_or(0)
+    pub fn launches(&self, process: usize) -> u64 {
+        self.launches.get(process).copied().unwrap_or(0)
+    }
+
+    fn thread(&mut self, at: usize, ids: (i64, i64)) -> &mut Thread {
+        if self.threads.len() <= at {
+            self.threads.resize_with(at + 1, Thread::default);
+        }
+        let thread = &mut self.threads[at];
+        thread.ids = ids;
+        thread
     }
 
     /// A call of the program itself has succeeded.
@@ -116,20 +156,23 @@ impl Flow {
         let (pid, call) = (passed.call.pid, passed.call);
         let duration = end.saturating_sub(call.start);
         if facts.polls {
-            self.poll(call, 1, call.start, end, knowledge, findings);
-        } else {
-            self.end_polls((pid, call.tid), knowledge, findings);
+            self.poll(passed.by.thread, call, (1, call.start, end), knowledge, findings);
         }
-        let thread = self.threads.entry((pid, call.tid)).or_default();
+        let thread = self.thread(passed.by.thread, (pid, call.tid));
+        if !facts.polls {
+            thread.end_polls(knowledge, findings);
+        }
         if facts.launch {
             thread.pending = true;
             thread.launches += 1;
-            *self.launches.entry(pid).or_default() += 1;
         }
         if passed.waits && std::mem::take(&mut thread.pending) {
             thread.waited += 1;
             thread.wait_ns = thread.wait_ns.saturating_add(duration);
             thread.first_wait = thread.first_wait.or(Some(call));
+        }
+        if facts.launch {
+            self.launched(passed.by.process);
         }
         if let Some(queue) = passed.queue.filter(|_| facts.enqueues && !facts.function.own_queue) {
             let api = usize::from(knowledge.api_of(call.function));
@@ -149,21 +192,33 @@ impl Flow {
                 self.arguments.remove(&(pid, handle));
             }
         }
-        if let Some((kernel, index, value)) = passed.argument {
-            let arguments = self.arguments.entry((pid, kernel)).or_default();
-            let before = arguments.insert(index, (passed.hash, call.start));
-            let same = before.filter(|(hash, _)| *hash == passed.hash);
-            let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since, knowledge));
-            if same.is_some_and(|(_, since)| !renewed(since)) {
-                self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
-            }
-            if self.arguments.len() > KEPT {
-                self.arguments.clear();
-            }
-        }
+        self.argument(passed, duration, lifetimes);
         if facts.builds {
             self.build(passed, facts, duration, out, lifetimes, knowledge);
         }
+    }
+
+    /// A call that sets an argument has succeeded, if it is one.
+    fn argument(&mut self, passed: &Passed, duration: u64, lifetimes: &Lifetimes) {
+        let (pid, call) = (passed.call.pid, passed.call);
+        let Some((kernel, index, value)) = passed.argument else { return };
+        let arguments = self.arguments.entry((pid, kernel)).or_default();
+        let before = arguments.set(index, (passed.hash, call.start));
+        let same = before.filter(|(hash, _)| *hash == passed.hash);
+        let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since));
+        if same.is_some_and(|(_, since)| !renewed(since)) {
+            self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
+        }
+        if self.arguments.len() > KEPT {
+            self.arguments.clear();
+        }
+    }
+
+    fn launched(&mut self, process: usize) {
+        if self.launches.len() <= process {
+            self.launches.resize(process + 1, 0);
+        }
+        self.launches[process] += 1;
     }
 
     fn build(
@@ -176,7 +231,7 @@ impl Flow {
         knowledge: &Knowledge<'_>,
     ) {
         let (pid, function) = (passed.call.pid, passed.call.function);
-        let launches = self.launches(pid);
+        let launches = self.launches(passed.by.process);
         let product = facts.makes.first().and_then(|(place, kind)| Some((*kind, out.first(*place)?)));
         let (content, maker) = match passed.handles.first().filter(|_| product.is_none()) {
             Some((_, kind, handle)) => match lifetimes.content(pid, (*kind, *handle)) {
@@ -205,40 +260,23 @@ impl Flow {
         }
     }
 
-    /// Questions for a state: `count` of them from `since` to `until`.
+    /// Questions of a thread for a state: `count` of them from `since` to `until`.
     pub fn poll(
         &mut self,
+        thread: usize,
         call: Ref,
-        count: u64,
-        since: u64,
-        until: u64,
+        (count, since, until): (u64, u64, u64),
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        let thread = (call.pid, call.tid);
-        let open = self.threads.entry(thread).or_default().polls.as_mut();
-        if let Some(polls) = open.filter(|p| p.first.function == call.function) {
+        let thread = self.thread(thread, (call.pid, call.tid));
+        if let Some(polls) = thread.polls.as_mut().filter(|p| p.first.function == call.function) {
             polls.count = polls.count.saturating_add(count);
             polls.until = until;
             return;
         }
-        self.end_polls(thread, knowledge, findings);
-        self.threads.entry(thread).or_default().polls = Some(Polls { first: call, count, since, until });
-    }
-
-    fn end_polls(&mut self, thread: (i64, i64), knowledge: &Knowledge<'_>, findings: &mut Findings) {
-        let Some(polls) = self.threads.get_mut(&thread).and_then(|thread| thread.polls.take()) else {
-            return;
-        };
-        let span = polls.until.saturating_sub(polls.since);
-        if polls.count < POLLS || span < POLL_TIME || span / polls.count > POLL_PERIOD {
-            return;
-        }
-        let Some(facts) = knowledge.of(polls.first.function) else { return };
-        let name = &facts.function.name;
-        let what = format!("{name} is called {} times in a row without a pause", polls.count);
-        findings
-            .add(Hit::new("busy-poll", name, what, ("first", polls.first)).times(polls.count).costs(span));
+        thread.end_polls(knowledge, findings);
+        thread.polls = Some(Polls { first: call, count, since, until });
     }
 
     /// A command of a device.
@@ -272,18 +310,11 @@ impl Flow {
         small.1 = small.1.max(groups);
     }
 
-    /// The trace has ended.
-    pub fn finish(
-        &mut self,
-        kernel: impl Fn(u32) -> String,
-        knowledge: &Knowledge<'_>,
-        findings: &mut Findings,
-    ) {
-        let mut threads: Vec<_> = self.threads.keys().copied().collect();
-        threads.sort_unstable();
-        for ids in threads {
-            self.end_polls(ids, knowledge, findings);
-            let Some(thread) = self.threads.get(&ids) else { continue };
+    fn finish_threads(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        self.threads.sort_by_key(|thread| thread.ids);
+        for thread in &mut self.threads {
+            thread.end_polls(knowledge, findings);
+            let ids = thread.ids;
             let most = thread.waited.saturating_mul(10) >= thread.launches.saturating_mul(9);
             if let Some(first) = thread.first_wait.filter(|_| thread.waited >= LAUNCHES && most) {
                 let what = format!(
@@ -294,6 +325,16 @@ impl Flow {
                 findings.add(hit.times(thread.waited).costs(thread.wait_ns));
             }
         }
+    }
+
+    /// The trace has ended.
+    pub fn finish(
+        &mut self,
+        kernel: impl Fn(u32) -> String,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        self.finish_threads(knowledge, findings);
         for (key, queues) in sorted(&self.queues) {
             if queues.default >= LAUNCHES && queues.others >= LAUNCHES {
                 let what = format!(
@@ -334,6 +375,21 @@ impl Flow {
                 false => hit,
             });
         }
+    }
+}
+
+impl Thread {
+    fn end_polls(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let Some(polls) = self.polls.take() else { return };
+        let span = polls.until.saturating_sub(polls.since);
+        if polls.count < POLLS || span < POLL_TIME || span / polls.count > POLL_PERIOD {
+            return;
+        }
+        let Some(facts) = knowledge.of(polls.first.function) else { return };
+        let name = &facts.function.name;
+        let what = format!("{name} is called {} times in a row without a pause", polls.count);
+        findings
+            .add(Hit::new("busy-poll", name, what, ("first", polls.first)).times(polls.count).costs(span));
     }
 }
 

@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::facts::{Facts, Kind, KindId, Knowledge};
+use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
+use super::kinds::{Kind, KindId};
+use super::objects::{Key, Object, Objects};
 use super::passed::{Passed, word};
 use super::rules::Severity;
 use hetrace_trace::hash::QuickMap;
@@ -22,27 +24,10 @@ const REMEMBERED: usize = 1 << 16;
 /// Events that nobody looks at, from which on it is worth a word.
 const UNUSED_EVENTS: u64 = 8;
 
-type Key = (i64, KindId, u64);
-
-#[derive(Clone, Debug)]
-struct Object {
-    /// References that the program owns.
-    count: u64,
-    made: Ref,
-    /// Where the last one was released.
-    dead: Option<Ref>,
-    /// Handle of its context; 0 if it is not known.
-    context: u64,
-    bytes: Option<u64>,
-    /// Of what it was made from.
-    content: u64,
-    used: bool,
-}
-
 /// All objects.
 #[derive(Debug, Default)]
 pub(super) struct Lifetimes {
-    objects: QuickMap<Key, Object>,
+    objects: Objects,
     dead: VecDeque<Key>,
     /// By the function that made them.
     unused: QuickMap<FunctionId, (u64, Ref)>,
@@ -61,10 +46,7 @@ impl Lifetimes {
             let Some(object) = self.objects.get_mut(&key).filter(|_| handle != 0) else {
                 // Made by an API above or below, where its type has another name.
                 if facts.gives_back.is_some() {
-                    let kinds = 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0);
-                    for kind in kinds {
-                        self.objects.remove(&(passed.call.pid, kind, handle));
-                    }
+                    self.objects.remove_all(passed.call.pid, handle);
                 }
                 continue;
             };
@@ -138,26 +120,29 @@ impl Lifetimes {
         if failed {
             // Some platforms hand out a handle together with an error; whose it is nobody knows.
             for (place, _) in &facts.makes {
-                out.all(*place).iter().for_each(|handle| self.lives(pid, *handle, knowledge));
+                out.all(*place).iter().for_each(|handle| self.objects.remove_dead(pid, *handle));
             }
             return;
         }
         if facts.function.resets {
-            self.objects.retain(|key, _| key.0 != pid);
+            self.objects.remove_process(pid);
             return;
         }
         let context = if facts.makes.is_empty() { 0 } else { self.context_of(passed, knowledge) };
         for (place, kind) in &facts.makes {
             for &handle in out.all(*place).iter().filter(|handle| **handle != 0) {
-                self.lives(pid, handle, knowledge);
+                self.objects.remove_dead(pid, handle);
                 self.made(passed, (pid, *kind, handle), context, knowledge);
             }
         }
+        // An API handed it out, so it is there, also for one above or below, where its type has
+        // another name.
         for (place, _) in &facts.mentions {
-            out.all(*place).iter().for_each(|handle| self.lives(pid, *handle, knowledge));
+            out.all(*place).iter().for_each(|handle| self.objects.remove_dead(pid, *handle));
         }
         for place in &facts.answers {
-            out.all(*place).chunks(8).filter_map(word).for_each(|handle| self.lives(pid, handle, knowledge));
+            let words = out.all(*place).chunks(8).filter_map(word);
+            words.for_each(|handle| self.objects.remove_dead(pid, handle));
         }
     }
 
@@ -166,7 +151,7 @@ impl Lifetimes {
             self.objects.remove(&key);
             return;
         }
-        if self.objects.len() >= KEPT && !self.objects.contains_key(&key) {
+        if self.objects.len() >= KEPT && self.objects.get(&key).is_none() {
             self.overflow = true;
             return;
         }
@@ -181,16 +166,6 @@ impl Lifetimes {
             used: false,
         };
         self.objects.insert(key, object);
-    }
-
-    /// An API handed it out, so it is there, also for one above or below, where its type has
-    /// another name.
-    fn lives(&mut self, pid: i64, handle: u64, knowledge: &Knowledge<'_>) {
-        for kind in 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0) {
-            if self.objects.get(&(pid, kind, handle)).is_some_and(|o| o.dead.is_some()) {
-                self.objects.remove(&(pid, kind, handle));
-            }
-        }
     }
 
     fn take_back(&mut self, passed: &Passed) {
@@ -274,10 +249,8 @@ impl Lifetimes {
     }
 
     /// Whether something of this handle was made since.
-    pub fn is_newer(&self, pid: i64, handle: u64, since: u64, knowledge: &Knowledge<'_>) -> bool {
-        let kinds = 0..KindId::try_from(knowledge.kinds.len()).unwrap_or(0);
-        let mut objects = kinds.filter_map(|kind| self.objects.get(&(pid, kind, handle)));
-        objects.any(|object| object.made.start >= since)
+    pub fn is_newer(&self, pid: i64, handle: u64, since: u64) -> bool {
+        self.objects.of_handle(pid, handle).any(|object| object.made.start >= since)
     }
 
     /// What an object was made by and its size, for whoever counts allocations.
@@ -290,8 +263,8 @@ impl Lifetimes {
     pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) -> Leaks {
         let mut leaks = Leaks::new();
         let mut alive: Vec<Key> =
-            self.objects.iter().filter(|(_, o)| o.dead.is_none()).map(|(key, _)| *key).collect();
-        alive.sort_by_key(|key| self.objects.get(key).map(|o| (o.made.start, key.2)));
+            self.objects.iter().filter(|(_, o)| o.dead.is_none()).map(|(key, _)| key).collect();
+        alive.sort_by_key(|key| self.objects.get(key).map(|o| (o.made.start, key.2, *key)));
         for key in alive {
             self.count_unused(&key);
             let (Some(object), Some(kind)) = (self.objects.get(&key), knowledge.kind(key.1)) else {

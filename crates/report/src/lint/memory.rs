@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::{Leaks, Lifetimes};
-use super::passed::{Passed, Span};
+use super::passed::Passed;
+use super::span::Span;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
@@ -50,7 +51,8 @@ impl Memory {
     /// A call begins.
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, lifetimes: &Lifetimes) {
         let pid = passed.call.pid;
-        for address in std::mem::take(&mut passed.freed) {
+        for at in 0..passed.freed.len() {
+            let Some(&address) = passed.freed.get(at) else { break };
             let Some(block) = self.blocks.get_mut(&(pid, address)) else { continue };
             let made = (block.made.function, block.bytes.unwrap_or(0));
             match block.dead {
@@ -79,8 +81,10 @@ impl Memory {
                 self.blocks.remove(&oldest);
             }
         }
-        for span in [passed.source, passed.target].into_iter().flatten().filter(|_| passed.root) {
-            passed.faults.extend(self.fault(passed, facts, &span, lifetimes));
+        if passed.root && facts.transfers {
+            for span in [passed.source, passed.target].into_iter().flatten() {
+                passed.faults.extend(self.fault(passed, facts, &span, lifetimes));
+            }
         }
         // An object that goes takes its memory along.
         for &(kind, handle) in &passed.ended {
@@ -106,8 +110,8 @@ impl Memory {
 
     /// Whether a span begins in memory that only the API's own calls can read.
     pub fn is_device(&self, pid: i64, span: &Span) -> bool {
-        let block = self.around(pid, span.start).map(|(_, block)| block);
-        span.object.is_some() || block.is_some_and(|block| block.device && block.dead.is_none())
+        let block = || self.around(pid, span.start).map(|(_, block)| block);
+        span.object.is_some() || block().is_some_and(|block| block.device && block.dead.is_none())
     }
 
     fn fault(&self, passed: &Passed, facts: &Facts<'_>, span: &Span, lifetimes: &Lifetimes) -> Option<Hit> {
@@ -178,7 +182,7 @@ impl Memory {
                 true => {}
                 false => self.overflow = true,
             }
-        } else if facts.makes.is_empty() || facts.extent.is_none() {
+        } else if facts.makes.is_empty() || !facts.has_extent {
             return;
         }
         if passed.root && !pooled {

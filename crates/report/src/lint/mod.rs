@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  facts      what each function means, once per trace: from roles, types and tables of the model
-//!  values     numbers of an event's fields  ──►  passed   what an open call was passed
+//!  values     numbers of an event's fields  ──►  passed   what an open call was passed, as far as `reads` says
 //!    │
 //!  walk       one walk; per rule group a table of what is open or alive:
-//!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused
+//!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused: by `objects`
 //!    ├── calls       ignored-error, unfinished-call, deprecated
 //!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
-//!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes
+//!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes: with `moves` for commands
 //!    └── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
 //!  findings   equal ones folded  ──►  show   a second walk that writes the calls they name
 //!    └──► report   as a value, text, or SARIF
@@ -20,16 +20,21 @@
 
 mod calls;
 mod copies;
-pub(crate) mod facts;
+mod facts;
 mod findings;
 mod flow;
+mod kinds;
 mod lifetimes;
 mod memory;
+mod moves;
+mod objects;
 mod passed;
+mod reads;
 mod report;
 mod rules;
 mod sarif;
 mod show;
+mod span;
 mod text;
 mod walk;
 
@@ -60,7 +65,7 @@ pub fn lint(trace: &Trace, options: &Options) -> Report {
     lint_watched(trace, options, None).unwrap_or_default()
 }
 
-/// The same, for long traces: events are read twice where calls are shown.
+/// The same, for long traces: events are read again up to the last call that is shown.
 ///
 /// # Errors
 /// When the watch says so.
@@ -75,8 +80,7 @@ pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) 
     };
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
-    let whole = summary.is_complete();
-    let calls = show::calls(trace, &linter.findings, whole, Pace::new(watch))?;
+    let calls = show::calls(trace, &linter.findings, &summary, Pace::new(watch))?;
     Ok(report::report(trace, &linter, &calls, &summary, doubt))
 }
 

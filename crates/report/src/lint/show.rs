@@ -10,7 +10,7 @@ use hetrace_ctf::read::Event;
 use super::findings::{Findings, Ref};
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::hash::Mix;
-use hetrace_trace::spans::{At, Call, Fold, Open, Unfinished, Visitor, walk_part};
+use hetrace_trace::spans::{At, Call, Fold, Open, Summary, Unfinished, Visitor, walk_part};
 use hetrace_trace::text::duration;
 use hetrace_trace::trace::{FunctionId, Only, Trace};
 use hetrace_trace::watch::{Pace, Stopped};
@@ -23,12 +23,13 @@ type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
 
 /// The text of every call that a finding names.
 ///
-/// Where nothing is missing (`whole`) and all named calls are known by their functions, the walk passes over
-/// the calls of others: these tell nothing then about where a call ends.
+/// Where nothing is missing and all named calls are known by their functions, the walk passes over
+/// the calls of others: these show nothing then about where a call ends. Where time never goes back, it
+/// ends as soon as it has met all.
 pub(super) fn calls<'t>(
     trace: &'t Trace,
     findings: &Findings,
-    whole: bool,
+    summary: &Summary,
     pace: Pace<'t>,
 ) -> Result<HashMap<Key, String>, Stopped> {
     let occurrences = findings.all.iter().flat_map(|folded| &folded.occurrences);
@@ -38,18 +39,28 @@ pub(super) fn calls<'t>(
         return Ok(HashMap::new());
     }
     let plans = Plans::new(trace);
-    let mut shower = Shower { pace, trace, plans, wanted, open: HashMap::new(), texts: HashMap::new() };
+    let last = refs.iter().map(|call| call.start).max().filter(|_| summary.steps_back == 0);
+    let last = last.unwrap_or(u64::MAX);
+    let (open, texts) = (HashMap::new(), HashMap::new());
+    let mut shower = Shower { pace, trace, plans, wanted, last, pending: 0, open, texts };
     let functions: HashSet<FunctionId> = refs.iter().map(|call| call.function).collect();
-    let walked = if whole && !functions.contains(&FunctionId(u32::MAX)) {
+    let walked = if summary.is_complete() && !functions.contains(&FunctionId(u32::MAX)) {
         let only = Only::new(trace, |function| functions.contains(&function));
         walk_part(trace.cursor_of_only(&only), &mut shower)
     } else {
         hetrace_trace::spans::walk(trace, &mut shower)
     };
     match walked {
-        ControlFlow::Break(stopped) => Err(stopped),
-        ControlFlow::Continue(_) => Ok(shower.texts),
+        ControlFlow::Break(End::Stopped(stopped)) => Err(stopped),
+        ControlFlow::Break(End::Found) | ControlFlow::Continue(_) => Ok(shower.texts),
     }
+}
+
+/// Why the walk ends early.
+enum End {
+    Stopped(Stopped),
+    /// All wanted calls have been met.
+    Found,
 }
 
 struct Shower<'t> {
@@ -57,6 +68,10 @@ struct Shower<'t> {
     trace: &'t Trace,
     plans: Plans<'t>,
     wanted: Keys,
+    /// When the last of them began; if events may come later that are not later, the end of time.
+    last: u64,
+    /// How many of them have begun and not ended.
+    pending: usize,
     open: HashMap<Key, Args<'t>>,
     texts: HashMap<Key, String>,
 }
@@ -98,13 +113,17 @@ fn cut(text: &str) -> String {
     }
 }
 
-type Step = ControlFlow<Stopped>;
+type Step = ControlFlow<End>;
 
 impl Visitor for Shower<'_> {
-    type Break = Stopped;
+    type Break = End;
 
-    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
-        self.pace.step()
+    fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
+        // A run of calls is met after its time.
+        if at.time > self.last && self.pending == 0 && self.texts.len() == self.wanted.len() {
+            return ControlFlow::Break(End::Found);
+        }
+        self.pace.step().map_break(End::Stopped)
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
@@ -113,6 +132,7 @@ impl Visitor for Shower<'_> {
         if self.wanted.contains(&key) {
             let mut args = Args::default();
             args.read(&self.plans, event, None);
+            self.pending += 1;
             self.open.insert(key, args);
         }
         ControlFlow::Continue(())
@@ -124,6 +144,7 @@ impl Visitor for Shower<'_> {
         if self.wanted.contains(&key) {
             let mut exit = Args::default();
             exit.read(&self.plans, event, self.open.get(&key));
+            self.pending = self.pending.saturating_sub(1);
             self.write(key, call.function, Some(&exit), &format!("  ({})", duration(call.duration())));
         }
         ControlFlow::Continue(())
@@ -133,6 +154,7 @@ impl Visitor for Shower<'_> {
         let who = at.who();
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
+            self.pending = self.pending.saturating_sub(1);
             self.write(key, call.function, None, "  <no end>");
         }
         ControlFlow::Continue(())

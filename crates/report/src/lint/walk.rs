@@ -11,13 +11,45 @@ use super::findings::{Findings, Hit, Ref};
 use super::flow::Flow;
 use super::lifetimes::{Leaks, Lifetimes};
 use super::memory::Memory;
-use super::passed::Passed;
+use super::passed::{By, Passed};
 use super::rules::Severity;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
-use hetrace_trace::trace::{Exit, FunctionId, Trace};
-use hetrace_trace::values::{Plans, Room, Values};
+use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
+use hetrace_trace::values::{Plans, Values};
 use hetrace_trace::watch::{Pace, Stopped};
+
+/// A stack that deep is damage.
+const DEEPEST: usize = 1024;
+
+/// A thread and what its open calls were passed.
+#[derive(Debug)]
+struct Caller {
+    pid: i64,
+    tid: i64,
+    by: By,
+    /// By depth.
+    open: Vec<Passed>,
+}
+
+impl Caller {
+    /// The place of a call; none if it is too deep.
+    fn place(&mut self, depth: u32) -> Option<&mut Passed> {
+        let depth = depth as usize;
+        if self.open.len() <= depth {
+            if depth > DEEPEST {
+                return None;
+            }
+            self.open.resize_with(depth + 1, Passed::default);
+        }
+        self.open.get_mut(depth)
+    }
+
+    /// An open call; none if it is not followed.
+    fn opened(&mut self, depth: u32) -> Option<&mut Passed> {
+        self.open.get_mut(depth as usize).filter(|passed| passed.open)
+    }
+}
 
 /// All that is followed.
 pub(super) struct Linter<'t> {
@@ -25,11 +57,13 @@ pub(super) struct Linter<'t> {
     trace: &'t Trace,
     knowledge: Knowledge<'t>,
     plans: Plans<'t>,
-    /// Memory for the values of an event.
-    room: Room,
+    /// Of the last event.
+    values: Values<'t>,
     pub findings: Findings,
-    /// What open calls were passed, by thread and depth.
-    open: Vec<Vec<Option<Passed>>>,
+    /// By position.
+    threads: Vec<Caller>,
+    /// The ids of processes, by position.
+    processes: Vec<i64>,
     lifetimes: Lifetimes,
     memory: Memory,
     copies: Copies,
@@ -45,15 +79,17 @@ impl<'t> Linter<'t> {
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         let knowledge = Knowledge::new(trace);
-        let plans = Plans::new(trace, |function| knowledge.of(function).is_some());
+        let hashed = |function| knowledge.of(function).filter(|f| f.reads.hash).map(|f| f.handles.as_slice());
+        let plans = Plans::with_hash(trace, |function| knowledge.of(function).is_some(), &hashed);
         Self {
             pace,
             trace,
             knowledge,
             plans,
-            room: Room::default(),
+            values: Values::default(),
             findings,
-            open: Vec::new(),
+            threads: Vec::new(),
+            processes: Vec::new(),
             lifetimes: Lifetimes::default(),
             memory: Memory::default(),
             copies,
@@ -64,28 +100,19 @@ impl<'t> Linter<'t> {
         }
     }
 
-    fn outermost(&self, call: &Open) -> Option<&Passed> {
-        let open = self.open.get(call.thread.index())?;
-        open.get(..call.depth as usize)?.iter().flatten().next()
-    }
-
-    fn put(&mut self, thread: usize, depth: u32, passed: Option<Passed>) {
-        // A stack that deep is damage.
-        if depth > 1024 {
-            return;
+    /// The position of a thread in the table, which has it and all before.
+    fn thread(&mut self, thread: ThreadId, threads: &Threads) -> usize {
+        while self.threads.len() <= thread.index() {
+            let at = self.threads.len();
+            let who = threads.all().get(at).map_or((0, 0), |thread| (thread.pid, thread.tid));
+            let process = self.processes.iter().position(|pid| *pid == who.0).unwrap_or_else(|| {
+                self.processes.push(who.0);
+                self.processes.len() - 1
+            });
+            let by = By { thread: at, process };
+            self.threads.push(Caller { pid: who.0, tid: who.1, by, open: Vec::new() });
         }
-        if self.open.len() <= thread {
-            self.open.resize_with(thread + 1, Vec::new);
-        }
-        let open = &mut self.open[thread];
-        if open.len() <= depth as usize {
-            open.resize_with(depth as usize + 1, || None);
-        }
-        open[depth as usize] = passed;
-    }
-
-    fn take(&mut self, thread: usize, depth: u32) -> Option<Passed> {
-        self.open.get_mut(thread)?.get_mut(depth as usize)?.take()
+        thread.index()
     }
 
     /// The trace has ended: what can only be said now.
@@ -156,30 +183,35 @@ impl Visitor for Linter<'_> {
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
-        let Some(facts) = self.knowledge.of(call.function) else { return ControlFlow::Continue(()) };
-        let who = at.who();
-        let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
-        let (known, room) = ((call.function, &self.plans), std::mem::take(&mut self.room));
-        let values = Values::of_entry(facts.function, &facts.handles, known, event, room);
-        let mut passed = Passed::read(facts, &values, this, call.depth == 0);
-        if let Some(outer) = self.outermost(call) {
-            (passed.root_waits, passed.outer) = (outer.root_waits, outer.call);
+        let thread = self.thread(call.thread, at.threads);
+        let (Some(facts), Some(caller)) = (self.knowledge.of(call.function), self.threads.get_mut(thread))
+        else {
+            return ControlFlow::Continue(());
+        };
+        let this = Ref { pid: caller.pid, tid: caller.tid, start: call.start, function: call.function };
+        let outer = caller.open.iter().take(call.depth as usize).find(|passed| passed.open);
+        let outer = outer.map(|outer| (outer.root_waits, outer.call));
+        let by = caller.by;
+        let Some(passed) = caller.place(call.depth) else { return ControlFlow::Continue(()) };
+        self.values.read_entry(facts.function, &facts.handles, (call.function, &self.plans), event);
+        passed.begin(facts, &self.values, this, by, call.depth == 0);
+        if let Some(outer) = outer {
+            (passed.root_waits, passed.outer) = outer;
         }
-        self.lifetimes.entry(&mut passed, facts, &self.knowledge);
-        self.memory.entry(&mut passed, facts, &self.lifetimes);
-        self.copies.entry(&mut passed, facts, &self.memory);
-        self.room = values.into_room();
-        self.put(call.thread.index(), call.depth, Some(passed));
+        self.lifetimes.entry(passed, facts, &self.knowledge);
+        self.memory.entry(passed, facts, &self.lifetimes);
+        self.copies.entry(passed, facts, &self.memory);
         ControlFlow::Continue(())
     }
 
     fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
-        // It stays in its place while rules look at it: it is large.
-        let open = self.open.get_mut(call.thread.index()).and_then(|open| open.get_mut(call.depth as usize));
-        let Some((slot, facts)) = open.zip(self.knowledge.of(call.function)) else {
+        // What it was passed stays in its place while rules look at it: it is large.
+        let caller = self.threads.get_mut(call.thread.index());
+        let passed = caller.and_then(|caller| caller.opened(call.depth));
+        let Some((passed, facts)) = passed.zip(self.knowledge.of(call.function)) else {
             return ControlFlow::Continue(());
         };
-        let Some(passed) = slot.as_mut() else { return ControlFlow::Continue(()) };
+        passed.open = false;
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
         for mut hit in passed.faults.drain(..) {
@@ -188,32 +220,33 @@ impl Visitor for Linter<'_> {
             }
             findings.add(hit);
         }
-        let (known, room) = ((call.function, &self.plans), std::mem::take(&mut self.room));
-        let out = match facts.returns {
-            true => Values::of_exit(facts.function, known, event, room),
-            false => Values::none(facts.function, room),
-        };
-        let launches = self.flow.launches(passed.call.pid);
-        self.memory.exit(passed, facts, failed, &out, call.duration(), launches);
+        match facts.returns {
+            true => self.values.read_exit(facts.function, (call.function, &self.plans), event),
+            false => self.values.clear(facts.function),
+        }
+        let out = &self.values;
+        let launches = self.flow.launches(passed.by.process);
+        self.memory.exit(passed, facts, failed, out, call.duration(), launches);
         if passed.root {
             self.calls.exit(passed, facts, call.error, knowledge, findings);
             if !failed {
                 self.copies.exit(passed, facts, call.duration(), &self.memory, knowledge, findings);
                 let known = (&self.lifetimes, knowledge);
-                self.flow.exit(passed, facts, call.end, &out, known, findings);
+                self.flow.exit(passed, facts, call.end, out, known, findings);
             }
         }
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
-            self.copies.forget(passed.call.pid);
+            self.copies.forget(passed.by.process);
         }
-        self.lifetimes.exit(passed, facts, failed, &out, knowledge, findings);
-        self.room = out.into_room();
-        *slot = None;
+        self.lifetimes.exit(passed, facts, failed, out, knowledge, findings);
         ControlFlow::Continue(())
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
-        self.take(call.thread.index(), call.depth);
+        let caller = self.threads.get_mut(call.thread.index());
+        if let Some(passed) = caller.and_then(|caller| caller.opened(call.depth)) {
+            passed.open = false;
+        }
         if call.depth == 0 {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
@@ -229,7 +262,8 @@ impl Visitor for Linter<'_> {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: fold.first, function: fold.function };
             let (knowledge, findings) = (&self.knowledge, &mut self.findings);
-            self.flow.poll(this, fold.count, fold.first, fold.last, knowledge, findings);
+            let polls = (fold.count, fold.first, fold.last);
+            self.flow.poll(fold.thread.index(), this, polls, knowledge, findings);
         }
         ControlFlow::Continue(())
     }

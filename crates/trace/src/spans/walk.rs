@@ -136,7 +136,7 @@ pub fn walk_part<V: Visitor>(mut cursor: Cursor<'_>, visitor: &mut V) -> Control
                 let cut = matches!(error, StreamError::Truncated { .. });
                 walker.summary.damage(error, after.filter(|_| cut));
             }
-            Item::Event(occurrence) => walker.event(occurrence, visitor)?,
+            Item::Event(occurrence) => walker.event(&occurrence, visitor)?,
         }
     }
     walker.finish(cursor.threads(), visitor)?;
@@ -158,27 +158,27 @@ impl Walker {
     #[inline]
     fn event<V: Visitor>(
         &mut self,
-        occurrence: Occurrence<'_, '_>,
+        occurrence: &Occurrence<'_, '_>,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
-        let Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
+        let &Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
         let at = At { time, thread, threads };
         self.summary.see(time);
         if self.streams.get(stream as usize).copied().flatten() != Some((occurrence.packet, thread)) {
-            self.enter_packet(&occurrence, visitor)?;
+            self.enter_packet(occurrence, visitor)?;
         }
         visitor.event(at, event)?;
         match class {
             Class::Entry(function) => {
-                let open = self.entry(&occurrence, *function, visitor)?;
+                let open = self.entry(occurrence, *function, visitor)?;
                 visitor.entry(at, &open, event)
             }
             Class::Exit(function, verdict) => {
                 let error = verdict.error(event);
-                self.exit(&occurrence, *function, error, visitor)
+                self.exit(occurrence, *function, error, visitor)
             }
             Class::Fold(function, fields) => {
-                let fold = self.fold(&occurrence, *function, fields);
+                let fold = self.fold(occurrence, *function, fields);
                 visitor.fold(at, &fold, event)
             }
             Class::Command(reader) => {

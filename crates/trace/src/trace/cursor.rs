@@ -123,6 +123,8 @@ impl<'t> Cursor<'t> {
     }
 
     /// The next event or damage; none at the end.
+    // An item is large, and made for each event: where it is used at once, it need not be in memory.
+    #[inline(always)]
     pub fn next_item(&mut self) -> Option<Item<'_, 't>> {
         let index = match self.choose()? {
             Ok(index) => index,
@@ -151,6 +153,7 @@ impl<'t> Cursor<'t> {
         }))
     }
 
+    #[inline]
     fn choose(&mut self) -> Option<Result<u32, (StreamError, Option<u64>)>> {
         while let Some(&index) = self.pending.last() {
             let source = self.sources.get_mut(index as usize)?;

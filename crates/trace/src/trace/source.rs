@@ -152,9 +152,9 @@ impl<'t> Source<'t> {
             self.after_gap = info.missing_before > 0 || std::mem::take(&mut self.broken);
             self.enter_packet(trace, threads);
         }
-        let event = self.reader.current()?;
-        let time = self.ns(event.timestamp().unwrap_or(0));
+        let time = self.last?;
         if let Identity::Event { pid, tid, name } = self.identity {
+            let event = self.reader.current()?;
             let get = |field| event.get_at(Scope::StreamEventContext, field);
             let number = |field| get(field).and_then(Scalar::as_i64);
             let ids = (pid.and_then(number).unwrap_or(0), number(tid).unwrap_or(0));

@@ -1,0 +1,157 @@
+//! Which values of a call rules ask for, resolved once per function: calls are many, and names are slow.
+
+use hetrace_model::{Expr, Function, Transfer};
+
+use super::kinds::{Handed, KindId};
+use super::span::Span;
+use hetrace_trace::values::{Place, Values};
+
+/// A number that a call is passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number<'t> {
+    Param(u16),
+    /// A member of a structure.
+    Member(&'t str),
+    Computed(&'t Expr),
+}
+
+impl<'t> Number<'t> {
+    pub fn named(function: &Function, name: &'t str) -> Self {
+        position(function, name).map_or(Self::Member(name), Self::Param)
+    }
+
+    fn of(function: &Function, expr: &'t Expr) -> Self {
+        match expr {
+            Expr::Name(name) => Self::named(function, name),
+            expr => Self::Computed(expr),
+        }
+    }
+
+    #[inline]
+    pub fn get(self, values: &Values<'_>) -> Option<u64> {
+        match self {
+            Self::Param(at) => values.first(Place::Param(at)),
+            Self::Member(name) => values.named(name),
+            Self::Computed(expr) => values.eval(expr),
+        }
+    }
+}
+
+/// Where a function moves bytes from or to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side<'t> {
+    at: u16,
+    /// Of an object.
+    kind: Option<KindId>,
+    offset: Option<Number<'t>>,
+}
+
+impl<'t> Side<'t> {
+    fn new(
+        function: &Function,
+        handles: &[(u16, KindId)],
+        name: Option<&str>,
+        offset: Option<&'t str>,
+    ) -> Option<Self> {
+        let at = position(function, name?)?;
+        let kind = handles.iter().find(|(p, _)| *p == at).map(|(_, kind)| *kind);
+        Some(Self { at, kind, offset: offset.map(|name| Number::named(function, name)) })
+    }
+
+    fn span(self, values: &Values<'_>, bytes: u64) -> Option<Span> {
+        let value = values.first(Place::Param(self.at))?;
+        let offset = self.offset.and_then(|offset| offset.get(values)).unwrap_or(0);
+        Some(match self.kind {
+            Some(kind) => Span { object: Some((kind, value)), start: offset, bytes },
+            None => Span { object: None, start: value.saturating_add(offset), bytes },
+        })
+    }
+}
+
+/// What bytes a function moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved<'t> {
+    bytes: Number<'t>,
+    source: Option<Side<'t>>,
+    target: Option<Side<'t>>,
+}
+
+impl Moved<'_> {
+    /// Where they come from and go to; neither if there are none.
+    pub fn spans(&self, values: &Values<'_>) -> (Option<Span>, Option<Span>) {
+        let Some(bytes) = self.bytes.get(values).filter(|bytes| *bytes > 0) else { return (None, None) };
+        let span = |side: Option<Side<'_>>| side?.span(values, bytes);
+        (span(self.source), span(self.target))
+    }
+}
+
+/// What sets an argument.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Argument {
+    /// The parameter with the object whose argument it is.
+    pub of: u16,
+    /// The one that says which argument.
+    pub index: u16,
+    /// The one with its value.
+    pub value: u16,
+}
+
+/// Numbers that are read of each call of a function.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads<'t> {
+    pub queue: Option<Number<'t>>,
+    /// How much memory it asks for.
+    pub size: Option<Number<'t>>,
+    pub moved: Option<Moved<'t>>,
+    pub argument: Option<Argument>,
+    /// Whether a rule compares all that calls are passed.
+    pub hash: bool,
+}
+
+impl<'t> Reads<'t> {
+    pub fn new(function: &'t Function, handles: &[(u16, KindId)], queue: Option<&'t str>) -> Self {
+        let moved = |transfer: &'t Transfer| Moved {
+            bytes: Number::of(function, &transfer.bytes),
+            source: Side::new(
+                function,
+                handles,
+                transfer.source.as_deref(),
+                transfer.source_offset.as_deref(),
+            ),
+            target: Side::new(
+                function,
+                handles,
+                transfer.target.as_deref(),
+                transfer.target_offset.as_deref(),
+            ),
+        };
+        let size = function.memory.as_ref().and_then(|memory| memory.bytes.as_ref());
+        Self {
+            queue: queue.map(|name| Number::named(function, name)),
+            size: size.map(|bytes| Number::of(function, bytes)),
+            moved: function.transfer.as_ref().map(moved),
+            argument: argument(function, handles).filter(|_| function.has_role("set-arg")),
+            hash: false,
+        }
+    }
+
+    /// Decides whether all values are compared: of what sets arguments and builds, and of what makes the
+    /// objects that are built `from`.
+    pub fn decide_hash(&mut self, builds: bool, makes: &Handed, from: &[KindId]) {
+        let is_built_from = makes.iter().any(|(_, kind)| from.contains(kind));
+        self.hash = builds || self.argument.is_some() || is_built_from;
+    }
+}
+
+fn argument(function: &Function, handles: &[(u16, KindId)]) -> Option<Argument> {
+    let (of, _) = *handles.first()?;
+    let mut params = function.params.iter().zip(0u16..);
+    let (_, index) = params.find(|(p, at)| p.pointers == 0 && *at != of)?;
+    let value = u16::try_from(function.params.len().checked_sub(1)?).ok()?;
+    Some(Argument { of, index, value })
+}
+
+/// The place of the parameter with this name.
+pub(super) fn position(f: &Function, name: &str) -> Option<u16> {
+    u16::try_from(f.params.iter().position(|p| p.name == name)?).ok()
+}
