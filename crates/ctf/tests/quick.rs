@@ -193,7 +193,7 @@ impl Scanned<'_> {
     }
 }
 
-impl EventVisitor for Seen<'_> {
+impl EventVisitor for Scanned<'_> {
     fn visit(&mut self, event: EventView<'_>) -> Next {
         if self.mode.0 == Next::Leave && self.seen.len() % 2 == 1 {
             return Next::Leave;
