@@ -145,6 +145,11 @@ fn each_call_reaches_the_runtime_that_it_means() {
 }
 
 #[test]
+fn a_plug_in_that_takes_the_place_of_a_closed_one_reaches_its_own_runtime() {
+    check(&["copies", "FOLDER", "reopened"]);
+}
+
+#[test]
 fn another_runtime_may_come_while_one_is_used() {
     for _ in 0..5 {
         check(&["copies", "FOLDER", "threads"]);

@@ -1,6 +1,6 @@
 /* Several runtimes in one process.
  *
- *   copies FOLDER plugins|dlsym|mixed|threads
+ *   copies FOLDER plugins|dlsym|mixed|threads|reopened
  */
 #include "runtime.h"
 #include <pthread.h>
@@ -69,6 +69,14 @@ int main(int argc, char **argv)
         int (*older)(void) = plugin("plugin12.so");
         for (int i = 0; i < 20; i++)
             CHECK(new() == 0 && uses(&old, 12) && older() == 0 && uses(&newer, 13));
+    } else if (strcmp(mode, "reopened") == 0) {
+        /* The second plug-in comes where the first one was, which called until it was gone. */
+        void *first = load("plugin12.so");
+        int (*use)(void) = (int (*)(void))dlsym(first, "use");
+        struct runtime newer = found(load("libcudart.so.13"));
+        CHECK(use && use() == 0 && uses(&newer, 13) && dlclose(first) == 0);
+        int (*next)(void) = plugin("plugin13.so");
+        CHECK(next() == 0 && next() == 0);
     } else {
         pthread_t threads[4];
         int (*old)(void) = plugin("plugin12.so");

@@ -7,16 +7,15 @@
 //! learned holds for all that the wrapper calls.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::watch::closed;
-use super::{Library, P, callers, hint, library, unknown};
+use super::seen::Seen;
+use super::watch::age;
+use super::{COPIES, Library, P, callers, hint, library, unknown};
 use crate::dlsym::caller;
 use crate::early::{self, several};
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
 use crate::real::{Real, is_ours};
-use crate::table::Table;
 
 /// A call means this copy whatever stands before it: it has its address.
 const BY_ADDRESS: usize = 0x100;
@@ -39,9 +38,8 @@ impl Drop for Scope {
     }
 }
 
-/// Return address → copy, as long as no library is closed.
-static CALLERS: Table<4096> = Table::new();
-static CALLERS_OF: AtomicU32 = AtomicU32::new(0);
+/// By copy, the callers that mean it, as return addresses: as long as no library is opened or closed.
+static CALLERS: [Seen<128>; COPIES] = [const { Seen::new() }; COPIES];
 
 /// Begins the recorded part of a wrapper that does not go the usual way;
 /// `loaded` starts the API's library, if that has not been done. If it returns a
@@ -88,18 +86,16 @@ impl Library {
 
     /// What a linked call means by its return address; 0 if it is not known.
     fn by_caller(&self, from: *const c_void) -> usize {
-        // Addresses have no use for their upper bits.
-        let key = from as u64 ^ closed() << 48;
-        if let Some(known) = CALLERS.get(key) {
-            return known as usize;
+        // Read first: what is opened or closed meanwhile begins another age. Not that of closings alone: a
+        // library that is being closed calls until it is gone, and the next one comes where it was.
+        let age = age();
+        if let Some(copy) = CALLERS.iter().position(|callers| callers.holds(from, age)) {
+            return copy + 1;
         }
         let calling = Object::holding(from);
-        let copy = self.copy_of(calling.as_ref()).and_then(|c| self.copy(&c));
-        let which = copy.map_or(0, |c| c + 1);
-        if which != 0 && CALLERS_OF.fetch_add(1, Ordering::Relaxed) < 3072 {
-            CALLERS.set(key, which as u64);
-        }
-        which
+        let Some(copy) = self.copy_of(calling.as_ref()).and_then(|c| self.copy(&c)) else { return 0 };
+        CALLERS.get(copy).inspect(|callers| callers.add(from, age));
+        copy + 1
     }
 
     /// Where a call goes on that means this.

@@ -70,8 +70,9 @@ fn has_left() -> bool {
     }
     hint::set_inside(false);
     let me = hint::thread();
-    let place = INSIDE.iter().find(|p| p.thread.load(Ordering::SeqCst) == me);
-    place.inspect(|p| p.thread.store(0, Ordering::SeqCst)).is_some()
+    // More than one, if it began another `dlopen` inside of the first.
+    let places = INSIDE.iter().filter(|p| p.thread.load(Ordering::SeqCst) == me);
+    places.inspect(|p| p.thread.store(0, Ordering::SeqCst)).count() > 0
 }
 
 fn nobody_inside() -> bool {
@@ -88,17 +89,10 @@ static SEALED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// The number of loads when the copies were last counted.
 static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Libraries closed: what lay at an address may be another one now.
-static CLOSED: AtomicU64 = AtomicU64::new(0);
 /// Libraries opened or closed: each begins an age in which no caller was looked at.
 static AGE: AtomicU64 = AtomicU64::new(0);
 /// Where calls come from that were looked at, as return addresses.
 static CALLERS: Seen<256> = Seen::new();
-
-/// How often libraries were closed.
-pub(super) fn closed() -> u64 {
-    CLOSED.load(Ordering::Acquire)
-}
 
 /// How often libraries were opened or closed.
 pub(super) fn age() -> u64 {
@@ -114,7 +108,7 @@ impl Library {
         early::start(self.loaded);
         // What was there before the first of them is the global scope.
         remember();
-        if loads && self.traits.several {
+        if loads {
             AGE.fetch_add(1, Ordering::SeqCst);
             self.may_load();
         }
@@ -128,7 +122,6 @@ impl Library {
     pub fn closing(&self, lookup: &Lookup, asked: &mut Asked) -> P {
         let _errno = ErrnoGuard::new();
         self.keep_copies();
-        CLOSED.fetch_add(1, Ordering::AcqRel);
         AGE.fetch_add(1, Ordering::SeqCst);
         let real = lookup.real();
         if real.is_null() {
@@ -138,7 +131,7 @@ impl Library {
     }
 
     fn may_load(&self) {
-        if self.takes_all_linked() {
+        if !self.traits.several || self.takes_all_linked() {
             return;
         }
         if UNTIL.load(Ordering::Relaxed) != u64::MAX {
@@ -269,5 +262,35 @@ impl Library {
                 b"several copies, or another interposer: each call is forwarded to the copy it was made for",
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// All that depends on who is inside: one step after the other.
+    #[test]
+    fn a_thread_leaves_all_that_it_began() {
+        let until = clock::ticks() + LONG;
+        let (both, entered, left) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                enters(until);
+                both.wait();
+                entered.wait();
+                assert!(has_left() && !has_left());
+                left.wait();
+            });
+            both.wait();
+            // While the other one has the first place.
+            enters(until);
+            entered.wait();
+            left.wait();
+            assert!(!nobody_inside());
+            enters(until);
+            assert!(has_left() && nobody_inside(), "the inner one began in another place");
+        });
     }
 }
