@@ -150,6 +150,11 @@ fn a_plug_in_that_takes_the_place_of_a_closed_one_reaches_its_own_runtime() {
 }
 
 #[test]
+fn finding_the_runtime_that_a_call_means_takes_little_stack() {
+    check(&["copies", "FOLDER", "coroutine"]);
+}
+
+#[test]
 fn another_runtime_may_come_while_one_is_used() {
     for _ in 0..5 {
         check(&["copies", "FOLDER", "threads"]);

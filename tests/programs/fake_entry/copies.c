@@ -1,11 +1,13 @@
 /* Several runtimes in one process.
  *
- *   copies FOLDER plugins|dlsym|mixed|threads|reopened
+ *   copies FOLDER plugins|dlsym|mixed|threads|reopened|coroutine
  */
 #include "runtime.h"
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 static const char *folder;
 
@@ -23,6 +25,33 @@ static int (*plugin(const char *name))(void)
     int (*use)(void) = (int (*)(void))dlsym(load(name), "use");
     CHECK(use);
     return use;
+}
+
+/* As much as SIGSTKSZ, behind pages that nobody may touch. */
+enum { LITTLE = 8192, GUARD = 65536 };
+
+static ucontext_t around, inside;
+static int (*work_inside)(void);
+static int result;
+
+static void begin_inside(void)
+{
+    result = work_inside();
+}
+
+/* Calls on a stack of its own. */
+static int on_little_stack(int (*what)(void))
+{
+    char *stack = mmap(NULL, GUARD + LITTLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(stack != MAP_FAILED && mprotect(stack + GUARD, LITTLE, PROT_READ | PROT_WRITE) == 0);
+    CHECK(getcontext(&inside) == 0);
+    inside.uc_stack.ss_sp = stack + GUARD;
+    inside.uc_stack.ss_size = LITTLE;
+    inside.uc_link = &around;
+    work_inside = what;
+    makecontext(&inside, begin_inside, 0);
+    CHECK(swapcontext(&around, &inside) == 0 && munmap(stack, GUARD + LITTLE) == 0);
+    return result;
 }
 
 static int stop, rounds;
@@ -77,6 +106,11 @@ int main(int argc, char **argv)
         CHECK(use && use() == 0 && uses(&newer, 13) && dlclose(first) == 0);
         int (*next)(void) = plugin("plugin13.so");
         CHECK(next() == 0 && next() == 0);
+    } else if (strcmp(mode, "coroutine") == 0) {
+        int (*old)(void) = (int (*)(void))dlsym(load("plugin12.so"), "use_little");
+        int (*new)(void) = (int (*)(void))dlsym(load("plugin13.so"), "use_little");
+        for (int i = 0; i < 20; i++)
+            CHECK(on_little_stack(old) == 0 && on_little_stack(new) == 0);
     } else {
         pthread_t threads[4];
         int (*old)(void) = plugin("plugin12.so");
