@@ -1,13 +1,16 @@
 /* Several runtimes in one process.
  *
- *   copies FOLDER plugins|dlsym|mixed|threads|reopened|coroutine
+ *   copies FOLDER plugins|dlsym|mixed|threads|reopened|coroutine|handlers
  */
 #include "runtime.h"
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 static const char *folder;
 
@@ -65,6 +68,19 @@ static void *work(void *use)
     return NULL;
 }
 
+static struct runtime by_handlers;
+static int handled;
+
+/* By address, while the thread makes calls by name. */
+static void on_alarm(int number)
+{
+    (void)number;
+    void *address = NULL;
+    if (by_handlers.allocate(&address, 9) || (uintptr_t)address != 13000009 || by_handlers.release(address))
+        _exit(3);
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+}
+
 /* Until the threads have called that many times more. */
 static void wait_for(int more)
 {
@@ -111,6 +127,23 @@ int main(int argc, char **argv)
         int (*new)(void) = (int (*)(void))dlsym(load("plugin13.so"), "use_little");
         for (int i = 0; i < 20; i++)
             CHECK(on_little_stack(old) == 0 && on_little_stack(new) == 0);
+    } else if (strcmp(mode, "handlers") == 0) {
+        int (*old)(void) = (int (*)(void))dlsym(load("plugin12.so"), "use_little");
+        by_handlers = found(load("libcudart.so.13"));
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, work, (void *)old) == 0);
+        sigset_t alarms;
+        sigemptyset(&alarms);
+        sigaddset(&alarms, SIGALRM);
+        CHECK(pthread_sigmask(SIG_BLOCK, &alarms, NULL) == 0);
+        struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+        struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+        CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+        while (__atomic_load_n(&handled, __ATOMIC_RELAXED) < 2000)
+            usleep(1000);
+        CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+        __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+        pthread_join(thread, NULL);
     } else {
         pthread_t threads[4];
         int (*old)(void) = plugin("plugin12.so");

@@ -1,7 +1,7 @@
 //! Addresses that have been looked at, each in an age: a cache that forgets, without locks.
 //!
-//! An age ends when a library is opened or closed (`watch::age`), and with it what was found out about
-//! addresses in libraries.
+//! An age ends when a library is opened or closed (`watch::age`, `watch::moves`), and with it what was found
+//! out about addresses in libraries. It comes again after 65536 others.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

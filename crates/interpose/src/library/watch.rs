@@ -91,8 +91,18 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Libraries opened or closed: each begins an age in which no caller was looked at.
 static AGE: AtomicU64 = AtomicU64::new(0);
+/// Changes of what lies where: libraries closed, and the first opened after each.
+static MOVES: AtomicU64 = AtomicU64::new(0);
+/// A library was closed, and none was opened since.
+static IS_ROOM: AtomicBool = AtomicBool::new(false);
 /// Where calls come from that were looked at, as return addresses.
 static CALLERS: Seen<256> = Seen::new();
+
+/// How often something else may have come to lie at an address. Closings alone do not show that: a library that
+/// is being closed calls until it is gone, and the next one comes where it was.
+pub(super) fn moves() -> u64 {
+    MOVES.load(Ordering::SeqCst)
+}
 
 /// How often libraries were opened or closed.
 pub(super) fn age() -> u64 {
@@ -109,6 +119,9 @@ impl Library {
         // What was there before the first of them is the global scope.
         remember();
         if loads {
+            if IS_ROOM.swap(false, Ordering::SeqCst) {
+                MOVES.fetch_add(1, Ordering::SeqCst);
+            }
             AGE.fetch_add(1, Ordering::SeqCst);
             self.may_load();
         }
@@ -122,6 +135,8 @@ impl Library {
     pub fn closing(&self, lookup: &Lookup, asked: &mut Asked) -> P {
         let _errno = ErrnoGuard::new();
         self.keep_copies();
+        IS_ROOM.store(true, Ordering::SeqCst);
+        MOVES.fetch_add(1, Ordering::SeqCst);
         AGE.fetch_add(1, Ordering::SeqCst);
         let real = lookup.real();
         if real.is_null() {
@@ -155,14 +170,13 @@ impl Library {
     pub(super) fn seal(&self) {
         // Either who ends the watch has seen the new time, or we see them at
         // it and wait for the few stores that this takes. Not for ever: a
-        // signal handler may have interrupted them.
-        for _ in 0..100_000 {
-            if !ENDING.load(Ordering::SeqCst) {
-                break;
-            }
+        // signal handler may have interrupted them, or they have no processor.
+        let has_ended = (0..100_000).any(|_| {
             std::hint::spin_loop();
-        }
-        if SEALED.load(Ordering::Acquire) {
+            !ENDING.load(Ordering::SeqCst)
+        });
+        // Otherwise the wrappers may not be sealed any more. Those that they take from us yet are looked up.
+        if has_ended && SEALED.load(Ordering::Acquire) {
             return;
         }
         for (number, real) in self.real.iter().enumerate() {
