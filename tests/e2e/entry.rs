@@ -145,6 +145,26 @@ fn each_call_reaches_the_runtime_that_it_means() {
 }
 
 #[test]
+fn a_plug_in_that_takes_the_place_of_a_closed_one_reaches_its_own_runtime() {
+    check(&["copies", "FOLDER", "reopened"]);
+}
+
+#[test]
+fn finding_the_runtime_that_a_call_means_takes_little_stack() {
+    check(&["copies", "FOLDER", "coroutine"]);
+}
+
+#[test]
+fn a_handler_reaches_its_own_runtime_whatever_call_it_interrupts() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let (words, folder) = command(&["copies", "FOLDER", "handlers"]);
+    let mut launcher = Command::new(hetrace());
+    launcher.args(["run", "--interpose", "preload", "-o"]).arg(scratch.path().join("trace"));
+    let done = run(launcher.arg("--").args(&words).env("LD_LIBRARY_PATH", folder));
+    assert_eq!(done.status, 0, "{}", done.err);
+}
+
+#[test]
 fn another_runtime_may_come_while_one_is_used() {
     for _ in 0..5 {
         check(&["copies", "FOLDER", "threads"]);

@@ -125,8 +125,9 @@ pub(crate) fn each_frame<F: FnMut(*const c_void, usize) -> bool>(mut work: F) {
     is_ours(std::ptr::null()); // Known before the unwinder takes its lock.
     // The unwinder has locks, and old ones ask the dynamic loader for its list.
     let _held = Held::new();
-    // SAFETY: `step` is called only while `work` lives. `work` ends at the first address outside of this
-    // library, so nothing but frames of this library are unwound, all of which have their tables.
+    // SAFETY: `step` is called only while `work` lives, and ends the walk at the first address outside of this
+    // library: only frames of this library are unwound, all of which have their tables. Of the function outside
+    // the unwinder has looked for tables by then, and uses none.
     unsafe { _Unwind_Backtrace(step::<F>, (&raw mut work).cast()) };
 }
 

@@ -253,11 +253,13 @@ impl Object {
     /// The first library in the order of such a lookup that is wanted.
     pub fn first(&self, wanted: impl Fn(&Object) -> bool) -> Option<Object> {
         const MOST: usize = 128;
-        let mut list = [*self; MOST];
+        // Where they begin, and no more: this may be the small stack of a coroutine.
+        let mut list = [self.start; MOST];
         let (mut length, mut at) = (1, 0);
         while at < length {
-            let object = list[at];
+            let next = Object::holding(list[at] as *const c_void);
             at += 1;
+            let Some(object) = next else { continue };
             if wanted(&object) {
                 return Some(object);
             }
@@ -273,9 +275,9 @@ impl Object {
                 });
                 if let Some(fresh) = fresh
                     && length < MOST
-                    && list.iter().take(length).all(|o| o.start != fresh.start)
+                    && list.iter().take(length).all(|start| *start != fresh.start)
                 {
-                    list[length] = fresh;
+                    list[length] = fresh.start;
                     length += 1;
                 }
             }

@@ -92,21 +92,26 @@ macro_rules! wrapper {
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(never)]
             unsafe extern "C" fn recorded($($arg: $ty),*) $(-> $ret)? {
-                if $crate::early::unusual()
-                    && let Some(_copy) = $crate::library::scope(crate::loaded)
-                {
-                    // SAFETY: the arguments are the program's own.
-                    return unsafe { recorded($($arg),*) };
-                }
                 let $on = $crate::flags($index);
                 // SAFETY: the arguments are the program's own.
                 unsafe { $body }
+            }
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn scoped($($arg: $ty),*) $(-> $ret)? {
+                let _copy = $crate::library::scope(crate::loaded);
+                // SAFETY: the arguments are the program's own.
+                unsafe { recorded($($arg),*) }
             }
             if $crate::flags($index) == 0
                 && let Some(known) = real::known::$name()
             {
                 // SAFETY: the arguments are the program's own.
                 return unsafe { known($($arg),*) };
+            }
+            if $crate::early::unusual() {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { scoped($($arg),*) };
             }
             // SAFETY: the arguments are the program's own.
             unsafe { recorded($($arg),*) }
@@ -122,21 +127,31 @@ macro_rules! value_wrapper {
     ($(#[$meta:meta])* $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
         $(#[$meta])*
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
-            if $crate::early::unusual()
-                && let Some(_copy) = $crate::library::scope(crate::loaded)
-            {
+            #[inline(always)]
+            unsafe fn recorded($($arg: $ty),*) $(-> $ret)? {
+                let $on = $crate::flags($index);
+                if $on == 0
+                    && let Some(known) = real::known::$name()
+                {
+                    // SAFETY: the arguments are the program's own.
+                    return unsafe { known($($arg),*) };
+                }
                 // SAFETY: the arguments are the program's own.
-                return unsafe { $name($($arg),*) };
+                unsafe { $body }
             }
-            let $on = $crate::flags($index);
-            if $on == 0
-                && let Some(known) = real::known::$name()
-            {
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn scoped($($arg: $ty),*) $(-> $ret)? {
+                let _copy = $crate::library::scope(crate::loaded);
                 // SAFETY: the arguments are the program's own.
-                return unsafe { known($($arg),*) };
+                unsafe { recorded($($arg),*) }
+            }
+            if $crate::early::unusual() {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { scoped($($arg),*) };
             }
             // SAFETY: the arguments are the program's own.
-            unsafe { $body }
+            unsafe { recorded($($arg),*) }
         }
     };
 }

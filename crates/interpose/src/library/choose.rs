@@ -7,24 +7,21 @@
 //! learned holds for all that the wrapper calls.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{Ordering, fence};
 
-use super::watch::closed;
-use super::{Library, P, callers, hint, library, unknown};
+use super::seen::Seen;
+use super::watch::moves;
+use super::{COPIES, Library, P, callers, hint, library, unknown};
 use crate::dlsym::caller;
 use crate::early::{self, several};
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
 use crate::real::{Real, is_ours};
-use crate::table::Table;
 
 /// A call means this copy whatever stands before it: it has its address.
 const BY_ADDRESS: usize = 0x100;
 /// A signal's frame is larger than this, so nothing nearer lies between.
 const NEAR: usize = 1024;
-
-/// The scope is new: the wrapper that made it comes again, and needs no other.
-const FRESH: usize = 0x200;
 
 /// Around a wrapper that is recorded: it is known which copy is meant.
 #[derive(Debug)]
@@ -39,30 +36,23 @@ impl Drop for Scope {
     }
 }
 
-/// Return address → copy, as long as no library is closed.
-static CALLERS: Table<4096> = Table::new();
-static CALLERS_OF: AtomicU32 = AtomicU32::new(0);
+/// By copy, the callers that mean it, as return addresses: as long as nothing else comes to lie there.
+static CALLERS: [Seen<128>; COPIES] = [const { Seen::new() }; COPIES];
 
-/// Begins the recorded part of a wrapper that does not go the usual way;
-/// `loaded` starts the API's library, if that has not been done. If it returns a
-/// scope, the wrapper begins again inside of that: so the usual way is not
-/// burdened with one.
+/// Finds out which copy is meant by a wrapper that does not go the usual way;
+/// `loaded` starts the API's library, if that has not been done. The recorded
+/// part of the wrapper runs inside of the scope; `None` if there is one copy.
 #[cold]
 #[inline(never)]
 pub fn scope(loaded: extern "C" fn()) -> Option<Scope> {
     early::start(loaded);
-    library().filter(|_| several())?.enter()
+    library().filter(|_| several()).map(Library::enter)
 }
 
 impl Library {
     #[inline(always)]
-    fn enter(&self) -> Option<Scope> {
+    fn enter(&self) -> Scope {
         let _errno = ErrnoGuard::new();
-        let before = hint::current();
-        if before & FRESH != 0 {
-            hint::set_current(before & !FRESH);
-            return None;
-        }
         let (entry, stack) = hint::left();
         let here = (&raw const entry) as usize;
         let which = if entry != 0 && stack.wrapping_sub(here) < NEAR {
@@ -78,8 +68,9 @@ impl Library {
                 self.by_caller(from)
             }
         };
-        hint::set_current(which | FRESH);
-        Some(Scope { before })
+        let before = hint::current();
+        hint::set_current(which);
+        Scope { before }
     }
 
     fn by_entry(&self, entry: usize) -> usize {
@@ -88,18 +79,15 @@ impl Library {
 
     /// What a linked call means by its return address; 0 if it is not known.
     fn by_caller(&self, from: *const c_void) -> usize {
-        // Addresses have no use for their upper bits.
-        let key = from as u64 ^ closed() << 48;
-        if let Some(known) = CALLERS.get(key) {
-            return known as usize;
+        // Read first: what comes to lie there meanwhile is of another age.
+        let age = moves();
+        if let Some(copy) = CALLERS.iter().position(|callers| callers.holds(from, age)) {
+            return copy + 1;
         }
         let calling = Object::holding(from);
-        let copy = self.copy_of(calling.as_ref()).and_then(|c| self.copy(&c));
-        let which = copy.map_or(0, |c| c + 1);
-        if which != 0 && CALLERS_OF.fetch_add(1, Ordering::Relaxed) < 3072 {
-            CALLERS.set(key, which as u64);
-        }
-        which
+        let Some(copy) = self.copy_of(calling.as_ref()).and_then(|c| self.copy(&c)) else { return 0 };
+        CALLERS.get(copy).inspect(|callers| callers.add(from, age));
+        copy + 1
     }
 
     /// Where a call goes on that means this.
@@ -132,7 +120,7 @@ impl Library {
         let found = if !several() {
             self.only(number, || if is_ours(from) { caller() } else { from })
         } else if is_ours(from) {
-            match hint::current() & !FRESH {
+            match hint::current() {
                 // Begun while there was one copy.
                 // SAFETY: `stack` points at the return address of a wrapper that has not returned yet.
                 0 => self.linked(unsafe { callers::call_to(stack) }.0, number),
@@ -201,23 +189,37 @@ impl Library {
     /// The real function of a wrapper that has not been called before.
     pub fn find(&self, known: &Real, number: usize) -> Option<P> {
         let _errno = ErrnoGuard::new();
-        if self.traits.several
-            && let Some(thunk) = (self.choosing)(number)
-        {
-            if !several() && !self.watching() {
-                self.look_again();
-            }
-            if several() || self.watching() {
-                self.seal();
-                return Some(thunk);
-            }
+        if let Some(thunk) = self.sealed(number) {
+            known.replace(thunk);
+            return Some(thunk);
         }
         let address = self.only(number, caller)?;
         if let Some(starting) = self.starting(number, address) {
             return Some(starting);
         }
         known.set(address);
-        // Whoever was quicker knew more.
+        // Whoever was quicker knew more. But one that sealed the wrappers before this one had its address
+        // may not have waited for it.
+        fence(Ordering::SeqCst);
+        if self.traits.several
+            && (several() || self.watching())
+            && let Some(thunk) = (self.choosing)(number)
+        {
+            known.replace(thunk);
+        }
         Some(known.get()).filter(|a| !a.is_null()).or(Some(address))
+    }
+
+    /// The jump of a wrapper, if it has to go on through that now. Seals all.
+    fn sealed(&self, number: usize) -> Option<P> {
+        let thunk = self.traits.several.then(|| (self.choosing)(number)).flatten()?;
+        if !several() && !self.watching() {
+            self.look_again();
+        }
+        if !several() && !self.watching() {
+            return None;
+        }
+        self.seal();
+        Some(thunk)
     }
 }

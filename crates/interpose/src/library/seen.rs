@@ -1,7 +1,7 @@
 //! Addresses that have been looked at, each in an age: a cache that forgets, without locks.
 //!
-//! An age ends when a library is opened or closed (`watch::age`), and with it what was found out about
-//! addresses in libraries.
+//! An age ends when a library is opened or closed (`watch::age`, `watch::moves`), and with it what was found
+//! out about addresses in libraries. It comes again after 65536 others.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +28,11 @@ impl<const SETS: usize> Seen<SETS> {
         self.0.get(hash as usize % SETS)
     }
 
-    /// Whether this address was added in this age, and is not forgotten.
+    /// Whether this address was added in this age, and is not forgotten. Never NULL.
     pub(super) fn holds(&self, address: *const c_void, age: u64) -> bool {
         let word = word(address, age);
-        self.set(address).is_some_and(|set| set.0.iter().any(|w| w.load(Ordering::Acquire) == word))
+        !address.is_null()
+            && self.set(address).is_some_and(|set| set.0.iter().any(|w| w.load(Ordering::Acquire) == word))
     }
 
     /// Adds an address, in the place of one of another age if there is one.
@@ -64,6 +65,7 @@ mod tests {
         assert!(seen.holds(one, 3) && !seen.holds(one, 4) && !seen.holds(other, 3));
         seen.add(one, 4);
         assert!(seen.holds(one, 4) && !seen.holds(other, 4));
+        assert!(!seen.holds(std::ptr::null(), 0), "an empty place is no address");
     }
 
     #[test]

@@ -70,8 +70,9 @@ fn has_left() -> bool {
     }
     hint::set_inside(false);
     let me = hint::thread();
-    let place = INSIDE.iter().find(|p| p.thread.load(Ordering::SeqCst) == me);
-    place.inspect(|p| p.thread.store(0, Ordering::SeqCst)).is_some()
+    // More than one, if it began another `dlopen` inside of the first.
+    let places = INSIDE.iter().filter(|p| p.thread.load(Ordering::SeqCst) == me);
+    places.inspect(|p| p.thread.store(0, Ordering::SeqCst)).count() > 0
 }
 
 fn nobody_inside() -> bool {
@@ -88,16 +89,19 @@ static SEALED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// The number of loads when the copies were last counted.
 static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Libraries closed: what lay at an address may be another one now.
-static CLOSED: AtomicU64 = AtomicU64::new(0);
 /// Libraries opened or closed: each begins an age in which no caller was looked at.
 static AGE: AtomicU64 = AtomicU64::new(0);
+/// Changes of what lies where: libraries closed, and the first opened after each.
+static MOVES: AtomicU64 = AtomicU64::new(0);
+/// A library was closed, and none was opened since.
+static IS_ROOM: AtomicBool = AtomicBool::new(false);
 /// Where calls come from that were looked at, as return addresses.
 static CALLERS: Seen<256> = Seen::new();
 
-/// How often libraries were closed.
-pub(super) fn closed() -> u64 {
-    CLOSED.load(Ordering::Acquire)
+/// How often something else may have come to lie at an address. Closings alone do not show that: a library that
+/// is being closed calls until it is gone, and the next one comes where it was.
+pub(super) fn moves() -> u64 {
+    MOVES.load(Ordering::SeqCst)
 }
 
 /// How often libraries were opened or closed.
@@ -114,7 +118,10 @@ impl Library {
         early::start(self.loaded);
         // What was there before the first of them is the global scope.
         remember();
-        if loads && self.traits.several {
+        if loads {
+            if IS_ROOM.swap(false, Ordering::SeqCst) {
+                MOVES.fetch_add(1, Ordering::SeqCst);
+            }
             AGE.fetch_add(1, Ordering::SeqCst);
             self.may_load();
         }
@@ -128,7 +135,8 @@ impl Library {
     pub fn closing(&self, lookup: &Lookup, asked: &mut Asked) -> P {
         let _errno = ErrnoGuard::new();
         self.keep_copies();
-        CLOSED.fetch_add(1, Ordering::AcqRel);
+        IS_ROOM.store(true, Ordering::SeqCst);
+        MOVES.fetch_add(1, Ordering::SeqCst);
         AGE.fetch_add(1, Ordering::SeqCst);
         let real = lookup.real();
         if real.is_null() {
@@ -138,7 +146,7 @@ impl Library {
     }
 
     fn may_load(&self) {
-        if self.takes_all_linked() {
+        if !self.traits.several || self.takes_all_linked() {
             return;
         }
         if UNTIL.load(Ordering::Relaxed) != u64::MAX {
@@ -162,14 +170,13 @@ impl Library {
     pub(super) fn seal(&self) {
         // Either who ends the watch has seen the new time, or we see them at
         // it and wait for the few stores that this takes. Not for ever: a
-        // signal handler may have interrupted them.
-        for _ in 0..100_000 {
-            if !ENDING.load(Ordering::SeqCst) {
-                break;
-            }
+        // signal handler may have interrupted them, or they have no processor.
+        let has_ended = (0..100_000).any(|_| {
             std::hint::spin_loop();
-        }
-        if SEALED.load(Ordering::Acquire) {
+            !ENDING.load(Ordering::SeqCst)
+        });
+        // Otherwise the wrappers may not be sealed any more. Those that they take from us yet are looked up.
+        if has_ended && SEALED.load(Ordering::Acquire) {
             return;
         }
         for (number, real) in self.real.iter().enumerate() {
@@ -269,5 +276,35 @@ impl Library {
                 b"several copies, or another interposer: each call is forwarded to the copy it was made for",
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// All that depends on who is inside: one step after the other.
+    #[test]
+    fn a_thread_leaves_all_that_it_began() {
+        let until = clock::ticks() + LONG;
+        let (both, entered, left) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                enters(until);
+                both.wait();
+                entered.wait();
+                assert!(has_left() && !has_left());
+                left.wait();
+            });
+            both.wait();
+            // While the other one has the first place.
+            enters(until);
+            entered.wait();
+            left.wait();
+            assert!(!nobody_inside());
+            enters(until);
+            assert!(has_left() && nobody_inside(), "the inner one began in another place");
+        });
     }
 }
