@@ -7,7 +7,7 @@ use hetrace_ctf::class::{
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
 use hetrace_ctf::read::{
-    EventView, FieldRef, FieldVisitor, Gatherer, Next, Picker, StreamError, Trace, Want,
+    EventView, EventVisitor, FieldRef, FieldVisitor, Gatherer, Next, Pause, Picker, StreamError, Trace, Want,
 };
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 use hetrace_ctf::{Scalar, Value};
@@ -171,14 +171,26 @@ fn picked(picker: Option<&Picker>, payload: &[u8]) -> Option<Vec<Value>> {
     picker?.pick(payload, |_, _, value| values.push(value.scalar().into())).then_some(values)
 }
 
+/// A visitor that finds the ends of events of open classes.
+struct FindsEnds<F>(F);
+
+impl<F: FnMut(EventView<'_>) -> Next> EventVisitor for FindsEnds<F> {
+    const FINDS_ENDS: bool = true;
+
+    fn visit(&mut self, event: EventView<'_>) -> Next {
+        (self.0)(event)
+    }
+}
+
 /// Reads with as many events scanned as can be, and as said, or none.
 fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
     let pickers: Vec<_> =
         trace.class().streams[0].events.iter().map(|event| Picker::new(&event.fields)).collect();
     let gatherers: Vec<_> =
         trace.class().streams[0].events.iter().map(|event| Gatherer::new(&event.fields, &[])).collect();
-    // The end of these is looked for by the visitor.
-    let is_open = |index: usize| matches!(scanned, Some(Next::Past(_))) && gatherers[index].is_some();
+    // The end of these is found by the visitor, if it is one that finds ends.
+    let is_open = |index: usize| gatherers[index].is_some();
+    let finds_ends = matches!(scanned, Some(Next::Past(_)));
     let want = |index: usize| Some(Want { field: None, mark: index as u32, open: is_open(index) });
     let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
     let mut reader = trace.stream(0).expect("a stream");
@@ -195,13 +207,13 @@ fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
             seen.push((event.class_index(), event.timestamp().expect("a clock"), picked(picker, payload)));
         }
         if let Some(next) = scanned {
-            reader.scan(&scanner, None, u64::MAX, &mut |event: EventView<'_>| {
+            let mut visit = |event: EventView<'_>| {
                 if next == Next::Leave && seen.len() % 2 == 1 {
                     return Next::Leave;
                 }
                 let index = event.mark as usize;
                 let gathered = gatherers[index].as_ref().and_then(|g| g.gather(event.payload(), &mut []));
-                if is_open(index) && gathered.is_none() {
+                if finds_ends && is_open(index) && gathered.is_none() {
                     return Next::Leave;
                 }
                 let values = picked(pickers[index].as_ref(), event.payload());
@@ -211,7 +223,11 @@ fn glance(trace: &Trace, scanned: Option<Next>) -> Vec<Glanced> {
                     Next::Past(_) if is_open(index) => Next::Past(gathered.unwrap_or(0)),
                     _ => Next::Go,
                 }
-            });
+            };
+            match finds_ends {
+                true => reader.scan(&scanner, None, u64::MAX, &mut FindsEnds(visit)),
+                false => reader.scan(&scanner, None, u64::MAX, &mut visit),
+            };
         }
     }
     seen
@@ -239,6 +255,33 @@ proptest! {
         let read = glance(&trace, None);
         for next in [Next::Go, Next::Enough, Next::Leave, Next::Past(0)] {
             prop_assert_eq!(&glance(&trace, Some(next)), &read, "{:?}", next);
+        }
+    }
+}
+
+/// Payloads of a fixed size that no packet can hold are not gone over on the spot, again and again.
+#[test]
+fn scans_of_payloads_of_gigabytes_end() {
+    for size in [u32::MAX - 7, u32::MAX - 6, u32::MAX - 1, u32::MAX] {
+        let mut trace = class(true);
+        let fields = StructClass::default().field("all", FieldClass::array(u64::from(size), byte()));
+        trace.streams[0].events[0].fields = fields;
+        let mut writer =
+            PacketWriter::new(StreamIdentity { uuid: common::UUID, ..StreamIdentity::default() });
+        writer.event(0, common::START, &[0; 40]).unwrap();
+        let trace = Trace::from_class(trace, vec![("s".into(), writer.finish(1).to_vec())]).unwrap();
+        for open in [false, true] {
+            let want = |_| Some(Want { field: None, mark: 0, open });
+            let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
+            let mut reader = trace.stream(0).expect("a stream");
+            reader.pass_packet().expect("a packet").expect("a head");
+            let mut seen = 0;
+            let scanned = reader.scan(&scanner, None, u64::MAX, &mut |_: EventView<'_>| {
+                seen += 1;
+                if seen < 9 { Next::Go } else { Next::Enough }
+            });
+            assert_eq!((seen, scanned.pause), (0, Pause::Whole), "{size} {open}");
+            assert!(reader.next_event().expect("an event").is_err());
         }
     }
 }

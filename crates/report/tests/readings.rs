@@ -432,3 +432,35 @@ impl Summed {
         Self { calls: row.calls, total: row.total_ns, steps: sums.steps_back }
     }
 }
+
+/// Slices begin in packets of commands, too.
+#[test]
+fn slices_begin_within_packets_of_commands() {
+    for each_packet in [7, 1000] {
+        let mut script = DEFINED.to_owned();
+        for step in 0..300u64 {
+            let (what, times) = command((step % 90) as u8);
+            let time = step * 100;
+            script += &format!("{time} 1.1 > toyLaunch queue=0x1\n{} 1.1 < toyLaunch result=0\n", time + 5);
+            script += &format!("{} 1.1 * {what} queue=1 cause_tid=1 cause_before=6 {times}\n", time + 6);
+            if step % each_packet == 0 {
+                script += "packet device-1\npacket toy-1-1\n";
+            }
+        }
+        of_script(&script, &["toy"]);
+    }
+}
+
+/// A record may claim to stand for as many calls as it likes.
+#[test]
+fn runs_of_more_calls_than_can_be_counted() {
+    let most = i64::MAX;
+    let mut script = format!("{DEFINED}10 1.1 > toyFinish queue=0x1\n20 1.1 < toyFinish result=0\n");
+    for run in 0..3 {
+        let at = 100 + run * 50;
+        script += &format!("{at} 1.1 ~ toyPoll count={most} first={} last={at} total={most}\n", at - 9);
+        script += &format!("{} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=-5\n", at + 1, at + 9);
+        script += "packet toy-1-1\n";
+    }
+    of_script(&script, &["toy"]);
+}

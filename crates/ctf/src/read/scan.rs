@@ -25,8 +25,8 @@ pub struct Want {
     pub field: Option<usize>,
     /// What the scan calls such events.
     pub mark: u32,
-    /// Whether the visitor finds out how long the payload is, as it reads all of it: it then returns
-    /// [`Next::Past`], and not [`Next::Go`] nor [`Next::Enough`].
+    /// Whether a visitor that [finds ends](EventVisitor::FINDS_ENDS) finds out how long the payload is, as
+    /// it reads all of it: it then returns [`Next::Past`] or [`Next::Leave`].
     pub open: bool,
 }
 
@@ -53,8 +53,8 @@ impl<'e> EventView<'e> {
         self.data.get(self.payload..).unwrap_or_default()
     }
 
-    /// The bytes of its payload and no others, for a visitor that keeps them; none where the class is
-    /// [`Want::open`].
+    /// The bytes of its payload and no others, for a visitor that keeps them; none where the visitor is to
+    /// find the end.
     pub fn own_payload(&self) -> &'e [u8] {
         self.data.get(self.payload..self.end).unwrap_or_default()
     }
@@ -62,6 +62,10 @@ impl<'e> EventView<'e> {
 
 /// Receives the events of a scan.
 pub trait EventVisitor {
+    /// Whether it finds the ends of events whose class is [`Want::open`]. Of a visitor that does not, the
+    /// scan finds these as all others.
+    const FINDS_ENDS: bool = false;
+
     /// An event.
     fn visit(&mut self, event: EventView<'_>) -> Next;
 }
@@ -228,8 +232,8 @@ impl List {
         Some(Self { at, mask, element, others: at.checked_add(width)?.checked_add(tail)? })
     }
 
-    /// Where the payload ends whose event has its header before `body`; none where that is not surely
-    /// inside of `data`.
+    /// Where the payload ends whose event has its header before `body`, which may be behind `data`; none where its
+    /// length is not surely inside of that.
     #[inline(always)]
     fn end(self, data: &[u8], body: usize) -> Option<usize> {
         let length = u32::from_le_bytes(*data.get(body + self.at as usize..)?.first_chunk()?) & self.mask;
@@ -371,6 +375,7 @@ impl Trace {
                 *to = bit_field(plan.event_context.as_ref()?, index, 0)?;
             }
         }
+        let longest = u32::try_from(header.bytes).ok()?;
         let mut skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
@@ -386,11 +391,12 @@ impl Trace {
             let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
             let payload = u32::try_from(body.fields).ok()?;
             let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
+            // A header and a payload that no packet holds have their end looked for, which is not found.
+            let size = size.filter(|size| size.checked_add(longest).is_some_and(|end| end < OPEN));
             if size.is_none()
-                && !open
                 && let Some((own, rest)) = body.skips()
             {
-                list = List::of(payload, &own, rest).unwrap_or_default();
+                list = List::of(payload, &own, rest).filter(|_| !open).unwrap_or_default();
                 let first = u32::try_from(skips.len()).ok()?;
                 skips.extend(own);
                 (known, tail) = ((first, u32::try_from(skips.len()).ok()?), rest);
@@ -440,29 +446,29 @@ impl StreamReader<'_> {
     ///
     /// [`Self::current`] has no event afterwards.
     #[inline(always)]
-    pub fn scan(
+    pub fn scan<V: EventVisitor>(
         &mut self,
         scanner: &Scanner<'_>,
         context: Option<[i64; 2]>,
         until: u64,
-        visitor: &mut impl EventVisitor,
+        visitor: &mut V,
     ) -> Scanned {
         match (scanner.common, context) {
-            (true, None) => self.scan_as::<true, true>(scanner, context, until, visitor),
-            (true, Some(_)) => self.scan_as::<true, false>(scanner, context, until, visitor),
-            (false, _) => self.scan_as::<false, false>(scanner, context, until, visitor),
+            (true, None) => self.scan_as::<true, true, V>(scanner, context, until, visitor),
+            (true, Some(_)) => self.scan_as::<true, false, V>(scanner, context, until, visitor),
+            (false, _) => self.scan_as::<false, false, V>(scanner, context, until, visitor),
         }
     }
 
     /// `COMMON` is whether the header is the common one, `ALONE` whether no event context is asked for.
     #[expect(clippy::too_many_lines, reason = "one loop over packed events, whose state stays in registers")]
     #[inline(always)]
-    fn scan_as<const COMMON: bool, const ALONE: bool>(
+    fn scan_as<const COMMON: bool, const ALONE: bool, V: EventVisitor>(
         &mut self,
         scanner: &Scanner<'_>,
         context: Option<[i64; 2]>,
         until: u64,
-        visitor: &mut impl EventVisitor,
+        visitor: &mut V,
     ) -> Scanned {
         self.event = None;
         let (mut events, mut now) = (0, self.state.clock.get());
@@ -503,7 +509,7 @@ impl StreamReader<'_> {
             let Some(guess) = scanner.ends.get(id as usize) else { break Pause::Whole };
             let mut end = guess.end();
             if row.size >= OPEN {
-                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
+                let Some(found) = self.end_of(scanner, row, id as u64, (rest, body), V::FINDS_ENDS) else {
                     break Pause::Whole;
                 };
                 end = guess.checked(found);
@@ -528,7 +534,8 @@ impl StreamReader<'_> {
             let view = EventView { timestamp: clock, mark: row.mark, field, data: rest, payload, end };
             rest = match visitor.visit(view) {
                 Next::Go => next,
-                Next::Past(length) => rest.get(payload + length..).unwrap_or_default(),
+                // A visitor that goes past the packet's end is at its end.
+                Next::Past(length) => rest.get(payload.saturating_add(length)..).unwrap_or_default(),
                 Next::Enough => {
                     (rest, now, events) = (next, clock, events + 1);
                     break Pause::Enough;
@@ -543,20 +550,21 @@ impl StreamReader<'_> {
         Scanned { events, timestamp: now, pause }
     }
 
-    /// Where the event ends whose payload has lengths and texts; none if it has to be read whole.
+    /// Where the event ends whose payload has lengths and texts; none if it has to be read whole. Where
+    /// the visitor is to find that, it is where the payload starts.
     #[inline(always)]
     fn end_of(
         &self,
         scanner: &Scanner<'_>,
         row: &Row<'_>,
         id: u64,
-        data: &[u8],
-        body: usize,
+        (data, body): (&[u8], usize),
+        visitor_finds: bool,
     ) -> Option<usize> {
         if row.list.element > 0 {
             return row.list.end(data, body);
         }
-        if row.size == OPEN {
+        if visitor_finds && row.size == OPEN {
             return Some(body + row.payload as usize);
         }
         let (first, last) = row.skips;

@@ -40,6 +40,8 @@ pub(super) struct Commands<'d, 't, B> {
 }
 
 impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
+    const FINDS_ENDS: bool = true;
+
     #[inline(always)]
     fn visit(&mut self, view: EventView<'_>) -> Next {
         let (what, time) = (view.mark, view.timestamp);

@@ -208,7 +208,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             let (cost, around) = self.costs.of_all(leaves.iter().map(|digest| digest.function()));
             self.track.stack.leaves(last.function(), &Inside::of_leaves(time, cost, around));
         }
-        self.summary.calls += calls as u64;
+        self.summary.calls = self.summary.calls.saturating_add(calls as u64);
         rest
     }
 
@@ -290,7 +290,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             self.track.stack.exit(at, function, error, |call| unfinished(summary, sink, &call));
         match ended {
             Ended::Call(call) => {
-                self.summary.calls += 1;
+                self.summary.calls = self.summary.calls.saturating_add(1);
                 self.sink.call(&call);
                 if let Some(values) = values {
                     self.sink.noted_exit(&call, values);
