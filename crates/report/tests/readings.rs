@@ -418,6 +418,123 @@ fn traces_of_others_lack_no_manifest() {
     assert!(!sums.tally().manifest_missing);
 }
 
+/// The metadata of a stream as LTTng's per-CPU streams are, of several threads, with texts and lists in it.
+fn shared_metadata(order: &str) -> String {
+    let event = |id: u32, name: &str, fields: &str| {
+        format!("event {{ name = \"{name}\"; id = {id}; fields := struct {{ {fields} }}; }};")
+    };
+    let events = [
+        event(0, "x:work_entry", "string text; u32 pad;"),
+        event(1, "x:work_exit", "u64 pad;"),
+        event(2, "x:rest_entry", "u8 length; u16 list[length];"),
+        event(3, "x:rest_exit", ""),
+        event(4, "x:tick", "u64 pad;"),
+    ];
+    format!(
+        "/* CTF 1.8 */
+        typealias integer {{ size = 8; align = 8; }} := u8;
+        typealias integer {{ size = 16; align = 8; }} := u16;
+        typealias integer {{ size = 32; align = 8; }} := u32;
+        typealias integer {{ size = 64; align = 8; }} := u64;
+        trace {{ major = 1; minor = 8; byte_order = {order}; packet.header := struct {{ u32 magic; }}; }};
+        clock {{ name = c; }};
+        typealias integer {{ size = 32; align = 8; map = clock.c.value; }} := short;
+        typealias integer {{ size = 64; align = 8; map = clock.c.value; }} := stamp;
+        stream {{
+            packet.context := struct {{
+                stamp timestamp_begin; stamp timestamp_end; u32 content_size; u32 packet_size;
+            }};
+            event.header := struct {{
+                enum : u16 {{ compact = 0 ... 65534, extended = 65535 }} id;
+                variant <id> {{
+                    struct {{ short timestamp; }} compact;
+                    struct {{ u32 id; stamp timestamp; }} extended;
+                }} v;
+            }};
+            event.context := struct {{ u32 vpid; u32 vtid; }};
+        }};
+        {}",
+        events.concat()
+    )
+}
+
+/// Steps of a CPU: which thread, how much later, which event, whether in the long form, and whether a packet ends.
+type Ticks = Vec<(u8, u32, u8, bool, bool)>;
+
+/// One stream of several threads.
+fn shared(big: bool, cpus: &[Ticks]) -> Trace {
+    let bytes_of = |cpu: &Ticks| {
+        let (mut file, mut time) = (Vec::new(), 0u64);
+        for packet in cpu.split_inclusive(|tick| tick.4) {
+            let (mut body, mut begin) = (Vec::new(), None);
+            let int = |to: &mut Vec<u8>, value: u64, bytes: usize| match big {
+                true => to.extend(&value.to_be_bytes()[8 - bytes..]),
+                false => to.extend(&value.to_le_bytes()[..bytes]),
+            };
+            for (thread, gap, event, long, _) in packet {
+                time += u64::from(*gap);
+                // Whoever reads no more than 32 bits of it has to know those above.
+                let long = *long || u64::from(*gap) >= 1 << 31;
+                begin.get_or_insert(time);
+                let id = u64::from(event % 5);
+                int(&mut body, if long { 0xffff } else { id }, 2);
+                match long {
+                    true => (int(&mut body, id, 4), int(&mut body, time, 8)).1,
+                    false => int(&mut body, time, 4),
+                }
+                let (pid, tid) = (1 + u64::from(thread % 2), 1 + u64::from(thread % 3));
+                (int(&mut body, pid, 4), int(&mut body, tid, 4)).1;
+                match id {
+                    0 => {
+                        body.extend(&b"some text\0"[usize::from(event % 9)..]);
+                        int(&mut body, 7, 4);
+                    }
+                    2 => {
+                        body.push(event % 7);
+                        body.extend(std::iter::repeat_n(0xff, usize::from(event % 7) * 2));
+                    }
+                    3 => {}
+                    _ => int(&mut body, u64::MAX, 8),
+                }
+            }
+            let bits = (body.len() as u64 + 28) * 8;
+            int(&mut file, 0xc1fc_1fc1, 4);
+            int(&mut file, begin.unwrap_or(time), 8);
+            int(&mut file, time, 8);
+            int(&mut file, bits, 4);
+            int(&mut file, bits, 4);
+            file.extend(body);
+        }
+        file
+    };
+    let files = cpus.iter().enumerate().map(|(cpu, ticks)| (format!("x_{cpu}"), bytes_of(ticks))).collect();
+    let metadata = shared_metadata(if big { "be" } else { "le" });
+    let ctf = hetrace_ctf::read::Trace::from_parts(metadata.as_bytes(), files).expect("a trace");
+    Trace::new(ctf, Vec::new(), Manifest::default())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn streams_of_several_threads(
+        big: bool,
+        cpus in prop::collection::vec(
+            prop::collection::vec(
+                (any::<u8>(), prop_oneof![20 => 0u32..50, 1 => any::<u32>()], any::<u8>(),
+                 prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
+                1..120,
+            ),
+            1..4,
+        ),
+    ) {
+        let trace = shared(big, &cpus);
+        let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
+        prop_assert_eq!(sums.damaged, 0, "{:?}", sums.damages);
+        agree(&trace, &format!("big: {big}, {cpus:?}"));
+    }
+}
+
 #[derive(Debug, PartialEq)]
 struct Summed {
     calls: u64,
@@ -463,4 +580,32 @@ fn runs_of_more_calls_than_can_be_counted() {
         script += "packet toy-1-1\n";
     }
     of_script(&script, &["toy"]);
+}
+
+/// What is damaged where slices meet is damaged once.
+#[test]
+fn damage_where_slices_meet() {
+    let mut script = DEFINED.to_owned();
+    let time = |call: u64| 0x1_0000 + call * 0x100;
+    for call in 0..60 {
+        let at = time(call);
+        script += &format!("{at} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=0\n", at + 5);
+        script += &format!("{} 1.1 * kernel function=1 queue=1 duration=7\n", at + 7);
+        if call % 5 == 4 {
+            script += "packet toy-1-1\npacket device-1\n";
+        }
+    }
+    let models = || common::models().into_iter().filter(|m| m.api == "toy").collect();
+    for (call, offset) in (0..60).flat_map(|call| [(call, 0), (call, 5), (call, 7)]) {
+        let event = ((time(call) + offset) as u32).to_le_bytes();
+        let mut hit = 0;
+        let trace = common::build_with(models(), &script, |bytes| {
+            // Before the clock of an event is its id, which is of none then.
+            for at in (80..bytes.len() - 4).filter(|at| bytes[*at..at + 4] == event).collect::<Vec<_>>() {
+                if bytes[at - 1] == 0 { bytes[at - 1] = 0xff; hit += 1; }
+            }
+        });
+        assert!(hit > 0);
+        agree(&trace, &format!("call {call} with damage at {offset}"));
+    }
 }

@@ -375,7 +375,7 @@ impl Trace {
                 *to = bit_field(plan.event_context.as_ref()?, index, 0)?;
             }
         }
-        let longest = u32::try_from(header.bytes).ok()?;
+        let header_bytes = u32::try_from(header.bytes).ok()?;
         let mut skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
@@ -392,7 +392,7 @@ impl Trace {
             let payload = u32::try_from(body.fields).ok()?;
             let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
             // A header and a payload that no packet holds have their end looked for, which is not found.
-            let size = size.filter(|size| size.checked_add(longest).is_some_and(|end| end < OPEN));
+            let size = size.filter(|size| size.checked_add(header_bytes).is_some_and(|end| end < OPEN));
             if size.is_none()
                 && let Some((own, rest)) = body.skips()
             {
