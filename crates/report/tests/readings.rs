@@ -4,7 +4,7 @@ mod common;
 
 use hetrace_ctf::read::PacketReader;
 use hetrace_model::Model;
-use hetrace_report::tally::{By, Options, Query, Reading, aggregate};
+use hetrace_report::tally::{By, Options, Query, Reading, Tally, aggregate};
 use hetrace_trace::trace::{Exit, Manifest, Trace};
 use proptest::prelude::*;
 
@@ -20,9 +20,16 @@ fn agree(trace: &Trace, what: &str) {
         let in_order = tally(Reading::InOrder);
         for reading in [Reading::Fastest, Reading::Slices(2), Reading::Slices(7)] {
             let other = tally(reading);
-            assert_eq!(in_order, other, "{reading:?} by {by:?} of {what}");
+            assert!(in_order == other, "{reading:?} by {by:?}, {}\n{what}", difference(&in_order, &other));
         }
     }
+}
+
+/// The first lines of two tallies that differ.
+fn difference(one: &Tally, other: &Tally) -> String {
+    let [one, other] = [one, other].map(|tally| format!("{tally:#?}"));
+    let lines = one.lines().zip(other.lines()).filter(|(one, other)| one != other);
+    lines.take(8).map(|(one, other)| format!("in order: {}, so: {}\n", one.trim(), other.trim())).collect()
 }
 
 /// What a frame has.
@@ -576,8 +583,43 @@ fn runs_of_more_calls_than_can_be_counted() {
     for run in 0..3 {
         let at = 100 + run * 50;
         script += &format!("{at} 1.1 ~ toyPoll count={most} first={} last={at} total={most}\n", at - 9);
-        script += &format!("{} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=-5\n", at + 1, at + 9);
+        script += &format!("{} 1.1 > toyPoll event=0x1\n{} 1.1 < toyPoll result=0\n", at + 1, at + 4);
+        script += &format!("{} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=-5\n", at + 11, at + 19);
         script += "packet toy-1-1\n";
+    }
+    of_script(&script, &["toy"]);
+}
+
+/// The launch that most are like is found, whichever came first.
+#[test]
+fn kernels_of_many_shapes() {
+    let mut script = DEFINED.to_owned();
+    for launch in 0..500u64 {
+        // Of four launches one is like others, and all of these come late.
+        let size = if launch > 200 && launch % 4 == 0 { 7 } else { 1000 + launch };
+        script += &format!(
+            "{} 1.1 * kernel function=1 queue=1 global=[{size}] local=[1] duration=7\n",
+            launch * 10
+        );
+        if launch % 20 == 19 {
+            script += "packet device-1\n";
+        }
+    }
+    of_script(&script, &["toy"]);
+    let tally = hetrace_report::tally::tally(&common::build(&script), &Options::default());
+    let launch = tally.device[0].launch.as_ref().expect("a launch");
+    assert_eq!((launch.items.as_slice(), launch.calls, launch.shapes), (&[7][..], 74, 427));
+}
+
+/// What APIs say of a code does not depend on who reads it first.
+#[test]
+fn texts_of_one_code() {
+    let mut script = DEFINED.to_owned();
+    for (tid, time) in [(1, 100), (2, 10), (3, 50)] {
+        script += &format!(
+            "{time} 1.{tid} > toyFinish queue=0x1\n{time} 1.{tid} ! toy code=-5 text=\"text {tid}\"\n"
+        );
+        script += &format!("{} 1.{tid} < toyFinish result=-5\n", time + 5);
     }
     of_script(&script, &["toy"]);
 }
@@ -602,7 +644,10 @@ fn damage_where_slices_meet() {
         let trace = common::build_with(models(), &script, |bytes| {
             // Before the clock of an event is its id, which is of none then.
             for at in (80..bytes.len() - 4).filter(|at| bytes[*at..at + 4] == event).collect::<Vec<_>>() {
-                if bytes[at - 1] == 0 { bytes[at - 1] = 0xff; hit += 1; }
+                if bytes[at - 1] == 0 {
+                    bytes[at - 1] = 0xff;
+                    hit += 1;
+                }
             }
         });
         assert!(hit > 0);
