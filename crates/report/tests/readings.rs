@@ -654,3 +654,40 @@ fn damage_where_slices_meet() {
         agree(&trace, &format!("call {call} with damage at {offset}"));
     }
 }
+
+/// Two APIs may have ranges and communicators: neither pops those of the other, nor means its handles.
+#[test]
+fn ranges_and_communicators_of_two_apis() {
+    let mut models = common::models();
+    models.retain(|m| m.api == "zone" || m.api == "mesh");
+    let text =
+        serde_json::to_string(&models).expect("models").replace("zone", "area").replace("mesh", "grid");
+    models.extend(serde_json::from_str::<Vec<Model>>(&text).expect("models"));
+    let mut script = String::new();
+    let mut call = |time: u64, name: &str, passed: &str, back: &str| {
+        script += &format!("{time} 1.1 > {name} {passed}\n{} 1.1 < {name} {back}\n", time + 1);
+    };
+    call(10, "zonePush", "message=\"outer\"", "result=0");
+    call(20, "areaPush", "message=\"other\"", "result=0");
+    call(30, "zonePop", "", "result=0");
+    call(40, "areaPop", "", "result=0");
+    call(50, "zoneStart", "message=\"started\"", "result=7");
+    call(60, "areaEnd", "id=7", "");
+    call(70, "zoneEnd", "id=7", "");
+    call(80, "meshInit", "nranks=2 id={internal=\"one\"} rank=0", "result=0 comm=[0xa]");
+    call(90, "gridInit", "nranks=4 id={internal=\"two\"} rank=0", "result=0 comm=[0xa]");
+    call(100, "meshAllReduce", "count=10 datatype=MESH_FLOAT comm=0xa stream=0x1", "result=0");
+    // A call of one inside of a call of the other.
+    script += "110 1.1 > areaPush message=\"outside\"\n";
+    script += "112 1.1 > zonePush message=\"inside\"\n114 1.1 < zonePush result=0\n";
+    script += "116 1.1 < areaPush result=0\n120 1.1 > areaPop\n121 1.1 < areaPop result=0\n";
+    let trace = common::build_with(models, &script, |_| {});
+    agree(&trace, &script);
+    let tally = hetrace_report::tally::tally(&trace, &Options::default());
+    let mut ranges: Vec<_> = tally.ranges.iter().map(|r| (r.name.as_str(), r.total_ns)).collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, [("other", 19), ("outer", 19), ("outside", 4), ("started", 19)]);
+    assert_eq!((tally.unmatched_range_ends, tally.open_ranges.len()), (1, 1));
+    let sizes: Vec<_> = tally.collectives.iter().map(|row| (row.operation.as_str(), row.size)).collect();
+    assert_eq!(sizes, [("all-reduce", Some(2))]);
+}
