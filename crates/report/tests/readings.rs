@@ -485,12 +485,12 @@ fn shared(big: bool, cpus: &[Ticks]) -> Trace {
                 begin.get_or_insert(time);
                 let id = u64::from(event % 5);
                 int(&mut body, if long { 0xffff } else { id }, 2);
-                match long {
-                    true => (int(&mut body, id, 4), int(&mut body, time, 8)).1,
-                    false => int(&mut body, time, 4),
+                if long {
+                    int(&mut body, id, 4);
                 }
-                let (pid, tid) = (1 + u64::from(thread % 2), 1 + u64::from(thread % 3));
-                (int(&mut body, pid, 4), int(&mut body, tid, 4)).1;
+                int(&mut body, time, if long { 8 } else { 4 });
+                int(&mut body, 1 + u64::from(thread % 2), 4);
+                int(&mut body, 1 + u64::from(thread % 3), 4);
                 match id {
                     0 => {
                         body.extend(&b"some text\0"[usize::from(event % 9)..]);
