@@ -7,7 +7,7 @@ use hetrace_ctf::class::{
     Scope, StreamClass, StructClass, TraceClass, VariantClass,
 };
 use hetrace_ctf::read::{
-    EventView, EventVisitor, FieldRef, FieldVisitor, Gatherer, Next, Picker, StreamError, Trace, Want,
+    EventView, EventVisitor, FieldRef, FieldVisitor, Gatherer, Next, Pause, Picker, StreamError, Trace, Want,
 };
 use hetrace_ctf::write::{PacketWriter, StreamIdentity, form};
 use hetrace_ctf::{Scalar, Value};
@@ -266,6 +266,33 @@ proptest! {
             for open in [Open::None, Open::Read, Open::Refused] {
                 prop_assert_eq!(&glance(&trace, Some((next, open))), &read, "{:?} {:?}", next, open);
             }
+        }
+    }
+}
+
+/// Payloads of a fixed size that no packet can hold are not gone over on the spot, again and again.
+#[test]
+fn scans_of_payloads_of_gigabytes_end() {
+    for size in [u32::MAX - 7, u32::MAX - 6, u32::MAX - 1, u32::MAX] {
+        let mut trace = class(true);
+        let fields = StructClass::default().field("all", FieldClass::array(u64::from(size), byte()));
+        trace.streams[0].events[0].fields = fields;
+        let mut writer =
+            PacketWriter::new(StreamIdentity { uuid: common::UUID, ..StreamIdentity::default() });
+        writer.event(0, common::START, &[0; 40]).unwrap();
+        let trace = Trace::from_class(trace, vec![("s".into(), writer.finish(1).to_vec())]).unwrap();
+        for open in [false, true] {
+            let want = |_| Some(Want { field: None, mark: 0, open });
+            let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
+            let mut reader = trace.stream(0).expect("a stream");
+            reader.pass_packet().expect("a packet").expect("a head");
+            let mut seen = 0;
+            let scanned = reader.scan(&scanner, None, u64::MAX, &mut |_: EventView<'_>| {
+                seen += 1;
+                if seen < 9 { Next::Go } else { Next::Enough }
+            });
+            assert_eq!((seen, scanned.pause), (0, Pause::Whole), "{size} {open}");
+            assert!(reader.next_event().expect("an event").is_err());
         }
     }
 }

@@ -83,3 +83,49 @@ fn scripts() -> Vec<(String, String)> {
     scripts.sort();
     scripts
 }
+
+/// Damaged times may be centuries apart, in many threads at once.
+#[test]
+fn times_of_centuries_overflow_nothing() {
+    let end = i64::MAX;
+    let mut script = "0 1.1 * device device=1 handle=0xd name=\"Toy\"\n\
+        0 1.1 * function function=1 name=\"step\"\n"
+        .to_owned();
+    for thread in 1..6 {
+        let begin = 100 * thread;
+        script += &format!("0 1.1 * queue queue={thread} handle={thread} device=1 api=\"toy\"\n");
+        script += &format!(
+            "{begin} 1.{thread} > toyLaunch queue={thread}\n{} 1.{thread} < toyLaunch result=0\n",
+            begin + 5
+        );
+        for what in ["kernel function=1", "write bytes=281474976710655 from=host to=device"] {
+            script += &format!(
+                "{} 1.1 * {what} queue={thread} cause_tid={thread} cause_before=7 duration=5000\n",
+                begin + 7
+            );
+        }
+        script += &format!("{} 1.{thread} > toyFinish queue={thread}\n", begin + 9);
+        let what = if thread == 5 {
+            "kernel function=1 graph=[4] node=[2] weight=[4294967295]"
+        } else {
+            "kernel function=1"
+        };
+        script += &format!(
+            "{} 1.1 * {what} queue={thread} cause_tid={thread} cause_before=3 duration=140737488355327\n",
+            begin + 10
+        );
+    }
+    for thread in 1..5 {
+        script += &format!("packet toy-1-{thread}\n{end} 1.{thread} < toyFinish result=0\n");
+    }
+    let trace = common::build(&script);
+    let extended = tally::Options { extended: true };
+    let _ = tally::tally(&trace, &extended).render(&tally::TextOptions::default());
+    for form in [print::Form::Calls, print::Form::Events] {
+        let options = print::Options { form, ..print::Options::default() };
+        print::print(&trace, &options, &mut std::io::sink()).expect("a sink");
+    }
+    timeline::timeline(&trace, &timeline::Options::default(), &mut std::io::sink()).expect("a sink");
+    let report = why::why(&trace, &why::Options::default());
+    let _ = report.render(&why::TextOptions::default());
+}

@@ -4,7 +4,7 @@ mod common;
 
 use hetrace_ctf::read::PacketReader;
 use hetrace_model::Model;
-use hetrace_report::tally::{By, Options, Query, Reading, aggregate};
+use hetrace_report::tally::{By, Options, Query, Reading, Tally, aggregate};
 use hetrace_trace::trace::{Exit, Manifest, Trace};
 use proptest::prelude::*;
 
@@ -20,9 +20,16 @@ fn agree(trace: &Trace, what: &str) {
         let in_order = tally(Reading::InOrder);
         for reading in [Reading::Fastest, Reading::Slices(2), Reading::Slices(7)] {
             let other = tally(reading);
-            assert_eq!(in_order, other, "{reading:?} by {by:?} of {what}");
+            assert!(in_order == other, "{reading:?} by {by:?}, {}\n{what}", difference(&in_order, &other));
         }
     }
+}
+
+/// The first lines of two tallies that differ.
+fn difference(one: &Tally, other: &Tally) -> String {
+    let [one, other] = [one, other].map(|tally| format!("{tally:#?}"));
+    let lines = one.lines().zip(other.lines()).filter(|(one, other)| one != other);
+    lines.take(8).map(|(one, other)| format!("in order: {}, so: {}\n", one.trim(), other.trim())).collect()
 }
 
 /// What a frame has.
@@ -418,6 +425,28 @@ fn traces_of_others_lack_no_manifest() {
     assert!(!sums.tally().manifest_missing);
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn streams_of_several_threads(
+        big: bool,
+        cpus in prop::collection::vec(
+            prop::collection::vec(
+                (any::<u8>(), prop_oneof![20 => 0u32..50, 1 => any::<u32>()], any::<u8>(),
+                 prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
+                1..120,
+            ),
+            1..4,
+        ),
+    ) {
+        let trace = common::cpus::trace(big, &cpus);
+        let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
+        prop_assert_eq!(sums.damaged, 0, "{:?}", sums.damages);
+        agree(&trace, &format!("big: {big}, {cpus:?}"));
+    }
+}
+
 #[derive(Debug, PartialEq)]
 struct Summed {
     calls: u64,
@@ -431,4 +460,139 @@ impl Summed {
         let row = sums.host.first().expect("a row");
         Self { calls: row.calls, total: row.total_ns, steps: sums.steps_back }
     }
+}
+
+/// Slices begin in packets of commands, too.
+#[test]
+fn slices_begin_within_packets_of_commands() {
+    for each_packet in [7, 1000] {
+        let mut script = DEFINED.to_owned();
+        for step in 0..300u64 {
+            let (what, times) = command((step % 90) as u8);
+            let time = step * 100;
+            script += &format!("{time} 1.1 > toyLaunch queue=0x1\n{} 1.1 < toyLaunch result=0\n", time + 5);
+            script += &format!("{} 1.1 * {what} queue=1 cause_tid=1 cause_before=6 {times}\n", time + 6);
+            if step % each_packet == 0 {
+                script += "packet device-1\npacket toy-1-1\n";
+            }
+        }
+        of_script(&script, &["toy"]);
+    }
+}
+
+/// A record may claim to stand for as many calls as it likes.
+#[test]
+fn runs_of_more_calls_than_can_be_counted() {
+    let most = i64::MAX;
+    let mut script = format!("{DEFINED}10 1.1 > toyFinish queue=0x1\n20 1.1 < toyFinish result=0\n");
+    for run in 0..3 {
+        let at = 100 + run * 50;
+        script += &format!("{at} 1.1 ~ toyPoll count={most} first={} last={at} total={most}\n", at - 9);
+        script += &format!("{} 1.1 > toyPoll event=0x1\n{} 1.1 < toyPoll result=0\n", at + 1, at + 4);
+        script += &format!("{} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=-5\n", at + 11, at + 19);
+        script += "packet toy-1-1\n";
+    }
+    of_script(&script, &["toy"]);
+}
+
+/// The launch that most are like is found, whichever came first.
+#[test]
+fn kernels_of_many_shapes() {
+    let mut script = DEFINED.to_owned();
+    for launch in 0..500u64 {
+        // Of four launches one is like others, and all of these come late.
+        let size = if launch > 200 && launch % 4 == 0 { 7 } else { 1000 + launch };
+        script += &format!(
+            "{} 1.1 * kernel function=1 queue=1 global=[{size}] local=[1] duration=7\n",
+            launch * 10
+        );
+        if launch % 20 == 19 {
+            script += "packet device-1\n";
+        }
+    }
+    of_script(&script, &["toy"]);
+    let tally = hetrace_report::tally::tally(&common::build(&script), &Options::default());
+    let launch = tally.device[0].launch.as_ref().expect("a launch");
+    assert_eq!((launch.items.as_slice(), launch.calls, launch.shapes), (&[7][..], 74, 427));
+}
+
+/// What APIs say of a code does not depend on who reads it first.
+#[test]
+fn texts_of_one_code() {
+    let mut script = DEFINED.to_owned();
+    for (tid, time) in [(1, 100), (2, 10), (3, 50)] {
+        script += &format!(
+            "{time} 1.{tid} > toyFinish queue=0x1\n{time} 1.{tid} ! toy code=-5 text=\"text {tid}\"\n"
+        );
+        script += &format!("{} 1.{tid} < toyFinish result=-5\n", time + 5);
+    }
+    of_script(&script, &["toy"]);
+}
+
+/// What is damaged where slices meet is damaged once.
+#[test]
+fn damage_where_slices_meet() {
+    let mut script = DEFINED.to_owned();
+    let time = |call: u64| 0x1_0000 + call * 0x100;
+    for call in 0..60 {
+        let at = time(call);
+        script += &format!("{at} 1.1 > toyFinish queue=0x1\n{} 1.1 < toyFinish result=0\n", at + 5);
+        script += &format!("{} 1.1 * kernel function=1 queue=1 duration=7\n", at + 7);
+        if call % 5 == 4 {
+            script += "packet toy-1-1\npacket device-1\n";
+        }
+    }
+    let models = || common::models().into_iter().filter(|m| m.api == "toy").collect();
+    for (call, offset) in (0..60).flat_map(|call| [(call, 0), (call, 5), (call, 7)]) {
+        let event = ((time(call) + offset) as u32).to_le_bytes();
+        let mut hit = 0;
+        let trace = common::build_with(models(), &script, |bytes| {
+            // Before the clock of an event is its id, which is of none then.
+            for at in (80..bytes.len() - 4).filter(|at| bytes[*at..at + 4] == event).collect::<Vec<_>>() {
+                if bytes[at - 1] == 0 {
+                    bytes[at - 1] = 0xff;
+                    hit += 1;
+                }
+            }
+        });
+        assert!(hit > 0);
+        agree(&trace, &format!("call {call} with damage at {offset}"));
+    }
+}
+
+/// Two APIs may have ranges and communicators: neither pops those of the other, nor means its handles.
+#[test]
+fn ranges_and_communicators_of_two_apis() {
+    let mut models = common::models();
+    models.retain(|m| m.api == "zone" || m.api == "mesh");
+    let text =
+        serde_json::to_string(&models).expect("models").replace("zone", "area").replace("mesh", "grid");
+    models.extend(serde_json::from_str::<Vec<Model>>(&text).expect("models"));
+    let mut script = String::new();
+    let mut call = |time: u64, name: &str, passed: &str, back: &str| {
+        script += &format!("{time} 1.1 > {name} {passed}\n{} 1.1 < {name} {back}\n", time + 1);
+    };
+    call(10, "zonePush", "message=\"outer\"", "result=0");
+    call(20, "areaPush", "message=\"other\"", "result=0");
+    call(30, "zonePop", "", "result=0");
+    call(40, "areaPop", "", "result=0");
+    call(50, "zoneStart", "message=\"started\"", "result=7");
+    call(60, "areaEnd", "id=7", "");
+    call(70, "zoneEnd", "id=7", "");
+    call(80, "meshInit", "nranks=2 id={internal=\"one\"} rank=0", "result=0 comm=[0xa]");
+    call(90, "gridInit", "nranks=4 id={internal=\"two\"} rank=0", "result=0 comm=[0xa]");
+    call(100, "meshAllReduce", "count=10 datatype=MESH_FLOAT comm=0xa stream=0x1", "result=0");
+    // A call of one inside of a call of the other.
+    script += "110 1.1 > areaPush message=\"outside\"\n";
+    script += "112 1.1 > zonePush message=\"inside\"\n114 1.1 < zonePush result=0\n";
+    script += "116 1.1 < areaPush result=0\n120 1.1 > areaPop\n121 1.1 < areaPop result=0\n";
+    let trace = common::build_with(models, &script, |_| {});
+    agree(&trace, &script);
+    let tally = hetrace_report::tally::tally(&trace, &Options::default());
+    let mut ranges: Vec<_> = tally.ranges.iter().map(|r| (r.name.as_str(), r.total_ns)).collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, [("other", 19), ("outer", 19), ("outside", 4), ("started", 19)]);
+    assert_eq!((tally.unmatched_range_ends, tally.open_ranges.len()), (1, 1));
+    let sizes: Vec<_> = tally.collectives.iter().map(|row| (row.operation.as_str(), row.size)).collect();
+    assert_eq!(sizes, [("all-reduce", Some(2))]);
 }

@@ -61,9 +61,14 @@ impl Owners {
         self.of_queue.get(&number).copied()
     }
 
+    /// Returns the API that a function is of.
+    pub fn api(&self, function: FunctionId) -> Option<ApiIndex> {
+        self.of_function.get(function.index()).copied()
+    }
+
     /// Returns the API of the queues that calls of a function are about; none if those of any API may be meant.
     pub fn of_calls(&self, function: FunctionId) -> Option<ApiIndex> {
-        self.of_function.get(function.index()).copied().filter(|api| self.is_owner(*api))
+        self.api(function).filter(|api| self.is_owner(*api))
     }
 
     /// Returns the API that has a type for queues, so that a value of the type is a handle of that API; none if

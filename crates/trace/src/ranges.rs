@@ -100,8 +100,11 @@ enum Kind {
     Names(usize),
 }
 
+/// The API that gave out a handle or an id.
+type Api = Option<ApiIndex>;
+
 /// Names stand under the process, what they are of, and the API of which alone the handle is one.
-type Called = HashMap<(i64, Named, Option<ApiIndex>, u64), Arc<str>>;
+type Called = HashMap<(i64, Named, Api, u64), Arc<str>>;
 
 /// Matches beginnings with ends.
 #[derive(Debug)]
@@ -112,15 +115,17 @@ pub struct Ranges<'t> {
     kinds: Vec<Kind>,
     active: bool,
     texts: HashSet<Arc<str>>,
-    /// What domains, registered texts and the like are called, by process and handle.
-    created: HashMap<(i64, u64), Arc<str>>,
-    /// By process, domain and number.
-    categories: HashMap<(i64, u64, u64), Arc<str>>,
+    /// What domains, registered texts and the like are called, by process, API and handle.
+    created: HashMap<(i64, Api, u64), Arc<str>>,
+    /// By process, API, domain and number.
+    categories: HashMap<(i64, Api, u64, u64), Arc<str>>,
     named: Called,
-    /// Calls that have not returned, of which the entry said what matters.
-    pending: HashMap<ThreadId, Begin>,
-    pushed: HashMap<(ThreadId, u64), Vec<Range>>,
-    started: HashMap<(i64, u64), Range>,
+    /// Calls that have not returned, of which the entry said what matters; an API's may be inside another's.
+    pending: HashMap<(ThreadId, Api), Begin>,
+    /// By thread, API and domain.
+    pushed: HashMap<(ThreadId, Api, u64), Vec<Range>>,
+    /// By process, API and id.
+    started: HashMap<(i64, Api, u64), Range>,
     /// Started ones whose id another one got before they were ended: nobody can end them any more.
     replaced: Vec<Range>,
     next: u64,
@@ -190,7 +195,7 @@ impl<'t> Ranges<'t> {
         api.and_then(|api| of(Some(api))).or_else(|| of(None))
     }
 
-    fn name_of(&self, key: (i64, Named, Option<ApiIndex>, u64)) -> Option<&str> {
+    fn name_of(&self, key: (i64, Named, Api, u64)) -> Option<&str> {
         if self.named.is_empty() {
             return None;
         }
@@ -208,12 +213,12 @@ impl<'t> Ranges<'t> {
 
     #[cold]
     fn entered(&mut self, kind: Kind, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Option<Step> {
-        let pid = at.who().pid;
+        let (pid, api) = (at.who().pid, self.owners.api(call.function));
         let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
         match kind {
-            Kind::Pop => return self.pop(call.thread, number("domain"), at.time),
+            Kind::Pop => return self.pop((call.thread, api, number("domain")), at.time),
             Kind::End => {
-                let range = self.started.remove(&(pid, number("id")));
+                let range = self.started.remove(&(pid, api, number("id")));
                 self.unmatched += u64::from(range.is_none());
                 return range.map(|range| Step::Ended { range, end: at.time, by: call.thread });
             }
@@ -227,7 +232,7 @@ impl<'t> Ranges<'t> {
         }
         let category = match number("category") {
             0 => self.text(""),
-            number => match self.lookup(pid, |pid| self.categories.get(&(pid, domain, number))) {
+            number => match self.lookup(pid, |pid| self.categories.get(&(pid, api, domain, number))) {
                 Some(name) => name,
                 None => self.text(&number.to_string()),
             },
@@ -237,16 +242,16 @@ impl<'t> Ranges<'t> {
             style: if kind == Kind::Start { Style::Started } else { Style::Pushed },
             thread: call.thread,
             begin: at.time,
-            domain: self.handle_name(pid, domain),
+            domain: self.handle_name(pid, api, domain),
             category,
-            message: self.message(pid, event),
+            message: self.message(pid, api, event),
             color: u32::try_from(number("color")).unwrap_or(0),
             payload: payload(event),
         };
         if kind == Kind::Mark {
             return Some(Step::Mark(Range { key: self.key(), ..range }));
         }
-        self.pending.insert(call.thread, Begin { function: call.function, domain, range, id });
+        self.pending.insert((call.thread, api), Begin { function: call.function, domain, range, id });
         None
     }
 
@@ -272,7 +277,7 @@ impl<'t> Ranges<'t> {
             // What a call of another kind has inside of it says nothing of the call.
             None | Some(Kind::Nothing) => None,
             Some(_) => {
-                self.pending.remove(&call.thread);
+                self.pending.remove(&(call.thread, self.owners.api(call.function)));
                 None
             }
         }
@@ -281,7 +286,7 @@ impl<'t> Ranges<'t> {
     /// An exit without its entry: what it popped is taken as popped.
     pub fn orphan(&mut self, call: &Orphan) -> Option<Step> {
         match self.kinds.get(call.function.index()) {
-            Some(Kind::Pop) => self.pop(call.thread, 0, call.end),
+            Some(Kind::Pop) => self.pop((call.thread, self.owners.api(call.function), 0), call.end),
             _ => None,
         }
     }
@@ -296,33 +301,33 @@ impl<'t> Ranges<'t> {
         result: u64,
         good: bool,
     ) -> Option<Step> {
-        let begin = self.pending.remove(&thread).filter(|b| b.function == function && good)?;
-        let pid = at.who().pid;
+        let (pid, api) = (at.who().pid, self.owners.api(function));
+        let begin = self.pending.remove(&(thread, api)).filter(|b| b.function == function && good)?;
         let mut range = Range { begin: at.time, ..begin.range };
         match kind {
             Kind::Push => {
                 range.key = self.key();
-                self.pushed.entry((thread, begin.domain)).or_default().push(range.clone());
+                self.pushed.entry((thread, api, begin.domain)).or_default().push(range.clone());
                 Some(Step::Begun(range))
             }
             Kind::Start => {
                 range.key = self.key();
-                self.replaced.extend(self.started.insert((pid, result), range.clone()));
+                self.replaced.extend(self.started.insert((pid, api, result), range.clone()));
                 Some(Step::Begun(range))
             }
             Kind::NamesNew => {
-                self.created.insert((pid, result), range.message);
+                self.created.insert((pid, api, result), range.message);
                 None
             }
             Kind::Names(before) => {
                 let described = self.trace.described(function);
                 let param = described.and_then(|f| f.params.get(before));
                 if param.is_some_and(|p| p.name == "category") {
-                    self.categories.insert((pid, begin.domain, begin.id), range.message);
+                    self.categories.insert((pid, api, begin.domain, begin.id), range.message);
                 } else if let Some((what, param)) = described.and_then(|f| f.names).zip(param) {
                     let of_queue = || self.owners.of_type(self.trace.models(), &param.base);
-                    let api = if what == Named::Queue { of_queue() } else { None };
-                    self.named.insert((pid, what, api, begin.id), range.message);
+                    let owner = if what == Named::Queue { of_queue() } else { None };
+                    self.named.insert((pid, what, owner, begin.id), range.message);
                 }
                 None
             }
@@ -330,10 +335,10 @@ impl<'t> Ranges<'t> {
         }
     }
 
-    fn pop(&mut self, thread: ThreadId, domain: u64, end: u64) -> Option<Step> {
-        let range = self.pushed.get_mut(&(thread, domain)).and_then(Vec::pop);
+    fn pop(&mut self, from: (ThreadId, Api, u64), end: u64) -> Option<Step> {
+        let range = self.pushed.get_mut(&from).and_then(Vec::pop);
         self.unmatched += u64::from(range.is_none());
-        range.map(|range| Step::Ended { range, end, by: thread })
+        range.map(|range| Step::Ended { range, end, by: from.0 })
     }
 
     /// Ranges that have not ended, in the order in which they began.
@@ -374,24 +379,24 @@ impl<'t> Ranges<'t> {
     }
 
     /// The name of a domain or the like; its handle if it has none.
-    fn handle_name(&mut self, pid: i64, handle: u64) -> Arc<str> {
+    fn handle_name(&mut self, pid: i64, api: Api, handle: u64) -> Arc<str> {
         if handle == 0 {
             return self.text("");
         }
-        match self.lookup(pid, |pid| self.created.get(&(pid, handle))) {
+        match self.lookup(pid, |pid| self.created.get(&(pid, api, handle))) {
             Some(name) => name,
             None => self.text(&format!("{handle:#x}")),
         }
     }
 
     /// The text that an entry passes, or stands for.
-    fn message(&mut self, pid: i64, event: &Event<'_, '_>) -> Arc<str> {
+    fn message(&mut self, pid: i64, api: Api, event: &Event<'_, '_>) -> Arc<str> {
         let given = ["message", "name", "string"].iter().find_map(|name| event.get(name)?.as_str());
         if let Some(text) = given.filter(|text| !text.is_empty()) {
             return self.text(text);
         }
         let registered = event.get("registered").and_then(bits).unwrap_or(0);
-        self.handle_name(pid, registered)
+        self.handle_name(pid, api, registered)
     }
 }
 

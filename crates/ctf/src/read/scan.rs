@@ -375,6 +375,7 @@ impl Trace {
                 *to = bit_field(plan.event_context.as_ref()?, index, 0)?;
             }
         }
+        let longest = u32::try_from(header.bytes).ok()?;
         let mut skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
@@ -389,6 +390,8 @@ impl Trace {
             let size = event.fields.fixed.filter(|_| !event.fields.active).and_then(whole_bytes);
             let size = size.and_then(|size| u32::try_from(size.checked_add(body.fields)?).ok());
             let payload = u32::try_from(body.fields).ok()?;
+            // A header and a payload that no packet holds have their end looked for, which is not found.
+            let size = size.filter(|size| size.checked_add(longest).is_some_and(|end| end < OPEN));
             let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
                 && !open
@@ -527,7 +530,7 @@ impl StreamReader<'_> {
             if row.size >= OPEN {
                 if row.size == OPEN {
                     let Some(length) = visitor.read(view) else { break Pause::Whole };
-                    let Some(next) = rest.get(payload + length..) else { break Pause::Whole };
+                    let Some(next) = rest.get(payload.saturating_add(length)..) else { break Pause::Whole };
                     (rest, now, events) = (next, clock, events + 1);
                     continue;
                 }

@@ -11,7 +11,7 @@ use super::rows::{EnergyRow, LaunchRow};
 use super::times::Times;
 
 /// Ways of launching that are kept of a kernel.
-const LAUNCHES: usize = 8;
+pub(super) const LAUNCHES: usize = 8;
 
 /// Something that adds up with its like.
 pub(super) trait Cell: Clone {

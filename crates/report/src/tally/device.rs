@@ -4,19 +4,17 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 use super::by::{By, Group};
-use super::cells::{DeviceCell, TrafficCell, merge};
+use super::cells::{DeviceCell, LAUNCHES, TrafficCell, merge};
 use super::estimate::Samples;
 use super::labels::{Labels, Who};
 use super::query::Query;
 use super::rows::{LaunchRow, OccupancyRow};
+use super::shapes::{Shape, Shapes};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
-use hetrace_trace::spans::{Command, CommandKind, MemoryKind, Sizes};
+use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
 use hetrace_trace::trace::{Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
-
-/// Shapes that are distinguished of one function on one queue.
-const SHAPES: usize = 32;
 
 /// What has sums of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,15 +49,6 @@ impl Hash for Key {
     }
 }
 
-/// How kernels were launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
-    global: Sizes,
-    local: Sizes,
-    cluster: Sizes,
-    shared: u64,
-}
-
 /// Sums of commands.
 #[derive(Clone, Debug, Default)]
 struct Sum {
@@ -73,8 +62,7 @@ struct Sum {
     in_graph: u64,
     samples: Samples,
     times: Times,
-    /// With their function and device; the one that was last stands first.
-    shapes: Vec<(Shape, u32, u32, u64)>,
+    shapes: Shapes,
 }
 
 impl Sum {
@@ -91,21 +79,7 @@ impl Sum {
         ] {
             *to = to.saturating_add(n);
         }
-        for (shape, function, device, calls) in &other.shapes {
-            self.shape(shape, *function, *device, *calls);
-        }
-    }
-
-    fn shape(&mut self, shape: &Shape, function: u32, device: u32, calls: u64) {
-        let same = |s: &(Shape, u32, u32, u64)| s.1 == function && s.2 == device && s.0 == *shape;
-        match self.shapes.iter().position(same) {
-            Some(at) => {
-                self.shapes[at].3 = self.shapes[at].3.saturating_add(calls);
-                self.shapes.swap(0, at);
-            }
-            None if self.shapes.len() < SHAPES => self.shapes.push((*shape, function, device, calls)),
-            None => {}
-        }
+        self.shapes.merge(&other.shapes);
     }
 }
 
@@ -156,8 +130,7 @@ impl Devices {
             let geometry = &command.geometry;
             let (global, local, cluster) = (geometry.global, geometry.local, geometry.cluster);
             let shape = Shape { global, local, cluster, shared: command.shared };
-            let device = command.on_device.map_or(0, |d| d.id);
-            sum.shape(&shape, key.function, device, weight);
+            sum.shapes.add(&shape, weight);
         }
         let Some(times) = command.times else {
             sum.untimed = sum.untimed.saturating_add(weight);
@@ -264,8 +237,8 @@ impl Devices {
             false => ("", ""),
         };
         let api = names.queue(key.queue).filter(|_| by(By::Api)).map_or("", |q: &Queue| &q.api);
-        let launches = if by(By::Name) { sum.shapes.as_slice() } else { &[] };
-        let shapes = launches.len() as u64;
+        let (launches, shapes) = sum.shapes.most_frequent(if by(By::Name) { LAUNCHES } else { 0 });
+        let launches = launches.iter().map(|of_shape| launch(names, key, of_shape, shapes)).collect();
         let mut cell = DeviceCell {
             kind: kind.to_owned(),
             symbol: symbol.to_owned(),
@@ -280,7 +253,7 @@ impl Devices {
             in_graph: sum.in_graph,
             samples: sum.samples,
             times: sum.times.clone(),
-            launches: launches.iter().map(|shape| launch(names, shape, shapes)).collect(),
+            launches,
         };
         cell.sort_launches();
         cell
@@ -316,21 +289,20 @@ impl Devices {
 }
 
 /// A way of launching, and what that takes.
-fn launch(
-    names: &Names,
-    (shape, function, device, calls): &(Shape, u32, u32, u64),
-    shapes: u64,
-) -> LaunchRow {
+fn launch(names: &Names, key: &Key, (shape, calls): &(Shape, u64), shapes: u64) -> LaunchRow {
     let (global, block) = (shape.global.as_slice(), shape.local.as_slice());
     let grid = global.iter().zip(block).map(|(global, local)| global.checked_div(*local).unwrap_or(0));
-    let function = names.kernel(*function);
+    let function = names.kernel(key.function);
     let of = |get: fn(&hetrace_trace::trace::Kernel) -> u32| function.map_or(0, |f| u64::from(get(f)));
     let needs = Needs {
         threads: if block.is_empty() { 0 } else { shape.local.product() },
         registers: of(|f| f.registers),
         shared: of(|f| f.shared).saturating_add(shape.shared),
     };
-    let rules = names.device(*device).and_then(|d| occupancy::rules(&d.properties));
+    let rules = names
+        .queue(key.queue)
+        .and_then(|q| names.device(q.device))
+        .and_then(|d| occupancy::rules(&d.properties));
     let occupancy = rules.and_then(|rules| rules.occupancy(&needs)).map(|o| OccupancyRow {
         percent: o.percent(),
         limiter: o.limiter.to_string(),

@@ -197,9 +197,13 @@ impl Host {
         }
     }
 
-    /// An API says what one of its codes means.
+    /// An API says what one of its codes means. Of several texts the first of the alphabet stays, as events
+    /// come in several orders.
     pub fn error_text(&mut self, api: &str, code: i64, text: &str) {
-        self.texts.insert((api.to_owned(), code), text.to_owned());
+        let known = self.texts.entry((api.to_owned(), code)).or_insert_with(|| text.to_owned());
+        if text < known.as_str() {
+            text.clone_into(known);
+        }
     }
 
     fn called(&mut self, function: FunctionId, thread: ThreadId) {
@@ -290,8 +294,7 @@ impl Host {
             let at = self.slice((thread, *range));
             self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
         }
-        let texts = other.texts.iter().map(|(key, text)| (key.clone(), text.clone()));
-        self.texts.extend(texts);
+        other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
         for (api, callers) in other.callers.iter().enumerate() {
             for (thread, _) in there.iter().zip(callers).filter(|(_, called)| **called) {
                 let index = here(thread).index();

@@ -28,6 +28,7 @@ mod order;
 mod query;
 mod render;
 mod rows;
+mod shapes;
 mod sketch;
 mod times;
 mod whole;

@@ -36,14 +36,13 @@ impl Times {
         self.sketch.add(ns, 1);
     }
 
-    /// The same for what takes less than some seconds, as most do. No trace has so many events that the
-    /// number or the squares of these overflow.
+    /// The same for what takes less than some seconds, as most do.
     #[inline(always)]
     pub fn add_short(&mut self, ns: u32) {
         let ns = u64::from(ns);
-        self.count = self.count.wrapping_add(1);
+        self.count = self.count.saturating_add(1);
         self.total = self.total.saturating_add(ns);
-        self.squares = self.squares.wrapping_add(u128::from(ns * ns));
+        self.squares = self.squares.saturating_add(u128::from(ns * ns));
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sketch.add(ns, 1);

@@ -188,9 +188,10 @@ impl<'t> Waits<'t> {
             }
         }
         let after = end.saturating_sub(last.end.max(at));
-        sum.busy += busy;
-        sum.after += after;
-        sum.before += (end - start).saturating_sub(busy).saturating_sub(after);
+        let before = (end - start).saturating_sub(busy).saturating_sub(after);
+        for (to, ns) in [(&mut sum.busy, busy), (&mut sum.after, after), (&mut sum.before, before)] {
+            *to = to.saturating_add(ns);
+        }
     }
 
     fn conclude(&mut self, wait: &Wait, concluded: &[Recent]) {

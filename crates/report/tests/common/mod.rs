@@ -1,6 +1,7 @@
 //! Traces from readable text, for tests. `golden/README.md` has the language.
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
+pub mod cpus;
 pub mod perfetto;
 mod schema;
 mod script;

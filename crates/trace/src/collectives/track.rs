@@ -9,6 +9,7 @@ use super::describe::{Content, Kind, Operation, bits, kinds};
 use super::rows::{Communicator, Row, times_ranks};
 use super::seen::Seen;
 use crate::history::History;
+use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Open};
 use crate::trace::{FunctionId, ThreadId, Trace};
 
@@ -109,7 +110,9 @@ const COLOR: &str = "color";
 pub struct Collectives {
     kinds: Vec<Kind>,
     pub(super) communicators: Vec<Known>,
-    by_handle: HashMap<(i64, u64), u32>,
+    owners: Owners,
+    /// By process, API and handle.
+    by_handle: HashMap<(i64, Option<ApiIndex>, u64), u32>,
     pub(super) threads: HashMap<ThreadId, Thread>,
     /// The first has the number `forgotten`.
     pub(super) parts: VecDeque<Part>,
@@ -129,6 +132,7 @@ impl Collectives {
         Self {
             kinds: kinds(trace),
             communicators: Vec::new(),
+            owners: Owners::new(trace),
             by_handle: HashMap::new(),
             threads: HashMap::new(),
             parts: VecDeque::new(),
@@ -194,7 +198,7 @@ impl Collectives {
     fn operation(&mut self, at: At<'_>, call: &Open, op: &Operation, event: &Event<'_, '_>) -> u64 {
         let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
         let who = at.who();
-        let communicator = self.communicator(who.pid, number(&op.about.communicator));
+        let communicator = self.communicator(who.pid, call.function, number(&op.about.communicator));
         let known = &self.communicators[communicator as usize].about;
         let (label, size) = (Arc::from(known.communicator.as_str()), known.size);
         let count = number(&op.about.count);
@@ -308,25 +312,25 @@ impl Collectives {
     }
 
     /// The communicator of a handle; one that nobody saw being made is called after it.
-    fn communicator(&mut self, pid: i64, handle: u64) -> u32 {
-        if let Some(known) = self.by_handle.get(&(pid, handle)) {
+    fn communicator(&mut self, pid: i64, function: FunctionId, handle: u64) -> u32 {
+        if let Some(known) = self.by_handle.get(&(pid, self.owners.api(function), handle)) {
             return *known;
         }
         let about = Communicator { communicator: format!("{handle:#x}"), ..Communicator::default() };
-        self.make(pid, handle, about)
+        self.make(pid, function, handle, about)
     }
 
-    /// What is known of the communicator of a handle in a process.
-    pub fn communicator_of(&self, pid: i64, handle: u64) -> Option<&Communicator> {
-        let number = *self.by_handle.get(&(pid, handle))?;
+    /// What is known of the communicator of a handle that a call of a function in a process names.
+    pub fn communicator_of(&self, pid: i64, function: FunctionId, handle: u64) -> Option<&Communicator> {
+        let number = *self.by_handle.get(&(pid, self.owners.api(function), handle))?;
         self.communicators.get(number as usize).map(|known| &known.about)
     }
 
-    fn make(&mut self, pid: i64, handle: u64, about: Communicator) -> u32 {
+    fn make(&mut self, pid: i64, function: FunctionId, handle: u64, about: Communicator) -> u32 {
         let number = u32::try_from(self.communicators.len()).unwrap_or(u32::MAX);
         let about = Communicator { pid, handle: format!("{handle:#x}"), ..about };
         self.communicators.push(Known { about, ..Known::default() });
-        self.by_handle.insert((pid, handle), number);
+        self.by_handle.insert((pid, self.owners.api(function), handle), number);
         number
     }
 
@@ -379,7 +383,7 @@ impl Collectives {
             _ => None,
         };
         if let Some(about) = makes {
-            return self.made(at, &about, event);
+            return self.made(at, call.function, &about, event);
         }
         let is_flush = matches!(self.kinds.get(call.function.index()), Some(Kind::Flush));
         let who = at.who();
@@ -436,14 +440,20 @@ impl Collectives {
     }
 
     /// What a communicator is made of stands in the entry, what it is in the exit.
-    fn made(&mut self, at: At<'_>, about: &hetrace_model::Communicator, event: &Event<'_, '_>) {
+    fn made(
+        &mut self,
+        at: At<'_>,
+        function: FunctionId,
+        about: &hetrace_model::Communicator,
+        event: &Event<'_, '_>,
+    ) {
         let pid = at.who().pid;
         let passed = self.passed.remove(&at.thread).unwrap_or_default();
         let handles = Content::of(event, &about.handle).numbers;
         let several = handles.len() > 1;
         // All ranks of the parent take part, also those that get nothing.
         let child = passed.parent.filter(|_| passed.id == 0).map(|parent| {
-            let parent = self.communicator(pid, parent);
+            let parent = self.communicator(pid, function, parent);
             let parent = &mut self.communicators[parent as usize];
             parent.children += 1;
             let label = format!("{}.{}", parent.about.communicator, parent.children);
@@ -458,7 +468,7 @@ impl Collectives {
             let rank = if several { Some(rank) } else { passed.rank };
             let about =
                 Communicator { communicator: label, rank, size: passed.size, ..Communicator::default() };
-            self.make(pid, handle, about);
+            self.make(pid, function, handle, about);
         }
     }
 }

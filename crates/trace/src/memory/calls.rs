@@ -71,6 +71,8 @@ pub struct Memory<'t> {
     /// Memory for values.
     values: Room,
     steps: Vec<Step>,
+    /// The least of their times, or less.
+    earliest: u64,
     /// The part of the steps that is done with.
     ledger: Option<Box<Ledger<'t>>>,
     /// How many steps may be kept.
@@ -87,6 +89,7 @@ impl<'t> Memory<'t> {
             later: false,
             values: Room::default(),
             steps: Vec::new(),
+            earliest: u64::MAX,
             ledger: None,
             room: KEPT,
         }
@@ -108,12 +111,13 @@ impl<'t> Memory<'t> {
     /// Reports what steps before `until` change, in order and with their times: those that no
     /// call that is open can come before.
     pub fn settle(&mut self, until: u64, mut report: impl FnMut(u64, &Ledger<'t>, Change)) {
-        if self.steps.is_empty() {
+        if self.earliest >= until {
             return;
         }
         let open = self.threads.iter().filter_map(|thread| thread.open.first()).map(|passed| passed.start);
         let until = open.min().unwrap_or(u64::MAX).min(until);
-        if self.steps.iter().all(|step| step.time >= until) {
+        // Many may wait for a call that takes long.
+        if self.earliest >= until {
             return;
         }
         self.steps.sort_by_key(|step| step.time);
@@ -125,6 +129,7 @@ impl<'t> Memory<'t> {
                 report(step.time, ledger, change);
             }
         }
+        self.earliest = self.steps.first().map_or(u64::MAX, |step| step.time);
     }
 
     /// Allocations that were not followed, because there were too many at a time.
@@ -250,6 +255,7 @@ impl<'t> Memory<'t> {
     }
 
     pub(super) fn add(&mut self, step: Step) {
+        self.earliest = self.earliest.min(step.time);
         self.steps.push(step);
         // In a later slice nobody knows yet what is held.
         if self.steps.len() < self.room || self.later {

@@ -250,6 +250,12 @@ impl Stack {
         self.frames.iter().any(|frame| frame.stream == stream)
     }
 
+    /// Whether a call of this function is open that was recorded in this stream.
+    #[inline]
+    pub fn has_open_call(&self, function: FunctionId, stream: u32) -> bool {
+        self.frames.iter().rev().any(|frame| frame.function == function && frame.stream == stream)
+    }
+
     /// Whether no call is open.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()

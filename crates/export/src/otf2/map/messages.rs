@@ -146,7 +146,7 @@ impl Scout<'_, '_> {
         let Meaning::Operation(about, _) = self.operations.meaning(call.function) else { return None };
         let who = at.who();
         let handle = number(event, &about.communicator).unwrap_or(0);
-        let known = self.collectives.communicator_of(who.pid, handle);
+        let known = self.collectives.communicator_of(who.pid, call.function, handle);
         let known = known.filter(|known| known.size.is_some_and(|size| size <= MAX_RANKS));
         let place = known.and_then(|known| Some((name_of(known), known.rank?)));
         let place = place.map(|(name, rank)| {

@@ -125,7 +125,7 @@ impl Exporter<'_, '_> {
         let api = self.trace.model_of(call.function).map_or("", |model| model.api.as_str());
         let paradigm = self.regions.paradigm(api).number;
         let handle = number(event, &about.communicator).unwrap_or(0);
-        let communicator = self.collectives.communicator_of(at.who().pid, handle);
+        let communicator = self.collectives.communicator_of(at.who().pid, call.function, handle);
         let operation = communicator.map(|communicator| Operation {
             name: &about.operation,
             communicator,

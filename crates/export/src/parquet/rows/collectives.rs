@@ -94,7 +94,7 @@ impl<'t> Rows<'t, '_> {
     }
 
     fn operation(&mut self, called: &Called<'_>, launched: Option<i64>) -> Step {
-        let known = self.collectives.communicator_of(called.pid, called.communicator);
+        let known = self.collectives.communicator_of(called.pid, called.function, called.communicator);
         let handle;
         let name = match known {
             Some(known) => known.communicator.as_str(),

@@ -78,7 +78,7 @@ pub struct LaunchRow {
     pub cluster: Vec<u64>,
     /// Launches like this.
     pub calls: u64,
-    /// How many ways of launching there were; at most 32 are distinguished.
+    /// How many ways of launching there were; at most 1024 are distinguished.
     pub shapes: u64,
     /// Registers of a thread; 0 if not known.
     pub registers: u64,

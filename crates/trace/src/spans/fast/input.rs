@@ -14,6 +14,7 @@ use super::CallSink;
 use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::digester::{Commands, Digester, NO_ENTRY};
 use super::ends::{StreamEnd, When};
+use super::slices::Slice;
 use super::table::Table;
 use crate::trace::{Class, FunctionId, Source, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
@@ -37,7 +38,9 @@ pub(super) struct Input<'t> {
     owner: Option<ThreadId>,
     /// Events before this time are passed over.
     from: u64,
-    /// Whether losses and damage are not for this walk, and where the last packet must end then.
+    /// Whether another slice may read the same packets, so that damage is not for this walk.
+    in_slice: bool,
+    /// Whether losses are not for this walk either, and where the last packet must end then.
     strict: Option<Option<u64>>,
 }
 
@@ -59,8 +62,8 @@ pub(super) struct Shared<'t, 'b, B> {
 pub(super) struct Unfit;
 
 impl<'t> Input<'t> {
-    /// `from`: what is before that is somebody else's.
-    pub fn new(reader: StreamReader<'t>, from: Option<u64>) -> Self {
+    /// Of this slice of the trace.
+    pub fn new(reader: StreamReader<'t>, slice: &Slice) -> Self {
         Self {
             source: Source::new(reader, None),
             digests: Vec::new(),
@@ -71,7 +74,8 @@ impl<'t> Input<'t> {
             ended: false,
             before: None,
             owner: None,
-            from: from.unwrap_or(0),
+            from: slice.from.unwrap_or(0),
+            in_slice: !slice.is_whole(),
             strict: None,
         }
     }
@@ -92,8 +96,8 @@ impl<'t> Input<'t> {
     }
 
     /// Whether it goes on, for streams that begin; a slice does not tell.
-    pub fn state(&self, in_slice: bool) -> StreamEnd {
-        let end = match (in_slice, self.ended) {
+    pub fn state(&self) -> StreamEnd {
+        let end = match (self.in_slice, self.ended) {
             (true, _) => When::Unknown,
             (false, true) => When::After(self.last),
             (false, false) => When::Later,
@@ -229,7 +233,7 @@ impl<'t> Input<'t> {
         let time = match next {
             None => return self.end(to.until),
             Some(Err(error)) => {
-                if self.strict.is_some() {
+                if self.in_slice {
                     return Err(Unfit);
                 }
                 let cut = matches!(error, StreamError::Truncated { .. });

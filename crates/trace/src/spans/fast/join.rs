@@ -12,7 +12,7 @@ use super::slices::Slice;
 use super::table::Table;
 use super::thread::{ThreadWalk, Track, Undecided};
 use super::{Border, CallSink, Ended};
-use crate::trace::{Costs, Thread, ThreadId, Threads, Trace};
+use crate::trace::{Costs, FunctionId, Thread, ThreadId, Threads, Trace};
 use crate::values::Plans;
 
 /// Goes over all slices at the same time, and joins what was found.
@@ -151,6 +151,10 @@ impl<'t, B: CallSink> Whole<'t, B> {
     /// A thread goes on. Returns how many calls are open that the slice does not know.
     fn append(&mut self, later: Track<'t>, thread: ThreadId) -> Result<u32, Ended> {
         let track = Track::of(&mut self.tracks, thread);
+        let is_open = |(function, stream): &(FunctionId, u32)| track.stack.has_open_call(*function, *stream);
+        if later.crossed.iter().any(is_open) {
+            return Err(Ended::Unfit);
+        }
         self.sums.thread(thread, self.threads.get(thread));
         let (costs, summary, states, sink) =
             (self.costs, &mut self.summary, &self.states[..], &mut self.sums);

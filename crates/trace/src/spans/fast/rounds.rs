@@ -46,7 +46,7 @@ pub(super) fn slice<'t, B: CallSink>(
         sums.begin_later();
     }
     let streams = slice.streams(trace).ok_or(Ended::Unfit)?;
-    let mut inputs: Vec<_> = streams.into_iter().map(|reader| Input::new(reader, slice.from)).collect();
+    let mut inputs: Vec<_> = streams.into_iter().map(|reader| Input::new(reader, slice)).collect();
     if slice.strict {
         let limits = slice.limits();
         inputs.iter_mut().zip(limits).for_each(|(input, limit)| input.be_strict(limit));
@@ -72,7 +72,7 @@ pub(super) fn slice<'t, B: CallSink>(
         summary.damaged = summary.damaged.saturating_add(losses.damaged);
     }
     let owners = inputs.iter().map(Input::owners).collect();
-    let states = inputs.iter().map(|input| input.state(true)).collect();
+    let states = inputs.iter().map(Input::state).collect();
     Ok(Found { sums, summary, threads, tracks, owners, states })
 }
 
@@ -82,7 +82,7 @@ fn rounds<'t, B: CallSink>(
     tracks: &mut Vec<Track<'t>>,
     slice: &Slice,
 ) -> Result<(), Ended> {
-    let (from, in_slice) = (slice.from, !slice.is_whole());
+    let from = slice.from;
     let mut room = (ROOM / inputs.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
     let mut stretches = Vec::new();
     let mut watched = 0;
@@ -112,7 +112,7 @@ fn rounds<'t, B: CallSink>(
             room = room.saturating_mul(2);
             continue;
         }
-        let states: Vec<StreamEnd> = inputs.iter().map(|input| input.state(in_slice)).collect();
+        let states: Vec<StreamEnd> = inputs.iter().map(Input::state).collect();
         stretches.sort_unstable_by_key(|s| (s.thread, s.input, s.start));
         let safe = if all { None } else { Some(safe) };
         for of_thread in stretches.chunk_by(|a, b| a.thread == b.thread) {

@@ -1,7 +1,7 @@
 //! The digests of one thread, through its stack of open calls.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -34,6 +34,9 @@ pub(super) struct Track<'t> {
     pub stack: Stack,
     /// What concerns calls that were open when the slice began, in order.
     pub undecided: Vec<(Undecided<'t>, At)>,
+    /// Functions with exits that ended a call of another stream, and the streams of these exits: where such a call of
+    /// theirs was open when the slice began, they may have shown that calls in it have no end.
+    pub crossed: HashSet<(FunctionId, u32)>,
     /// Whether only a walk without slices can tell.
     pub unfit: bool,
 }
@@ -208,7 +211,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             let (cost, around) = self.costs.of_all(leaves.iter().map(|digest| digest.function()));
             self.track.stack.leaves(last.function(), &Inside::of_leaves(time, cost, around));
         }
-        self.summary.calls += calls as u64;
+        self.summary.calls = self.summary.calls.saturating_add(calls as u64);
         rest
     }
 
@@ -285,12 +288,16 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         values: Option<&Values<'t>>,
     ) -> bool {
         let at = Moment { thread: self.thread, time, stream };
+        let crosses = self.from.is_some() && !self.track.stack.has_open_call(function, stream);
         let (summary, sink) = (&mut *self.summary, &mut *self.sink);
         let ControlFlow::Continue(ended) =
             self.track.stack.exit(at, function, error, |call| unfinished(summary, sink, &call));
         match ended {
             Ended::Call(call) => {
-                self.summary.calls += 1;
+                if crosses {
+                    self.track.crossed.insert((function, stream));
+                }
+                self.summary.calls = self.summary.calls.saturating_add(1);
                 self.sink.call(&call);
                 if let Some(values) = values {
                     self.sink.noted_exit(&call, values);
