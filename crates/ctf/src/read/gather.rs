@@ -2,7 +2,7 @@
 //!
 //! A [`Picker`](super::Picker) calls back for each value. A [`Gatherer`] is for payloads of which
 //! there are millions, with many short lists that are mostly empty: it only stores what is there,
-//! and returns how long the payload is, so that nobody has to look for its end before.
+//! and returns how long the payload is, so that its end need not be looked for first.
 
 use super::pick::{Number, Picker, Step};
 use crate::bits::mask;

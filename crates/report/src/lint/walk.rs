@@ -152,12 +152,12 @@ impl<'t> Linter<'t> {
         for ((pid, function, kind), (count, bytes, first)) in leaks {
             let name = &self.trace.functions().get(function).name;
             let size = if bytes > 0 {
-                format!(" of {} in all", hetrace_trace::text::bytes(bytes))
+                format!(" ({} in total)", hetrace_trace::text::bytes(bytes))
             } else {
                 String::new()
             };
             let times = hetrace_trace::text::plural(count, &kind);
-            let what = format!("{name} made {times}{size} that nobody gave back");
+            let what = format!("{name}: {times}{size} never released");
             let hit =
                 Hit::new("leak", format!("{pid} {name} {kind}"), what, ("first made", first)).times(count);
             self.findings.add(match main {

@@ -50,7 +50,7 @@ const WATCHED: u32 = 1 << 16;
 /// Sums up what a query wants of a trace.
 ///
 /// Each processor takes a slice of the time. Ranges and collectives, where there are any, have a walk of their
-/// own beside that, which passes over all other calls; only what is told apart by ranges takes
+/// own beside that, which passes over all other calls; only what is grouped by ranges takes
 /// one walk over all events. [`Reading`] says otherwise.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub struct MemoryRow {
     pub allocations: u64,
     /// How much that was in all.
     pub allocated_bytes: u64,
-    /// Allocations whose size the calls do not tell; they count with 0 bytes.
+    /// Allocations whose size the calls do not show; they count with 0 bytes.
     pub unsized_allocations: u64,
     /// Calls that made nothing because of an error; they are in no other number.
     pub failed: u64,

@@ -117,7 +117,7 @@ impl<'t> Sites<'t> {
         let mut ends: HashMap<i64, u64> = HashMap::new();
         let ctf = self.trace.ctf();
         for stream in 0..ctf.stream_count() {
-            // Its packets one by one; of the last one the head tells.
+            // Its packets one by one; the last one's size is in its head.
             let Some(mut last) = ctf.parts(stream, usize::MAX).pop() else { continue };
             let mut found = None;
             while let Some(event) = last.next_event() {

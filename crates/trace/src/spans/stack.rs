@@ -292,7 +292,7 @@ impl Stack {
         }
     }
 
-    /// A run of calls, with its depth and its error, which only the calls before tell; `cost` is
+    /// A run of calls, with its depth and its error, which only the calls before it show; `cost` is
     /// that of each.
     pub fn fold(&mut self, fold: Fold, cost: CallCost) -> Fold {
         // What is not on the stack counts as inside the innermost, unless it began before.

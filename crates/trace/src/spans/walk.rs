@@ -32,7 +32,7 @@ impl<'w> At<'w> {
     }
 }
 
-/// Is told what a walk finds. What it does not care for, it leaves out;
+/// Receives what a walk finds. Methods that a visitor does not need have defaults;
 /// [`ControlFlow::Break`] ends the walk.
 ///
 /// The calls of one API on one thread come properly nested. Each

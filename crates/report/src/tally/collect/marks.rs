@@ -2,7 +2,7 @@
 //!
 //! The sums of all other calls need no order, so this is a walk of its own, over these functions and
 //! the commands. What it passes over decides nothing here as long as each call has its one end, or
-//! is open when the trace ends: calls that have lost theirs are told by what happens around them.
+//! is open when the trace ends: calls that have lost theirs show by what happens around them.
 
 use std::ops::ControlFlow;
 

@@ -95,7 +95,7 @@ impl<'t> Input<'t> {
         self.owner.zip(self.before.map(|(_, thread)| thread)).filter(|_| self.source.owns_packets())
     }
 
-    /// Whether it goes on, for streams that begin; a slice does not tell.
+    /// Whether it goes on, for streams that begin; unknown in a slice.
     pub fn state(&self) -> StreamEnd {
         let end = match (self.in_slice, self.ended) {
             (true, _) => When::Unknown,

@@ -41,7 +41,7 @@ fn all<'t, B: CallSink + Send>(
 ) -> Result<Vec<Found<'t, B>>, Ended> {
     let found: Vec<_> = slices.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
-    // Each takes the next slice that nobody has; what fails ends all.
+    // Each takes the next slice that is left; a failure ends all.
     let work = || {
         while let Some((slice, to)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);

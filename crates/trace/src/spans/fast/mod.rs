@@ -126,6 +126,6 @@ pub trait CallSink {
     /// number.
     ///
     /// # Errors
-    /// If only a walk without slices can tell what the sums are.
+    /// If only a walk without slices can find the sums.
     fn joined(&mut self, borders: &[Border]) -> Result<(), Ended>;
 }

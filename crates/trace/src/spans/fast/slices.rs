@@ -68,7 +68,7 @@ pub(super) const WHOLE: Slice = Slice { from: None, until: u64::MAX, strict: fal
 /// go back, and where packets do not show their times.
 ///
 /// Of compressed streams only a few packets are looked at. What the others turn out to be, the
-/// slices tell: they are strict.
+/// slices find out: they are strict.
 pub(super) fn cut(trace: &Trace, number: Option<usize>) -> Option<Vec<Slice>> {
     let ctf = trace.ctf();
     let number_of = |bytes: u64| match number {

@@ -12,7 +12,7 @@ pub(super) struct Table<'t> {
     pub scanner: Option<Scanner<'t>>,
 }
 
-/// What a scan tells of events of a class: their function and kind, and their result.
+/// What a scan reads of events of a class: their function and kind, and their result.
 fn want(index: usize, class: &Class, noted: &Plans<'_>) -> Option<Want> {
     let rare = |field, open| {
         let number = u32::try_from(index).ok().filter(|number| (*number as usize) < MOST_FUNCTIONS)?;

@@ -37,7 +37,7 @@ pub(super) struct Track<'t> {
     /// Functions with exits that ended a call of another stream, and the streams of these exits: where such a call of
     /// theirs was open when the slice began, they may have shown that calls in it have no end.
     pub crossed: HashSet<(FunctionId, u32)>,
-    /// Whether only a walk without slices can tell.
+    /// Whether only a walk without slices can decide.
     pub unfit: bool,
 }
 
