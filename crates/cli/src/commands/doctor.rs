@@ -30,7 +30,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     if args.json {
         let list: Vec<_> = findings
             .iter()
-            .map(|f| json!({ "what": f.what, "works": f.works, "says": f.says, "mend": f.fix }))
+            .map(|f| json!({ "what": f.what, "works": f.works, "says": f.says, "fix": f.fix }))
             .collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
     } else {
