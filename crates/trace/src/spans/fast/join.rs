@@ -1,9 +1,11 @@
 //! Slices of a trace become the whole.
 
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::calls::Why;
+use super::super::stack::Stack;
 use super::super::summary::Summary;
 use super::digest::MOST_FUNCTIONS;
 use super::ends::{StreamEnd, When};
@@ -151,15 +153,16 @@ impl<'t, B: CallSink> Whole<'t, B> {
     /// A thread goes on. Returns how many calls are open that the slice does not know.
     fn append(&mut self, later: Track<'t>, thread: ThreadId) -> Result<u32, Ended> {
         let track = Track::of(&mut self.tracks, thread);
-        let is_open = |(function, stream): &(FunctionId, u32)| track.stack.has_open_call(*function, *stream);
-        if later.crossed.iter().any(is_open) {
-            return Err(Ended::Unfit);
-        }
+        let mut crossed: Vec<_> = later.crossed.into_iter().map(|(of, time)| (time, of)).collect();
+        crossed.sort_unstable_by_key(|(time, _)| Reverse(*time));
         self.sums.thread(thread, self.threads.get(thread));
         let (costs, summary, states, sink) =
             (self.costs, &mut self.summary, &self.states[..], &mut self.sums);
         let mut walk = ThreadWalk { thread, track, from: None, states, costs, summary, sink };
         for (what, at) in later.undecided {
+            if is_crossed(&walk.track.stack, &mut crossed, at.time) {
+                return Err(Ended::Unfit);
+            }
             walk.track.stack.enclose(&at.outside);
             match what {
                 Undecided::Exit(function, error) => walk.exit(function, at.time, at.stream, error),
@@ -170,6 +173,9 @@ impl<'t, B: CallSink> Whole<'t, B> {
                 Undecided::GiveUp(why) => walk.give_up(why, at.time, at.stream),
                 Undecided::Begins => walk.begin(at.time, at.stream),
             }
+        }
+        if is_crossed(&track.stack, &mut crossed, u64::MAX) {
+            return Err(Ended::Unfit);
         }
         let depth = track.stack.depth();
         track.stack.append(later.stack);
@@ -192,4 +198,15 @@ impl<'t, B: CallSink> Whole<'t, B> {
         self.summary.threads = self.threads.all().to_vec();
         (self.sums, self.summary)
     }
+}
+
+/// Whether an exit up to a time ended a call of another stream while one of its own was open here;
+/// takes these exits, of which the last stands first.
+fn is_crossed(open: &Stack, crossed: &mut Vec<(u64, (FunctionId, u32))>, until: u64) -> bool {
+    while let Some((_, (function, stream))) = crossed.pop_if(|(time, _)| *time <= until) {
+        if open.has_open_call(function, stream) {
+            return true;
+        }
+    }
+    false
 }

@@ -1,7 +1,7 @@
 //! The digests of one thread, through its stack of open calls.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -34,9 +34,9 @@ pub(super) struct Track<'t> {
     pub stack: Stack,
     /// What concerns calls that were open when the slice began, in order.
     pub undecided: Vec<(Undecided<'t>, At)>,
-    /// Functions with exits that ended a call of another stream, and the streams of these exits: where such a call of
-    /// theirs was open when the slice began, they may have shown that calls in it have no end.
-    pub crossed: HashSet<(FunctionId, u32)>,
+    /// Functions with exits that ended a call of another stream, the streams of these exits, and when the first was:
+    /// where such a call of theirs, of an earlier slice, was open then, it may have shown that calls in it have no end.
+    pub crossed: HashMap<(FunctionId, u32), u64>,
     /// Whether only a walk without slices can decide.
     pub unfit: bool,
 }
@@ -295,7 +295,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         match ended {
             Ended::Call(call) => {
                 if crosses {
-                    self.track.crossed.insert((function, stream));
+                    self.track.crossed.entry((function, stream)).or_insert(time);
                 }
                 self.summary.calls = self.summary.calls.saturating_add(1);
                 self.sink.call(&call);
