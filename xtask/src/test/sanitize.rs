@@ -155,10 +155,13 @@ fn valgrind() -> Result<Outcome> {
     let environment = [
         ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner),
         ("CARGO_TARGET_DIR", &folder),
-        ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+        // Optimized code computes with values that are not there, and drops the result: no fault, but reported.
+        ("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
     ];
-    let arguments = ["test", "--no-fail-fast", "--tests", "-p", "hetrace-ctf", "-p", "hetrace-ring", "-p"];
-    cargo(&[&arguments[..], &["hetrace-edit"]].concat(), &environment)
+    let packages = ["-p", "hetrace-ctf", "-p", "hetrace-ring", "-p", "hetrace-edit"];
+    // Valgrind's processor has no trap flag: handlers at each instruction never run there.
+    let skipped = ["--", "--skip", "_step"];
+    cargo(&[&["test", "--no-fail-fast", "--tests"][..], &packages, &skipped].concat(), &environment)
 }
 
 /// Programs with a sanitizer, recorded by libraries with the same sanitizer.

@@ -59,7 +59,6 @@ impl Elements {
         let Some(Slots { first, most, count }) = slots else {
             return Elements { bits, bytes, first: NOWHERE, most: 0, count: NOWHERE };
         };
-        let short = |n: usize| u16::try_from(n).unwrap_or(NOWHERE);
         Elements { bits, bytes, first: short(first), most: short(most), count: count.map_or(NOWHERE, short) }
     }
 }
@@ -95,6 +94,11 @@ fn word(data: &[u8], at: usize) -> Option<u64> {
 /// The slot of what nobody wants: no array is so long.
 const NOWHERE: u16 = u16::MAX;
 
+/// A number of a slot; [`NOWHERE`] if no array is so long.
+fn short(slot: usize) -> u16 {
+    slot.min(NOWHERE.into()) as u16
+}
+
 impl Gatherer {
     /// For payloads of a class: `slots` has those of each field, by position; values of a field
     /// without any are passed over. None if the class has other fields than plain integers and, behind these,
@@ -106,8 +110,8 @@ impl Gatherer {
         for (position, step) in Picker::new(class)?.into_steps() {
             match step {
                 Step::One(number) if lists.is_empty() => {
-                    let slot = of(position).and_then(|slots| u16::try_from(slots.first).ok());
-                    let (at, slot) = (u16::try_from(bytes).ok()?, slot.unwrap_or(NOWHERE));
+                    let slot = of(position).map_or(NOWHERE, |slots| short(slots.first));
+                    let at = u16::try_from(bytes).ok()?;
                     integers.push(Integer { bits: Bits::of(&number), at, slot });
                     bytes += number.bytes;
                 }
