@@ -32,6 +32,12 @@ pub fn align_up(pos: u64, align: u32) -> Option<u64> {
     pos.checked_add(low).map(|p| p & !low)
 }
 
+/// Returns the little-endian word that starts at a byte; none where no whole one is there.
+#[inline(always)]
+pub fn word(data: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
+}
+
 /// Reads `bits` (1 to 64) bits from bit `pos` on; none past the end of `data`.
 #[inline]
 pub fn get(data: &[u8], pos: u64, bits: u32, order: ByteOrder) -> Option<u64> {

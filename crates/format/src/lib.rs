@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  session ──► Command, Device, Sample, Object, Manifest ──► bytes          the writing side
-//!  trace, edit ◄── Decoder, definitions, Manifest ◄── bytes                 the reading side
+//!  trace, edit ◄── command::Reader, definitions, Manifest ◄── bytes         the reading side
 //!                         └── one table of fields for both, and for the metadata
 //! ```
 //!

@@ -22,27 +22,38 @@ use loom::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use table::Table;
 
+/// A table, and what the word 2 in it stands for: 7.
+type Shared = Arc<(Table<2>, UnsafeCell<u64>)>;
+
+/// Asks for an object's word, which is 1, while another thread makes it 2: who finds that finds what it
+/// stands for. Returns the table, and whether the word was stored.
+fn asked_while_set(ask: impl Fn(&Table<2>) -> Option<u64>) -> (Shared, bool) {
+    let shared: Shared = Arc::new((Table::new(), UnsafeCell::new(0)));
+    assert!(shared.0.set(16, 1));
+    let maker = {
+        let shared = shared.clone();
+        loom::thread::spawn(move || {
+            shared.1.with_mut(|p| unsafe { *p = 7 });
+            shared.0.set(16, 2)
+        })
+    };
+    let found = ask(&shared.0);
+    if found == Some(2) {
+        assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
+    } else {
+        assert_eq!(found, Some(1));
+    }
+    let stored = maker.join().unwrap();
+    (shared, stored)
+}
+
 /// What the word stands for that is stored for an object is there when another finds the word.
 /// Release of the value in `Table::set`, Acquire of it in `Table::get`.
 #[test]
 fn what_a_value_stands_for_is_complete() {
     loom::model(|| {
-        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
-        assert!(shared.0.set(16, 1));
-        let maker = {
-            let shared = shared.clone();
-            loom::thread::spawn(move || {
-                shared.1.with_mut(|p| unsafe { *p = 7 });
-                assert!(shared.0.set(16, 2));
-            })
-        };
-        let found = shared.0.get(16);
-        if found == Some(2) {
-            assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
-        } else {
-            assert_eq!(found, Some(1));
-        }
-        maker.join().unwrap();
+        let (shared, stored) = asked_while_set(|table| table.get(16));
+        assert!(stored);
         assert_eq!(shared.0.get(16), Some(2));
     });
 }
@@ -51,24 +62,7 @@ fn what_a_value_stands_for_is_complete() {
 /// Release of the value in `Table::set`, Acquire of it in `Table::remove`.
 #[test]
 fn what_a_removed_value_stands_for_is_complete() {
-    loom::model(|| {
-        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64)));
-        assert!(shared.0.set(16, 1));
-        let maker = {
-            let shared = shared.clone();
-            loom::thread::spawn(move || {
-                shared.1.with_mut(|p| unsafe { *p = 7 });
-                shared.0.set(16, 2);
-            })
-        };
-        let found = shared.0.remove(16);
-        if found == Some(2) {
-            assert_eq!(shared.1.with(|p| unsafe { *p }), 7);
-        } else {
-            assert_eq!(found, Some(1));
-        }
-        maker.join().unwrap();
-    });
+    loom::model(|| _ = asked_while_set(|table| table.remove(16)));
 }
 
 /// A new object is found with what its value stands for, or as one that is still being created.

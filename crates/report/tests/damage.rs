@@ -3,6 +3,7 @@
 mod common;
 
 use hetrace_report::{print, tally, timeline, why};
+use hetrace_trace::trace::Trace;
 
 struct Random(u64);
 
@@ -32,20 +33,25 @@ fn damaged_bytes_never_panic() {
                     bytes.truncate(random.next(bytes.len()));
                 }
             });
-            let extended = tally::Options { extended: true };
-            let _ = tally::tally(&trace, &extended).render(&tally::TextOptions::default());
-            for form in [print::Form::Calls, print::Form::Events] {
-                let options = print::Options { form, ..print::Options::default() };
-                print::print(&trace, &options, &mut std::io::sink()).expect("a sink");
-            }
-            timeline::timeline(&trace, &timeline::Options::default(), &mut std::io::sink()).expect("a sink");
-            let part = why::Options { from: Some(50), to: Some(5000), gaps: Some(0), device: None };
-            for options in [why::Options::default(), part] {
-                let report = why::why(&trace, &options);
-                let _ = report.render(&why::TextOptions::default());
-                serde_json::to_writer(std::io::sink(), &report).expect("a sink");
-            }
+            make_reports(&trace);
         }
+    }
+}
+
+/// Makes all reports.
+fn make_reports(trace: &Trace) {
+    let extended = tally::Options { extended: true };
+    let _ = tally::tally(trace, &extended).render(&tally::TextOptions::default());
+    for form in [print::Form::Calls, print::Form::Events] {
+        let options = print::Options { form, ..print::Options::default() };
+        print::print(trace, &options, &mut std::io::sink()).expect("a sink");
+    }
+    timeline::timeline(trace, &timeline::Options::default(), &mut std::io::sink()).expect("a sink");
+    let part = why::Options { from: Some(50), to: Some(5000), gaps: Some(0), device: None };
+    for options in [why::Options::default(), part] {
+        let report = why::why(trace, &options);
+        let _ = report.render(&why::TextOptions::default());
+        serde_json::to_writer(std::io::sink(), &report).expect("a sink");
     }
 }
 
@@ -119,13 +125,5 @@ fn times_of_centuries_overflow_nothing() {
         script += &format!("packet toy-1-{thread}\n{end} 1.{thread} < toyFinish result=0\n");
     }
     let trace = common::build(&script);
-    let extended = tally::Options { extended: true };
-    let _ = tally::tally(&trace, &extended).render(&tally::TextOptions::default());
-    for form in [print::Form::Calls, print::Form::Events] {
-        let options = print::Options { form, ..print::Options::default() };
-        print::print(&trace, &options, &mut std::io::sink()).expect("a sink");
-    }
-    timeline::timeline(&trace, &timeline::Options::default(), &mut std::io::sink()).expect("a sink");
-    let report = why::why(&trace, &why::Options::default());
-    let _ = report.render(&why::TextOptions::default());
+    make_reports(&trace);
 }

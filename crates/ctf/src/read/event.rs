@@ -6,6 +6,7 @@ use super::packet::{Head, PacketInfo};
 use super::plan::{Int, Kind, Node};
 use super::stream::{Kinds, StreamReader};
 use super::visit::{FieldVisitor, TreeBuilder};
+use crate::bits::word;
 use crate::class::{ByteOrder, ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
 use crate::value::{Scalar, Value};
 
@@ -210,8 +211,7 @@ impl<'e, 't> Event<'e, 't> {
             return None;
         }
         let unused = 64u32.checked_sub(int.bits).filter(|unused| *unused < 64)?;
-        let rest = self.reader.data().get(usize::try_from(at / 8).ok()?..)?;
-        let high = u64::from_le_bytes(*rest.first_chunk()?) << unused;
+        let high = word(self.reader.data(), usize::try_from(at / 8).ok()?)? << unused;
         Some(if int.signed { (high as i64) >> unused } else { (high >> unused) as i64 })
     }
 

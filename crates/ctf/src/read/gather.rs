@@ -5,7 +5,7 @@
 //! and returns how long the payload is, so that its end need not be looked for first.
 
 use super::pick::{Number, Picker, Step};
-use crate::bits::mask;
+use crate::bits::{mask, word};
 use crate::class::StructClass;
 
 /// Where the values of a field go.
@@ -83,12 +83,6 @@ impl Bits {
     fn of_word(self, word: u64) -> u64 {
         ((word & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
-}
-
-/// The word at a byte; none where no whole one is there.
-#[inline(always)]
-fn word(data: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
 /// The slot of what nobody wants: no array is so long.

@@ -15,7 +15,7 @@ use super::quick::{Part, QuickBody};
 use super::steps::{Skip, whole_bytes};
 use super::stream::StreamReader;
 use super::trace::{EventIndex, StreamPlan, Trace};
-use crate::bits::mask;
+use crate::bits::{mask, word};
 use crate::class::ByteOrder;
 
 /// What is wanted of the events of a class, beside their times.
@@ -145,7 +145,7 @@ pub struct Scanner<'t> {
 /// An event class.
 #[derive(Clone, Copy, Debug)]
 struct Row<'t> {
-    /// Bytes behind the header, if these are always as many, or [`VARIABLE`].
+    /// Bytes behind the header, if these are always as many, or [`VARIABLE`] or [`OPEN`].
     size: u32,
     mark: u32,
     field: BitField,
@@ -334,12 +334,6 @@ impl BitField {
     fn of_word(self, word: u64) -> i64 {
         (((word << (self.up % 64)) as i64) >> (self.down % 64)) & self.keep as i64
     }
-}
-
-/// The word at a byte.
-#[inline(always)]
-fn word(data: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
 /// The place of a field in a structure whose fields before it are of fixed size.

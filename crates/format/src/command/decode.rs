@@ -1,6 +1,7 @@
 //! The values of a command's fields, to a command.
 
 use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Slots;
 
 use super::field::{CommandField, UNKNOWN_DISTANCE};
 use super::{Command, CommandKind, Geometry, MemoryKind, Sizes, Times};
@@ -11,13 +12,13 @@ const SIZES: usize = 3 + 1;
 /// Slots of all fields: one for each, and those of geometries.
 pub(super) const SLOTS: usize = CommandField::ALL.len() + 4 * SIZES;
 
-/// Holds the values of a command's fields, each in its slot. Those that do not come have been written by an older version:
-/// they are 0, or not known.
+/// Holds the values of a command's fields, each in its slot. Those that do not come have been written by an
+/// older version: they are 0, or not known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Decoder {
     pub kind: CommandKind,
-    /// Bits of integers with the sign extended. Of kinds, the number in this version plus one, and of
-    /// kinds of memory the number in this version: what counts in the trace are names.
+    /// What [`Holds`] says; of integers the bits with the sign extended. Numbers of kinds are this version's: what
+    /// counts in the trace are names.
     pub slots: [u64; SLOTS],
 }
 
@@ -28,40 +29,69 @@ const EMPTY: [u64; SLOTS] = {
     slots
 };
 
-/// Returns the first slot of a geometry's sizes; they are followed by their count.
-pub(super) const fn sizes_slot(field: CommandField) -> Option<usize> {
-    let geometry = match field {
-        CommandField::Offset => 0,
-        CommandField::Global => 1,
-        CommandField::Local => 2,
-        CommandField::Cluster => 3,
-        _ => return None,
-    };
-    Some(CommandField::ALL.len() + geometry * SIZES)
+/// What the slots of a field hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    Unsigned,
+    Signed,
+    /// The number of a [`CommandKind`] plus one; 0 if it is not known.
+    Kind,
+    /// The number of a [`MemoryKind`].
+    Memory,
+    /// The sizes of a geometry, by its number.
+    Sizes(usize),
 }
 
-/// Returns whether a field's values have a sign.
-pub(super) const fn is_signed(field: CommandField) -> bool {
-    matches!(
-        field,
-        CommandField::CauseBefore
+impl Holds {
+    pub const fn of(field: CommandField) -> Self {
+        match field {
+            CommandField::Kind => Self::Kind,
+            CommandField::From | CommandField::To => Self::Memory,
+            CommandField::CauseBefore
             | CommandField::QueuedBefore
             | CommandField::SubmittedBefore
             | CommandField::Duration
             | CommandField::Status
-            | CommandField::TimesError
-    )
+            | CommandField::TimesError => Self::Signed,
+            CommandField::Offset => Self::Sizes(0),
+            CommandField::Global => Self::Sizes(1),
+            CommandField::Local => Self::Sizes(2),
+            CommandField::Cluster => Self::Sizes(3),
+            CommandField::Queue
+            | CommandField::CauseTid
+            | CommandField::Function
+            | CommandField::Bytes
+            | CommandField::Peer
+            | CommandField::Shared
+            | CommandField::Graph
+            | CommandField::Node
+            | CommandField::Weight => Self::Unsigned,
+        }
+    }
+
+    /// Returns what stands for a label; none if the field is no enumeration.
+    pub fn of_label(self, label: Option<&str>) -> Option<u64> {
+        match self {
+            Self::Kind => {
+                let kind = label.and_then(CommandKind::of_name);
+                Some(kind.map_or(0, |kind| u64::from(kind.number()) + 1))
+            }
+            Self::Memory => Some(label.and_then(MemoryKind::of_name).unwrap_or_default().number().into()),
+            Self::Unsigned | Self::Signed | Self::Sizes(_) => None,
+        }
+    }
 }
 
-/// Returns what stands in the slot of a field that is an enumeration, for one of its labels; none if
-/// the field is a number.
-pub(super) fn of_label(field: CommandField, label: Option<&str>) -> Option<u64> {
-    let kind = || label.and_then(CommandKind::of_name).map_or(0, |kind| u64::from(kind.number()) + 1);
-    let memory = || label.and_then(MemoryKind::of_name).unwrap_or_default().number().into();
-    match field {
-        CommandField::Kind => Some(kind()),
-        CommandField::From | CommandField::To => Some(memory()),
-        _ => None,
+/// Returns the slots of a field. Those of sizes are followed by their count.
+pub(super) const fn slots(field: CommandField) -> Slots {
+    match Holds::of(field) {
+        Holds::Sizes(geometry) => {
+            let first = CommandField::ALL.len() + geometry * SIZES;
+            Slots { first, most: SIZES - 1, count: Some(first + SIZES - 1) }
+        }
+        Holds::Unsigned | Holds::Signed | Holds::Kind | Holds::Memory => {
+            Slots { first: field as usize, most: 1, count: None }
+        }
     }
 }
 
@@ -74,24 +104,24 @@ impl Decoder {
 
     /// A value of a field; `element` counts those of a list.
     pub fn set(&mut self, field: CommandField, element: usize, value: Scalar<'_>) {
-        let bits = match of_label(field, value.as_str()) {
+        let holds = Holds::of(field);
+        let bits = match holds.of_label(value.as_str()) {
             Some(number) => number,
-            None if is_signed(field) => value.as_i64().unwrap_or(0) as u64,
+            None if holds == Holds::Signed => value.as_i64().unwrap_or(0) as u64,
             None => value.as_u64().unwrap_or(0),
         };
-        match sizes_slot(field) {
-            Some(first) if element + 1 < SIZES => {
-                self.slots[first + element] = bits;
-                let count = &mut self.slots[first + SIZES - 1];
-                *count = (*count).max(element as u64 + 1);
+        let Slots { first, most, count } = slots(field);
+        if element < most {
+            self.slots[first + element] = bits;
+            if let Some(count) = count {
+                self.slots[count] = self.slots[count].max(element as u64 + 1);
             }
-            None if element == 0 => self.slots[field as usize] = bits,
-            _ => {}
         }
     }
 
     fn sizes(&self, field: CommandField) -> Sizes {
-        match sizes_slot(field).and_then(|first| self.slots.get(first..first + SIZES)) {
+        let first = slots(field).first;
+        match self.slots.get(first..first + SIZES) {
             Some([x, y, z, count]) => Sizes::of_slots([*x, *y, *z], *count as u8),
             _ => Sizes::default(),
         }

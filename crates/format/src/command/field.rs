@@ -1,8 +1,8 @@
 //! The fields of a command's events: names, widths, signs, and what stands for none.
 //!
 //! A new field is a row of [`CommandField`] and one of the layouts below. The compiler then asks
-//! for its value ([`Command::values`](super::Command)); what it means is in
-//! [`Decoder::command`](super::decode::Decoder::command).
+//! for its value ([`Command::values`](super::Command)) and what it holds
+//! ([`Holds`](super::decode::Holds)); what it means is in [`Decoder::command`](super::decode::Decoder::command).
 
 use hetrace_ctf::class::{FieldClass, FieldPath, IntegerClass, StructClass};
 

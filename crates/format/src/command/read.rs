@@ -2,9 +2,9 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, FieldClass, IntegerClass, Scope, StructClass};
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Gatherer, Slots};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Gatherer};
 
-use super::decode::{Decoder, is_signed, of_label, sizes_slot};
+use super::decode::{Decoder, Holds, slots};
 use super::field::CommandField;
 use super::{Command, CommandKind, PREFIX, UNTIMED_EVENT};
 
@@ -80,38 +80,36 @@ impl Reader {
 
 impl Quick {
     fn new(class: &StructClass, known: &[Option<CommandField>]) -> Option<Self> {
-        let (mut slots, mut labels) = (Vec::with_capacity(known.len()), Vec::new());
+        let (mut places, mut labels) = (Vec::with_capacity(known.len()), Vec::new());
         for (field, known) in class.fields.iter().zip(known) {
             let Some(known) = *known else {
-                slots.push(None);
+                places.push(None);
                 continue;
             };
-            match (of_label(known, None), &field.class) {
-                (None, FieldClass::Integer(integer)) => fits(known, integer).then_some(())?,
+            let holds = Holds::of(known);
+            match (holds.of_label(None), &field.class) {
+                (None, FieldClass::Integer(integer)) => fits(holds, integer).then_some(())?,
                 (None, FieldClass::Sequence(list)) => match &*list.element {
-                    FieldClass::Integer(integer) => fits(known, integer).then_some(())?,
+                    FieldClass::Integer(integer) => fits(holds, integer).then_some(())?,
                     _ => return None,
                 },
                 (Some(_), FieldClass::Enum(names))
                     if names.container.size == 8 && !names.container.signed =>
                 {
-                    let label = |number: usize| of_label(known, names.label(number as i128)).unwrap_or(0);
-                    labels.push((known as usize, Box::new(std::array::from_fn(label))));
+                    let label = |number: usize| holds.of_label(names.label(number as i128)).unwrap_or(0);
+                    labels.push((slots(known).first, Box::new(std::array::from_fn(label))));
                 }
                 _ => return None,
             }
-            slots.push(Some(match sizes_slot(known) {
-                Some(first) => Slots { first, most: 3, count: Some(first + 3) },
-                None => Slots { first: known as usize, most: 1, count: None },
-            }));
+            places.push(Some(slots(known)));
         }
-        Some(Self { gatherer: Gatherer::new(class, &slots)?, labels })
+        Some(Self { gatherer: Gatherer::new(class, &places)?, labels })
     }
 }
 
 /// Whether the bits of such integers mean the same as what [`Decoder::set`] makes of their values.
-fn fits(field: CommandField, class: &IntegerClass) -> bool {
-    if is_signed(field) { class.signed || class.size < 64 } else { !class.signed }
+fn fits(holds: Holds, class: &IntegerClass) -> bool {
+    if holds == Holds::Signed { class.signed || class.size < 64 } else { !class.signed }
 }
 
 /// Takes the fields of a command as they come, where there is no quick way.
