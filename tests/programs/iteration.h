@@ -58,7 +58,7 @@ static void image_close(struct image *m)
     OK(clReleaseCommandQueue(m->queue));
 }
 
-static void iterate(struct image *m, int iteration)
+static void set_arguments(struct image *m, int iteration)
 {
     int v[SCALARS];
     scalars_of(iteration, v);
@@ -67,6 +67,11 @@ static void iterate(struct image *m, int iteration)
     OK(clSetKernelArg(m->kernel, 2, sizeof(int), &m->height));
     for (int i = 0; i < SCALARS; i++)
         OK(clSetKernelArg(m->kernel, 3 + i, sizeof(int), &v[i]));
+}
+
+static void iterate(struct image *m, int iteration)
+{
+    set_arguments(m, iteration);
     size_t size[2] = {m->width, m->height};
     OK(clEnqueueNDRangeKernel(m->queue, m->kernel, 2, NULL, size, NULL, 0, NULL, NULL));
     size_t bytes = sizeof(int) * m->width * m->height;

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::ground::Ground;
 use super::instructions::per_call;
 use super::report::{Report, difference, number};
-use super::setting::{Measured, Setting, run as run_in};
+use super::setting::{Measured, Pin, Setting, run as run_in};
 use crate::repo;
 
 /// Arguments of `bench cuda`.
@@ -184,7 +184,7 @@ fn bytes(ground: &Ground, report: &mut Report) {
     let program = program(ground, 1);
     let mut rows = Vec::new();
     for ((what, setting), loops) in ALONE.iter().zip(CALLS_OF) {
-        match run_in(ground, *setting, false, &program, |_| Ok(())) {
+        match run_in(ground, *setting, Pin::No, &program, |_| Ok(())) {
             Ok(ran) => {
                 let calls = f64::from((LOOP + WARM) * loops);
                 rows.push(vec![

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::ground::{Ground, succeeds};
 use super::overhead::Scale;
 use super::report::{Report, number};
-use super::setting::{Setting, run as run_in};
+use super::setting::{Pin, Setting, run as run_in};
 use crate::repo;
 
 const PLAIN: Setting = Setting::Hetrace("plain", &[]);
@@ -47,7 +47,7 @@ pub fn run(ground: &Ground, scale: &Scale, report: &mut Report) -> Vec<PerEvent>
         let mut of = PerEvent { name: name.clone(), plain: f64::NAN, compressed: f64::NAN };
         for setting in [PLAIN, COMPRESSED] {
             let mut streams = 0u64;
-            let ran = run_in(ground, setting, false, words, |trace| {
+            let ran = run_in(ground, setting, Pin::No, words, |trace| {
                 streams = stream_bytes(trace)?;
                 Ok(())
             });

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::setting::Pin;
 use crate::repo;
 
 /// Everything a benchmark needs of its surroundings.
@@ -75,12 +76,11 @@ impl Ground {
         repo::root().join("bench/programs/build").join(name)
     }
 
-    /// What to put before a program so that it stays on the last processor,
-    /// and is not interrupted by other programs if the system lets us.
-    pub fn pinned(&self) -> Vec<OsString> {
+    /// What to put before a program so that it runs as said.
+    pub fn pinned(&self, pin: Pin) -> Vec<OsString> {
         let last = (self.processors - 1).to_string();
-        let mut words = vec!["taskset", "-c", &last];
-        if self.fifo {
+        let mut words = if pin == Pin::No { Vec::new() } else { vec!["taskset", "-c", &last] };
+        if self.fifo && pin == Pin::Undisturbed {
             words.extend(["chrt", "-f", "1"]);
         }
         words.into_iter().map(OsString::from).collect()

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::calls::CALLS;
 use super::ground::{Ground, succeeds};
 use super::report::{Report, difference, number};
-use super::setting::{DEFAULT, FULL, Setting, run as run_in};
+use super::setting::{DEFAULT, FULL, Pin, Setting, run as run_in};
 
 const SETTINGS: &[Setting] =
     &[Setting::Bare, Setting::Dormant, DEFAULT, FULL, Setting::PeerOff, Setting::PeerOn];
@@ -92,7 +92,7 @@ pub fn per_call(
     option.push(&file);
     let mut words: Vec<OsString> = vec!["valgrind".into(), "-q".into(), "--tool=callgrind".into(), option];
     words.extend_from_slice(program);
-    let ran = run_in(ground, setting, false, &words, |_| Ok(()))?;
+    let ran = run_in(ground, setting, Pin::No, &words, |_| Ok(()))?;
     if ran.lost > 0.0 {
         // A lost record costs less than a written one.
         bail!("{} records were lost, so that the counts would be too low", ran.lost);

@@ -19,7 +19,7 @@ use super::ground::Ground;
 use super::iterations;
 use super::overhead::Scale;
 use super::report::{Report, difference, number};
-use super::setting::{DEFAULT, Setting, command};
+use super::setting::{DEFAULT, Pin, Setting, command};
 use crate::repo;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -147,7 +147,7 @@ impl Held {
 fn hold(ground: &Ground, setting: Setting, threads: u32, calls: u32, commands: u32) -> Result<Held> {
     let mut program: Vec<OsString> = vec![ground.program("hold_threads").into()];
     program.extend([threads, calls, commands].map(|n| n.to_string().into()));
-    let (words, trace) = setting.words(ground, false, &program)?;
+    let (words, trace) = setting.words(ground, Pin::No, &program)?;
     let mut command = command(&words)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;

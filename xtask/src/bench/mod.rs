@@ -17,6 +17,7 @@ mod parts;
 mod report;
 mod setting;
 mod startup;
+mod sustained;
 mod verdict;
 
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ pub struct Args {
 enum What {
     /// Time, instructions, memory and bytes that tracing adds, beside those of an LTTng-UST interposer
     Overhead(overhead::Args),
+    /// A small OpenCL program's loop under sustained load, pinned and not, beside an LTTng-UST interposer
+    Sustained(sustained::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
     /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
@@ -45,6 +48,7 @@ enum What {
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Overhead(args) => overhead::run(args),
+        What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
         What::Analyze(args) => analyze::run(args),
     }

@@ -10,7 +10,7 @@ use clap::Parser;
 use super::ground::Ground;
 use super::report::Report;
 use super::verdict::Found;
-use super::{calls, commands, disk, instructions, iterations, memory, parts, startup, verdict};
+use super::{calls, commands, disk, instructions, iterations, memory, parts, startup, sustained, verdict};
 use crate::repo;
 
 /// Arguments of `bench overhead`.
@@ -62,6 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let instructions = instructions::run(&ground, &mut report);
     commands::run(&ground, &scale, &mut report);
     let iteration = iterations::run(&ground, &scale, &mut report);
+    sustained::table(&ground, if args.quick { 3 } else { sustained::ROUNDS }, &mut report);
     parts::run(&ground, &scale, &mut report);
     let startup = startup::run(&ground, &scale, &mut report)?;
     let memory = memory::run(&ground, &scale, &mut report)?;

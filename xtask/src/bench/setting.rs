@@ -13,6 +13,17 @@ use serde_json::{Value, json};
 use super::ground::Ground;
 use super::numbers::Samples;
 
+/// Which processors a program may use, and at which priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    /// As the system likes.
+    No,
+    /// On the last processor, tracers on the others.
+    Processor,
+    /// As above, and nothing of ordinary priority interrupts the program, if the system lets us.
+    Undisturbed,
+}
+
 /// How a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
@@ -63,7 +74,7 @@ impl Setting {
     pub fn words(
         self,
         ground: &Ground,
-        pin: bool,
+        pin: Pin,
         program: &[OsString],
     ) -> Result<(Vec<OsString>, Option<PathBuf>)> {
         let mut words = Vec::new();
@@ -79,7 +90,7 @@ impl Setting {
             Setting::Hetrace(_, options) => {
                 let folder = ground.work.join("trace");
                 let _ = fs::remove_dir_all(&folder);
-                words.extend(if pin { ground.elsewhere() } else { Vec::new() });
+                words.extend(if pin == Pin::No { Vec::new() } else { ground.elsewhere() });
                 words.extend([ground.hetrace.clone().into(), "run".into(), "-q".into(), "-o".into()]);
                 words.push(folder.clone().into());
                 words.extend(options.iter().map(OsString::from));
@@ -88,12 +99,12 @@ impl Setting {
             }
             Setting::PeerOff | Setting::PeerOn => {
                 let script = ground.peer.as_ref().map_err(|why| anyhow::anyhow!("no peer: {why}"))?;
-                words.extend(if pin { ground.elsewhere() } else { Vec::new() });
+                words.extend(if pin == Pin::No { Vec::new() } else { ground.elsewhere() });
                 let mode = if self == Setting::PeerOn { "on" } else { "off" };
                 words.extend([script.clone().into(), "-c".into(), "-m".into(), mode.into()]);
             }
         }
-        words.extend(if pin { ground.pinned() } else { Vec::new() });
+        words.extend(ground.pinned(pin));
         words.extend_from_slice(program);
         Ok((words, trace))
     }
@@ -139,7 +150,7 @@ pub struct Ran {
 pub fn run(
     ground: &Ground,
     setting: Setting,
-    pin: bool,
+    pin: Pin,
     program: &[OsString],
     look: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<Ran> {
@@ -216,7 +227,7 @@ impl Measured {
         let mut all = Measured::default();
         for _ in 0..rounds {
             for setting in settings.iter().copied().filter(|s| s.possible(ground)) {
-                match run(ground, setting, true, program, |_| Ok(())) {
+                match run(ground, setting, Pin::Undisturbed, program, |_| Ok(())) {
                     Ok(ran) => all.take(setting, &ran, keys),
                     Err(error) => {
                         all.failed.insert(setting, format!("{error:#}"));

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::super::ground::{Ground, succeeds};
 use super::super::numbers::Samples;
 use super::super::report::{Report, number};
+use super::super::setting::Pin;
 use super::process::{self, Peak, Took};
 use super::traces::{Trace, Traces};
 
@@ -211,7 +212,7 @@ fn progress(what: &str) {
 }
 
 fn once(ground: &Ground, way: Way, cores: Cores, trace: &Trace) -> Result<Took> {
-    let mut words = if cores == Cores::One { ground.pinned() } else { ground.undisturbed() };
+    let mut words = if cores == Cores::One { ground.pinned(Pin::Undisturbed) } else { ground.undisturbed() };
     words.extend(way.words(ground, trace));
     process::time(&words)
 }
