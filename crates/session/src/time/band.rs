@@ -19,6 +19,8 @@
 //! one, from above if it is the earlier. It only ever shrinks, so it is kept
 //! incrementally, and it survives the pruning of the hulls.
 
+use std::cell::Cell;
+
 use super::hull::{Hull, LIMIT, Point};
 
 /// Device clocks may be off by this much at most: four times what any crystal
@@ -102,9 +104,12 @@ pub(super) struct Band {
     lowers: Hull,
     /// With `y` negated, so that its upper hull is wanted here too.
     uppers: Hull,
+    /// The largest `x` of all evidence, that of which the hulls know nothing included.
+    last: i64,
     slope_min: f64,
     slope_max: f64,
-    line: Option<Line>,
+    /// [`Band::fit`] of all evidence; nothing if it has not been asked for since the last.
+    line: Cell<Option<Line>>,
 }
 
 impl Band {
@@ -114,20 +119,29 @@ impl Band {
             slack,
             lowers: Hull::default(),
             uppers: Hull::default(),
+            last: i64::MIN,
             slope_min: -MAX_DRIFT,
             slope_max: MAX_DRIFT,
-            line: None,
+            line: Cell::new(None),
         }
     }
 
     /// Returns the best line: `None` before any evidence.
     pub(super) fn line(&self) -> Option<Line> {
-        self.line
+        // A command is several pieces of evidence, and asks once.
+        if self.line.get().is_none() {
+            self.line.set(self.fit());
+        }
+        self.line.get()
     }
 
     /// Takes the evidence, or leaves everything as it was.
     pub(super) fn offer(&mut self, e: Evidence) -> Result<(), Contradiction> {
         let (p, slopes) = self.weigh(e)?;
+        if p.x > self.last {
+            self.last = p.x;
+            self.line.set(None);
+        }
         let Some((slope_min, slope_max)) = slopes else {
             return Ok(());
         };
@@ -137,7 +151,7 @@ impl Band {
             Kind::Lower => self.lowers.insert(p),
             Kind::Upper => self.uppers.insert(p),
         }
-        self.line = self.fit();
+        self.line.set(None);
         Ok(())
     }
 
@@ -161,7 +175,7 @@ impl Band {
             return Err(Contradiction);
         }
         let p = Point { x: x as i64, y: y as i64 };
-        if own.covers(p) {
+        if self.holds_anyway(e.kind, p) || own.covers(p) {
             return Ok((p, None));
         }
         let (mut low, mut high) = (self.slope_min, self.slope_max);
@@ -179,6 +193,17 @@ impl Band {
         if low > high { Err(Contradiction) } else { Ok((p, Some((low, high)))) }
     }
 
+    /// Returns whether every admitted line satisfies a point that is later than all others. So it stays, for
+    /// lines are only ever taken away; and most evidence is such, as few delays are the shortest so far.
+    fn holds_anyway(&self, kind: Kind, p: Point) -> bool {
+        let (own, flattest) = match kind {
+            Kind::Lower => (&self.lowers, self.slope_min),
+            Kind::Upper => (&self.uppers, -self.slope_max),
+        };
+        // A nanosecond for what is lost in rounding.
+        p.x >= self.last && reach(own.vertices(), flattest, p.x) >= p.y as f64 + 1.0
+    }
+
     /// Returns the line whose largest error over the observed range is least.
     ///
     /// The error of a line is convex in `x`, hence largest at an end of the
@@ -192,7 +217,7 @@ impl Band {
         let (lowers, uppers) = (self.lowers.vertices(), self.uppers.vertices());
         let ends = [lowers, uppers].into_iter().filter(|v| !v.is_empty());
         let first = ends.clone().map(|v| v[0].x).min()?;
-        let last = ends.map(|v| v[v.len() - 1].x).max()?;
+        let last = ends.map(|v| v[v.len() - 1].x).max()?.max(self.last);
         let floor = |slope: f64, end: i64| reach(lowers, slope, end);
         let ceiling = |slope: f64, end: i64| -reach(uppers, -slope, end);
         let (start, drift, error_ns) = if lowers.is_empty() {

@@ -27,6 +27,8 @@ use super::band::{Band, Evidence, Kind};
 const SUSPECTS: usize = 3;
 /// How much evidence is remembered, to build a new epoch from.
 const RECENT: usize = 128;
+/// Evidence after which the line is remembered anew: finding it takes longer than all else.
+const SNAPSHOT: usize = 16;
 /// Lines of past epochs kept; earlier ones are forgotten, but counted.
 const MAX_CLOSED: usize = 1024;
 /// A contradiction by less than this is a clock that bends, not one that was set.
@@ -46,8 +48,10 @@ pub struct DeviceClock {
     /// What contradicts the current epoch agrees with this one so far.
     next: Band,
     suspects: Vec<Evidence>,
-    /// Latest evidence in order of arrival, each with the line before it.
+    /// Latest evidence in order of arrival, each with a line from before it.
     recent: VecDeque<(Evidence, Option<Line>)>,
+    /// The line that `recent` has last, and how much evidence came since.
+    remembered: (Option<Line>, usize),
     /// How many of `recent` arrived since the first of `suspects`.
     since_suspect: usize,
     epochs: usize,
@@ -87,6 +91,7 @@ impl DeviceClock {
             next: Band::new(resolution_ns),
             suspects: Vec::new(),
             recent: VecDeque::new(),
+            remembered: (None, 0),
             since_suspect: 0,
             epochs: 1,
             rejected: 0,
@@ -181,7 +186,8 @@ impl DeviceClock {
             self.rejected += 1;
             return;
         }
-        self.recent.push_back((e, self.band.line()));
+        let line = self.line_before();
+        self.recent.push_back((e, line));
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
@@ -204,6 +210,16 @@ impl DeviceClock {
             // The current epoch can explain it and the suspects cannot.
             self.dismiss();
         }
+    }
+
+    /// Returns the current epoch's line, or one that is a little older: as true, and perhaps a little wider.
+    fn line_before(&mut self) -> Option<Line> {
+        let (line, age) = &mut self.remembered;
+        *age += 1;
+        if *age >= SNAPSHOT || !line.is_some_and(|line| line.is_known()) {
+            self.remembered = (self.band.line(), 0);
+        }
+        self.remembered.0
     }
 
     /// Evidence against the current epoch: either it is wrong, or the epoch is over.
@@ -253,6 +269,7 @@ impl DeviceClock {
         }
         self.start = start;
         self.band = band;
+        self.remembered = (None, 0);
         self.since_suspect = 0;
         self.epochs += 1;
     }

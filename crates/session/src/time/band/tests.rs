@@ -114,3 +114,54 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_every_line_satisfies_makes_no_vertex_and_still_widens_the_range() {
+    let mut band = Band::new(0);
+    for dev in [1_000_000, 2_000_000] {
+        band.offer(evidence(Kind::Lower, dev, dev - 10)).unwrap();
+        band.offer(evidence(Kind::Upper, dev, dev + 10)).unwrap();
+    }
+    let vertices = |band: &Band| (band.lowers.vertices().to_vec(), band.uppers.vertices().to_vec());
+    let before = (vertices(&band), band.slope_min, band.slope_max);
+    // Delays far longer than the shortest: no line that is left could contradict them.
+    for dev in (3_000_000..6_000_000).step_by(100_000) {
+        band.offer(evidence(Kind::Lower, dev, dev - 50_000)).unwrap();
+        band.offer(evidence(Kind::Upper, dev, dev + 50_000)).unwrap();
+    }
+    assert_eq!((vertices(&band), band.slope_min, band.slope_max), before);
+    assert_eq!(band.line().unwrap().dev_end, 5_900_000);
+    // One that does say something new.
+    band.offer(evidence(Kind::Lower, 6_000_000, 6_000_000)).unwrap();
+    assert_ne!(vertices(&band), before.0);
+}
+
+proptest! {
+    /// Evidence that was left out would have changed nothing: each piece holds in the end.
+    #[test]
+    fn the_last_line_satisfies_all_evidence_within_its_error(
+        delays in prop::collection::vec((1u64..5_000, 0u64..3_000, 0u64..90_000), 2..200),
+        drift in -200i64..200,
+    ) {
+        let mut band = Band::new(1);
+        let mut dev = 1_000_000u64;
+        let mut all = Vec::new();
+        for (gap, before, after) in delays {
+            dev += gap * 1_000;
+            let host = dev.saturating_add_signed(dev as i64 * drift / 1_000_000);
+            all.push(evidence(Kind::Lower, dev, host - before));
+            all.push(evidence(Kind::Upper, dev, host + after));
+        }
+        for e in &all {
+            band.offer(*e).unwrap();
+        }
+        let line = band.line().unwrap();
+        for e in all {
+            let (host, error) = (line.to_host(e.dev), line.error_at(e.dev) + 1);
+            match e.kind {
+                Kind::Lower => prop_assert!(host + error >= e.host, "{e:?} {line:?}"),
+                Kind::Upper => prop_assert!(host <= e.host + error, "{e:?} {line:?}"),
+            }
+        }
+    }
+}
