@@ -8,8 +8,10 @@
 //! `std::process::Command` is not enough: it sorts the environment, resets SIGPIPE, opens
 //! `/dev/null` for closed descriptors and does not start scripts without `#!`. So the program
 //! is started by [`exec`] with what [`inherited`] found, [`signals`] passes on what is
-//! sent to the launcher, and [`stop`] stops the launcher while its program is stopped.
+//! sent to the launcher, [`stop`] stops the launcher while its program is stopped, and [`ending`]
+//! tells the launcher of its end.
 
+mod ending;
 mod environment;
 mod exec;
 pub mod guard;
@@ -75,6 +77,12 @@ impl Child {
     /// When it is no child of ours any more.
     pub fn look(&self) -> io::Result<Event> {
         wait(self.pid, libc::WNOHANG | libc::WUNTRACED)
+    }
+
+    /// Calls `then` from another thread as soon as [`Child::look`] has an end to report, if the
+    /// system allows that; otherwise nobody does, and who wants to know must look.
+    pub fn when_it_ends(&self, then: impl FnOnce() + Send + 'static) {
+        ending::call_at_end(self.pid, then);
     }
 
     /// Stops this process as the program was stopped, until either is continued.
