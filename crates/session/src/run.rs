@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::account::account_of_files;
 use crate::apis::{Found, LibraryError};
 use crate::beside::{host_name, prepare, renew_manifest, write_manifest};
-use crate::child::{self, Child, Event, Inherited, guard};
+use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::Control;
 use crate::declare::Declarations;
@@ -156,7 +156,9 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
+    let ending = Ending::new(control.waker());
     let child = start(&options.command, &injection.variables, &inherited)?;
+    ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
     telemetry.iter_mut().for_each(Telemetry::start);
@@ -171,7 +173,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         looked,
         measuring: Measuring::default(),
     };
-    running.begin(&control, &trace, &mut manifest);
+    running.begin(&trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
     let sampled = telemetry.map(Telemetry::finish);
     let living = running.finish();
@@ -299,8 +301,7 @@ struct Running {
 
 impl Running {
     /// Does what need not be done before the program starts.
-    fn begin(&mut self, control: &Control, trace: &TraceFolder, manifest: &mut Manifest) {
-        self.child.when_it_ends(control.waker());
+    fn begin(&mut self, trace: &TraceFolder, manifest: &mut Manifest) {
         self.measuring.again();
         // For whoever finishes the trace if this launcher is killed. If it can't be written, the one that is
         // there stays.

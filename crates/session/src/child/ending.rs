@@ -5,21 +5,40 @@
 //! thread waits, and leaves the status for who buries the program.
 
 use std::io;
+use std::sync::mpsc::{Sender, channel};
 
 use super::inherited::kernel_mask;
 
-/// Calls `then` when a child of ours has ended or is none any more, from another thread. If there
-/// can be no thread, or this kernel's filters forbid to wait so, nobody calls it.
-pub fn call_at_end(pid: libc::pid_t, then: impl FnOnce() + Send + 'static) {
-    // What is sent to this process is for the main thread, which stops and continues it.
-    let mask = kernel_mask(Some(u64::MAX));
-    let builder = std::thread::Builder::new().name("hetrace-end".to_owned()).stack_size(64 << 10);
-    let _ = builder.spawn(move || {
-        if is_over(pid) {
-            then();
-        }
-    });
-    kernel_mask(Some(mask));
+/// A thread that waits for the end of a program.
+#[derive(Debug)]
+pub struct Ending(Option<Sender<libc::pid_t>>);
+
+impl Ending {
+    /// Makes the thread, which calls `then` when the program of [`Ending::of`] has ended or is no child of ours any
+    /// more. If there can be no thread, or this kernel's filters forbid to wait so, nobody calls it.
+    ///
+    /// This is done before the program is started: with the first thread the C library takes signals for
+    /// itself that are to be passed on.
+    pub fn new(then: impl FnOnce() + Send + 'static) -> Self {
+        // What is sent to this process is for the main thread, which stops and continues it.
+        let mask = kernel_mask(Some(u64::MAX));
+        let builder = std::thread::Builder::new().name("hetrace-end".to_owned()).stack_size(64 << 10);
+        let (send, receive) = channel();
+        let thread = builder.spawn(move || {
+            // None comes if the program could not be started.
+            if receive.recv().is_ok_and(is_over) {
+                then();
+            }
+        });
+        kernel_mask(Some(mask));
+        Ending(thread.ok().map(|_| send))
+    }
+
+    /// Names the program, a child of ours.
+    pub fn of(self, pid: libc::pid_t) {
+        // Nobody receives it if there is no thread.
+        let _ = self.0.map(|send| send.send(pid));
+    }
 }
 
 /// Waits until a child has ended. Returns whether that is known.

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use crate::manifest::Exit;
 
+pub use ending::Ending;
 pub use inherited::Inherited;
 pub use signals::{end_by, ended};
 
@@ -77,12 +78,6 @@ impl Child {
     /// When it is no child of ours any more.
     pub fn look(&self) -> io::Result<Event> {
         wait(self.pid, libc::WNOHANG | libc::WUNTRACED)
-    }
-
-    /// Calls `then` from another thread as soon as [`Child::look`] has an end to report, if the
-    /// system allows that; otherwise nobody does, and who wants to know must look.
-    pub fn when_it_ends(&self, then: impl FnOnce() + Send + 'static) {
-        ending::call_at_end(self.pid, then);
     }
 
     /// Stops this process as the program was stopped, until either is continued.

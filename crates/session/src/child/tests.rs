@@ -55,8 +55,9 @@ fn the_end_wakes_the_launcher_and_is_still_there_to_be_seen() {
         apis: Vec::new(),
     };
     let control = Control::make(session.path(), &settings).unwrap();
+    let ending = Ending::new(control.waker());
     let child = start("sleep 0.2; exit 3");
-    child.when_it_ends(control.waker());
+    ending.of(child.pid());
     let began = Instant::now();
     let mut looked = child.look().unwrap();
     while looked == Event::None && began.elapsed() < Duration::from_secs(30) {
@@ -74,7 +75,7 @@ fn a_program_that_somebody_else_buried_has_ended() {
     // SAFETY: buries a child of ours.
     let buried = unsafe { libc::waitpid(child.pid(), std::ptr::null_mut(), 0) };
     assert_eq!(buried, child.pid());
-    child.when_it_ends(move || send.send(()).unwrap());
+    Ending::new(move || send.send(()).unwrap()).of(child.pid());
     receive.recv_timeout(Duration::from_secs(30)).unwrap();
     assert!(child.look().is_err());
 }
