@@ -156,6 +156,9 @@ fn a_killed_launcher_neither_stops_the_program_nor_loses_what_was_written() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(ended, "0\n", "the program goes on to its own end");
+    // What was written is described, for others as well.
+    let events = run(Command::new("babeltrace2").arg(&folder));
+    assert!(events.status == 0 && events.out.contains("clGetEventInfo_entry"), "{}", events.err);
     let tally = run(Command::new(hetrace()).arg("tally").arg(&folder));
     assert_eq!(tally.status, 0, "{}", tally.err);
     assert!(tally.out.contains("clGetEventInfo") && tally.out.contains("INCOMPLETE"), "{}", tally.out);

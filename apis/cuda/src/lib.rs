@@ -24,4 +24,4 @@ extern "C" fn loaded() {
     hetrace_interpose::set_error_reporter(errors::report);
 }
 
-hetrace_interpose::api_library!(loaded, "generated/model.json");
+hetrace_interpose::api_library!(loaded, "generated/model.json", "generated/index.txt");

@@ -32,4 +32,4 @@ extern "C" fn loaded() {
     hetrace_interpose::start(generated::tables::API);
 }
 
-hetrace_interpose::api_library!(loaded, "generated/model.json");
+hetrace_interpose::api_library!(loaded, "generated/model.json", "generated/index.txt");

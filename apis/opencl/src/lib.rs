@@ -25,4 +25,4 @@ extern "C" fn loaded() {
     entry::started();
 }
 
-hetrace_interpose::api_library!(loaded, "generated/model.json");
+hetrace_interpose::api_library!(loaded, "generated/model.json", "generated/index.txt");

@@ -5,7 +5,8 @@
 //!   one;
 //! * `wrappers.rs`: one wrapper per function that records the call;
 //! * `tables.rs`: names, wrappers and the loader's dispatch table;
-//! * `model.json`: the resolved model, which the library carries with it.
+//! * `model.json`: the resolved model, which the library carries with it;
+//! * `index.txt`: what a launcher must know of it before a program starts.
 //!
 //! The files are checked in; `cargo xtask codegen --check` proves them current.
 
@@ -30,11 +31,14 @@ pub struct File {
 /// # Errors
 /// The name of a function or type that can't be expressed, and why.
 pub fn generate(model: &Model) -> Result<Vec<File>, String> {
+    let json = model_json(model)?;
+    let index = hetrace_model::index::print(model, &json).map_err(|e| e.to_string())?;
     Ok(vec![
         File { name: "real.rs", text: wrappers::real(model)? },
         File { name: "wrappers.rs", text: wrappers::wrappers(model)? },
         File { name: "tables.rs", text: tables::tables(model) },
-        File { name: "model.json", text: model_json(model)? },
+        File { name: "model.json", text: json },
+        File { name: "index.txt", text: index },
     ])
 }
 

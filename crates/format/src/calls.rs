@@ -3,6 +3,7 @@
 //! Named `API:FUNCTION_PHASE`. Which fields an event has says [`hetrace_model::layout`], which also
 //! makes the code that writes them; here they become classes.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use hetrace_ctf::class::{
     EnumClass, EnumMapping, EventClass, FieldClass, FloatClass, IntegerClass, StructClass,
 };
 use hetrace_model::layout::{self, Int, Shape};
-use hetrace_model::{Kind, Model, Type};
+use hetrace_model::{Function, Kind, Model, Type};
 
 /// Number of the event of a call that the model does not have.
 pub const UNKNOWN_ID: u16 = 6;
@@ -32,6 +33,28 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
     let events = layout::events(model);
     let own = events.iter().map(|e| api.event_class(e));
     own.chain([unknown_event(&model.api), error_text_event(&model.api)]).collect()
+}
+
+/// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
+/// need not be in the model; none if there is no such event.
+///
+/// # Errors
+/// That of `function`, which gets a function's position in the whole model.
+pub fn class_of<E>(
+    model: &Model,
+    id: u16,
+    function: impl FnOnce(usize) -> Result<Option<Function>, E>,
+) -> Result<Option<EventClass>, E> {
+    match id {
+        UNKNOWN_ID => return Ok(Some(unknown_event(&model.api))),
+        ERROR_TEXT_ID => return Ok(Some(error_text_event(&model.api))),
+        _ => {}
+    }
+    let Some(index) = layout::function_of(id) else { return Ok(None) };
+    let Some(function) = function(index)? else { return Ok(None) };
+    let events = layout::events_of(model, &function, index);
+    let api = Api::new(model);
+    Ok(events.iter().find(|event| event.id == id).map(|event| api.event_class(event)))
 }
 
 /// Returns what the API itself says of an error code.
@@ -65,8 +88,8 @@ fn unknown_event(api: &str) -> EventClass {
 /// A model, and the names of its enumerations, which all their uses share.
 struct Api<'m> {
     model: &'m Model,
-    /// By group. Sets of bits are none: few of their values have a name.
-    names: HashMap<&'m str, Arc<[EnumMapping]>>,
+    /// By group, those that were asked for. Sets of bits have none: few of their values have a name.
+    names: RefCell<HashMap<String, Option<Arc<[EnumMapping]>>>>,
 }
 
 /// Returns the first name of a value is its name.
@@ -82,10 +105,20 @@ fn mappings(values: &[(String, i64)]) -> Arc<[EnumMapping]> {
 
 impl<'m> Api<'m> {
     fn new(model: &'m Model) -> Self {
-        let groups = model.enums.iter().filter(|group| !group.bits);
+        Self { model, names: RefCell::default() }
+    }
+
+    /// Returns the names of a group's values.
+    fn names(&self, group: &str) -> Option<Arc<[EnumMapping]>> {
         // Of two groups of a name the first counts.
-        let names = groups.rev().map(|group| (group.name.as_str(), mappings(&group.values)));
-        Self { model, names: names.collect() }
+        let found = || self.model.enums.iter().find(|known| !known.bits && known.name == group);
+        let mut names = self.names.borrow_mut();
+        if let Some(known) = names.get(group) {
+            return known.clone();
+        }
+        let made = found().map(|known| mappings(&known.values));
+        names.insert(group.to_owned(), made.clone());
+        made
     }
 
     fn event_class(&self, e: &layout::Event) -> EventClass {
@@ -129,8 +162,8 @@ impl<'m> Api<'m> {
         if int.hex {
             container = container.hex();
         }
-        match int.values.as_ref().and_then(|group| self.names.get(group.as_str())) {
-            Some(mappings) => FieldClass::Enum(EnumClass { container, mappings: Arc::clone(mappings) }),
+        match int.values.as_ref().and_then(|group| self.names(group)) {
+            Some(mappings) => FieldClass::Enum(EnumClass { container, mappings }),
             None => container.into(),
         }
     }

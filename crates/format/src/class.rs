@@ -1,6 +1,6 @@
 //! The whole trace as classes: what its metadata says.
 
-use hetrace_ctf::class::{ClockClass, EnvValue, StreamClass, TraceClass};
+use hetrace_ctf::class::{ClockClass, EnvValue, EventClass, StreamClass, TraceClass};
 use hetrace_ctf::write::form;
 use hetrace_model::Model;
 
@@ -72,6 +72,25 @@ pub fn device_stream(models: &[&Model]) -> StreamClass {
     stream
 }
 
+/// Returns the event of a number in the stream of devices, with the names in these models; none if there is none.
+pub fn device_event(id: u16, models: &[&Model]) -> Option<EventClass> {
+    let own = || {
+        command::class_of(id)
+            .or_else(|| Definition::ALL.map(Definition::class).into_iter().find(|c| c.id == u64::from(id)))
+    };
+    object::class_of(id, models).or_else(own)
+}
+
+/// Returns a trace of these streams of APIs, without telemetry and without events: they are declared
+/// when they come.
+pub fn frame(uuid: [u8; 16], clock: ClockClass, env: Vec<(String, EnvValue)>, apis: usize) -> TraceClass {
+    let mut trace = form::trace_class(uuid, clock);
+    trace.env = env;
+    let streams = std::iter::once(DEVICE_STREAM).chain((0..apis).map(api_stream));
+    trace.streams.extend(streams.map(|id| form::stream_class(id.into())));
+    trace
+}
+
 /// Returns the whole trace, without telemetry.
 pub fn trace(
     uuid: [u8; 16],
@@ -105,6 +124,16 @@ mod tests {
         assert!(is_of_hetrace(&trace([1; 16], form::clock_class([2; 16], 0), own, &[])));
         assert!(is_of_hetrace(&class("other,hetrace")));
         assert!(!is_of_hetrace(&class("lttng-ust")));
+    }
+
+    /// What is declared one by one is what is declared at once.
+    #[test]
+    fn each_event_is_found_by_its_number() {
+        let all = device_stream(&[]).events;
+        for id in 0..=u16::MAX {
+            let known = all.iter().find(|event| event.id == u64::from(id));
+            assert_eq!(device_event(id, &[]).as_ref(), known, "{id}");
+        }
     }
 
     #[test]

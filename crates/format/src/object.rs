@@ -280,14 +280,28 @@ impl ObjectKind {
 /// Returns all classes.
 pub fn classes(models: &[&Model]) -> impl Iterator<Item = EventClass> {
     let queries = queries(models);
-    ObjectKind::ALL.into_iter().map(move |kind| {
-        let (name, fields) = kind.table();
-        let start = StructClass::default()
-            .field("cause_tid", IntegerClass::unsigned(32))
-            .field("cause", IntegerClass::unsigned(64));
-        let fields = fields.iter().fold(start, |all, (name, field)| add(all, name, *field, &queries));
-        event(kind.id(), &format!("object:{name}"), fields)
-    })
+    ObjectKind::ALL.into_iter().map(move |kind| class(kind, &queries))
+}
+
+fn class(kind: ObjectKind, queries: &EnumClass) -> EventClass {
+    let (name, fields) = kind.table();
+    let start = StructClass::default()
+        .field("cause_tid", IntegerClass::unsigned(32))
+        .field("cause", IntegerClass::unsigned(64));
+    let fields = fields.iter().fold(start, |all, (name, field)| add(all, name, *field, queries));
+    event(kind.id(), &format!("object:{name}"), fields)
+}
+
+/// Returns the class of an event's number in the device stream, with the names of queries in these models; none
+/// if it is no event of objects.
+pub fn class_of(id: u16, models: &[&Model]) -> Option<EventClass> {
+    let kind = ObjectKind::of_number(id.checked_sub(FIRST)?.into())?;
+    Some(class(kind, &queries(models)))
+}
+
+/// Returns whether an event of this number has names that models bring: all of them must be known then.
+pub fn needs_models(id: u16) -> bool {
+    id == ObjectKind::Property.id()
 }
 
 fn add(fields: StructClass, name: &str, field: Field, queries: &EnumClass) -> StructClass {

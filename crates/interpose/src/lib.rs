@@ -66,10 +66,10 @@ pub use room::await_room;
 static ABI: u32 = hetrace_ring::abi::ABI_VERSION.to_le();
 
 /// Makes a library of an API's crate: `loaded` runs when the library is loaded, and its file has the model that it
-/// was made from, for whoever reads that.
+/// was made from and that model's index, for whoever reads these.
 #[macro_export]
 macro_rules! api_library {
-    ($loaded:path, $model:literal) => {
+    ($loaded:path, $model:literal, $index:literal) => {
         #[used]
         #[unsafe(link_section = ".init_array")]
         static LOADED: extern "C" fn() = $loaded;
@@ -77,6 +77,10 @@ macro_rules! api_library {
         #[used]
         #[unsafe(link_section = ".hetrace.model")]
         static MODEL: [u8; include_bytes!($model).len()] = *include_bytes!($model);
+
+        #[used]
+        #[unsafe(link_section = ".hetrace.index")]
+        static INDEX: [u8; include_bytes!($index).len()] = *include_bytes!($index);
     };
 }
 

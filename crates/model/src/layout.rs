@@ -18,6 +18,11 @@ pub fn entry_id(function: usize) -> u16 {
     FIRST_FUNCTION_EVENT + EVENTS_PER_FUNCTION * function as u16
 }
 
+/// Returns the function that an event's number is of, if it can be one's.
+pub fn function_of(id: u16) -> Option<usize> {
+    Some(usize::from(id.checked_sub(FIRST_FUNCTION_EVENT)? / EVENTS_PER_FUNCTION))
+}
+
 /// A part of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -142,9 +147,13 @@ pub fn events(model: &Model) -> Vec<Event> {
     functions.flat_map(|(index, _)| function_events(model, index)).collect()
 }
 
-/// Returns the event classes of one function.
+/// Returns the event classes of one function of a model.
 pub fn function_events(model: &Model, index: usize) -> Vec<Event> {
-    let f = &model.functions[index];
+    events_of(model, &model.functions[index], index)
+}
+
+/// The same of a function that the model may lack otherwise.
+pub fn events_of(model: &Model, f: &Function, index: usize) -> Vec<Event> {
     let event = |phase, offset, fields| Event {
         id: entry_id(index) + offset,
         name: format!("{}:{}{}", model.api, f.name, Phase::suffix(phase)),

@@ -20,6 +20,7 @@
 mod expr;
 mod extracted;
 mod glob;
+pub mod index;
 pub mod layout;
 mod members;
 mod memory;

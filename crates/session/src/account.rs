@@ -8,14 +8,18 @@ use hetrace_ctf::account::FileAccount;
 use hetrace_format::files::{BLOBS, METADATA, MODELS};
 
 /// Returns what is beside the streams: by their content, and those that are named by it by their size.
+/// Models that are `known` were written by this launcher and need not be read.
 ///
 /// # Errors
 /// When a file or folder is there and can't be read.
-pub fn account_of_files(trace: &Path) -> io::Result<Vec<FileAccount>> {
+pub fn account_of_files(trace: &Path, known: &[FileAccount]) -> io::Result<Vec<FileAccount>> {
     let mut files = vec![FileAccount::of(METADATA, &fs::read(trace.join(METADATA))?)];
     for name in names(&trace.join(MODELS))? {
         let name = format!("{MODELS}/{name}");
-        files.push(FileAccount::of(&name, &fs::read(trace.join(&name))?));
+        files.push(match known.iter().find(|file| file.name == name) {
+            Some(known) => known.clone(),
+            None => FileAccount::of(&name, &fs::read(trace.join(&name))?),
+        });
     }
     for name in names(&trace.join(BLOBS))? {
         let name = format!("{BLOBS}/{name}");

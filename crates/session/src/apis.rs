@@ -2,12 +2,16 @@
 //!
 //! Nothing lists the APIs: each library carries its model in a section, so a
 //! new API is a new file. A large model takes milliseconds to understand, and the
-//! program waits: of an API that no program can use here, only the head is read.
+//! program waits: only its index is read before the program starts, and of the model
+//! what is used, when it is used.
 
-mod head;
-
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hetrace_ctf::account::Checksum;
+use hetrace_model::index::Index;
 use hetrace_model::{Interpose, Model};
 use hetrace_ring::abi::ABI_VERSION;
 use object::{Object, ObjectSection};
@@ -15,11 +19,13 @@ use object::{Object, ObjectSection};
 /// File names of API libraries begin like this.
 const PREFIX: &str = "libhetrace_";
 /// The section with the model.
-const SECTION: &str = ".hetrace.model";
+const MODEL_SECTION: &str = ".hetrace.model";
+/// The section with the model's index.
+const INDEX_SECTION: &str = ".hetrace.index";
 /// The section with the version of the shared memory it was built for.
 const ABI_SECTION: &str = ".hetrace.abi";
 
-/// An API's library, of whose model only the head is known.
+/// An API's library, of whose model only the index is known.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// Where it is, as an absolute path.
@@ -28,32 +34,64 @@ pub struct Found {
     pub api: String,
     /// How the API is intercepted.
     pub interpose: Interpose,
-    model_json: Vec<u8>,
+    /// All functions in short.
+    pub index: Index,
+    /// What distinguishes the index from that of another build.
+    pub mark: Checksum,
+    file: Arc<File>,
+    /// Where the model is in it.
+    model_at: u64,
 }
 
 impl Found {
-    /// Reads the rest of the model.
+    /// Returns the text of its model.
+    ///
+    /// # Errors
+    /// When the file can't be read any more.
+    pub fn model_json(&self) -> Result<Vec<u8>, LibraryError> {
+        let mut json = vec![0; self.index.head.model_bytes];
+        match self.file.read_exact_at(&mut json, self.model_at) {
+            Ok(()) => Ok(json),
+            Err(error) => Err(LibraryError::Read { path: self.path.clone(), error }),
+        }
+    }
+
+    /// Reads all of the model.
     ///
     /// # Errors
     /// When it cannot be understood.
-    pub fn load(self) -> Result<Library, LibraryError> {
-        let Self { path, model_json, .. } = self;
-        match serde_json::from_slice(&model_json) {
-            Ok(model) => Ok(Library { path, model, model_json }),
-            Err(error) => Err(LibraryError::Form { path, what: format!("its model: {error}") }),
+    pub fn load(&self) -> Result<Library, LibraryError> {
+        match serde_json::from_slice(&self.model_json()?) {
+            Ok(model) => Ok(Library { path: self.path.clone(), model }),
+            Err(error) => Err(self.wrong(&error)),
         }
+    }
+
+    /// Returns a library that is nothing but a model's text, which has each function on a line of its own.
+    #[cfg(test)]
+    pub(crate) fn of_model(path: &Path, json: &str) -> Self {
+        let model: Model = serde_json::from_str(json).expect("a model");
+        let index = hetrace_model::index::print(&model, json).expect("an index");
+        let mark = Checksum::of(index.as_bytes());
+        std::fs::write(path, json).expect("a file");
+        let file = Arc::new(File::open(path).expect("a file"));
+        let (path, index) = (path.to_owned(), Index::parse(index).expect("an index"));
+        Found { path, api: model.api, interpose: model.interpose, index, mark, file, model_at: 0 }
+    }
+
+    /// Returns what is to be said of a model that is not as it should be.
+    pub fn wrong(&self, what: &dyn std::fmt::Display) -> LibraryError {
+        LibraryError::Form { path: self.path.clone(), what: format!("its model: {what}") }
     }
 }
 
-/// An API's library.
+/// An API's library and its whole model.
 #[derive(Debug, Clone)]
 pub struct Library {
     /// Where it is, as an absolute path.
     pub path: PathBuf,
     /// The model it was made from.
     pub model: Model,
-    /// The same as the library carries it, for the trace.
-    pub model_json: Vec<u8>,
 }
 
 /// Why a library can't be used.
@@ -96,19 +134,31 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
     let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
     let read = |error| LibraryError::Read { path: path.to_owned(), error };
     // Reads the headers and the one section, not the megabytes of code.
-    let cache = object::ReadCache::new(std::fs::File::open(path).map_err(read)?);
+    let cache = object::ReadCache::new(File::open(path).map_err(read)?);
     let file = object::File::parse(&cache).map_err(|e| form(format!("not a library: {e}")))?;
     let abi = file.section_by_name(ABI_SECTION).and_then(|s| s.data().ok()?.try_into().ok());
     let found = abi.map_or(0, u32::from_le_bytes);
     if found != ABI_VERSION {
         return Err(LibraryError::Version { path: path.to_owned(), found });
     }
-    let section = file.section_by_name(SECTION).ok_or_else(|| form(format!("has no {SECTION}")))?;
-    let data = section.data().map_err(|e| form(e.to_string()))?;
-    let head::Head { api, interpose } = head::read(data).map_err(|e| form(format!("its model: {e}")))?;
+    let section =
+        |name| file.section_by_name(name).ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
+    let text = section(INDEX_SECTION)?.data().map_err(|e| form(e.to_string()))?;
+    let index = String::from_utf8(text.to_vec()).map_err(|e| form(format!("its index: {e}")))?;
+    let index = Index::parse(index).map_err(|e| form(format!("its index: {e}")))?;
+    let (model_at, bytes) = section(MODEL_SECTION)?.file_range().unwrap_or_default();
+    if bytes != index.head.model_bytes as u64 {
+        return Err(form(format!("its index is not that of its model; {OTHER_BUILD}")));
+    }
+    let mark = Checksum::of(text);
+    let (api, interpose) = (index.head.api.clone(), index.head.interpose.clone());
+    let file = Arc::new(File::open(path).map_err(read)?);
     let path = path.canonicalize().map_err(read)?;
-    Ok(Found { path, api, interpose, model_json: data.to_vec() })
+    Ok(Found { path, api, interpose, index, mark, file, model_at })
 }
+
+/// What to do about a library that is not as this launcher expects.
+const OTHER_BUILD: &str = "it is from another build of hetrace: build or install both again";
 
 /// The variable that names the folder with the libraries.
 const VARIABLE: &str = "HETRACE_LIBRARIES";
@@ -127,17 +177,6 @@ pub fn folders() -> Vec<PathBuf> {
         folders.push(folder.join("../lib/hetrace"));
     }
     folders
-}
-
-/// Returns the rest of the models of libraries, in the same order.
-///
-/// # Errors
-/// The first library that can't be used.
-pub fn load(found: Vec<Found>) -> Result<Vec<Library>, LibraryError> {
-    std::thread::scope(|scope| {
-        let loading: Vec<_> = found.into_iter().map(|one| scope.spawn(move || one.load())).collect();
-        loading.into_iter().map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
-    })
 }
 
 /// Returns all libraries in the first folder that has any, by API name.

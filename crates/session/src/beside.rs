@@ -1,19 +1,22 @@
 //! What a trace has beside its streams: metadata, models, manifest.
 //!
-//! A trace can't do without them, so they are there, and room for the last manifest, before the
-//! program starts, or it does not start. A disk that gets full later takes only streams.
+//! A trace can't do without them. So the metadata and a manifest are there, and room for the last one, before the
+//! program starts, or it does not start; what is added to the metadata while it runs is what streams need, see
+//! [`crate::declare`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use hetrace_ctf::class::TraceClass;
 use hetrace_ctf::write::form;
 use hetrace_format::class::{self, Environment};
-use hetrace_format::files::{self, MANIFEST, METADATA, MODELS, OWN};
+use hetrace_format::files::{MANIFEST, MODELS, OWN};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::apis::Library;
+use crate::apis::Found;
+use crate::declare::Declarations;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
 use crate::time::ReferencePoint;
@@ -23,7 +26,7 @@ const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
 /// Room kept for the last manifest.
 const MANIFEST_ROOM: u64 = 64 << 10;
 
-/// Writes metadata, models and a first manifest, in case this launcher is killed.
+/// Writes metadata and a first manifest, in case this launcher is killed. Returns who declares more.
 ///
 /// # Errors
 /// When there is no room, or the folder can't be written to.
@@ -31,18 +34,24 @@ pub fn prepare(
     trace: &TraceFolder,
     started: ReferencePoint,
     manifest: &Manifest,
-    libraries: &[&Library],
-) -> io::Result<()> {
+    libraries: &[Found],
+) -> io::Result<Declarations> {
     let (folder, access) = (trace.path(), trace.access());
-    access.write(&folder.join(METADATA), metadata(trace, started, manifest, libraries).as_bytes())?;
+    let class = class(trace, started, manifest, libraries.len());
     access.make_folder(&folder.join(OWN))?;
-    let models = folder.join(MODELS);
-    access.make_folder(&models)?;
-    for library in libraries {
-        access.write(&folder.join(files::model(&library.model.api)), &library.model_json)?;
-    }
+    access.make_folder(&folder.join(MODELS))?;
+    let declarations = Declarations::begin(folder.to_owned(), access, &class, libraries)?;
+    renew_manifest(trace, manifest)?;
+    Ok(declarations)
+}
+
+/// Writes the manifest, and keeps room for the next one.
+///
+/// # Errors
+/// When that is not possible.
+pub fn renew_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
     write_manifest(trace, manifest)?;
-    reserve(&access.make_file(&folder.join(FRESH_MANIFEST))?, MANIFEST_ROOM)
+    reserve(&trace.access().make_file(&trace.path().join(FRESH_MANIFEST))?, MANIFEST_ROOM)
 }
 
 /// Keeps room for a file on its disk, where the file system can. Its length stays.
@@ -65,13 +74,9 @@ fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns what the streams' records mean.
-fn metadata(
-    trace: &TraceFolder,
-    started: ReferencePoint,
-    manifest: &Manifest,
-    libraries: &[&Library],
-) -> String {
+/// Returns the streams that there may be. Of events only those of telemetry are in it; the others are declared
+/// when they come.
+fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis: usize) -> TraceClass {
     let offset =
         i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
     let clock = form::clock_class(boot_id().unwrap_or([0; 16]), offset);
@@ -80,10 +85,9 @@ fn metadata(
         host: manifest.host.clone(),
         program: manifest.command.first().cloned().unwrap_or_default(),
     };
-    let models: Vec<_> = libraries.iter().map(|l| &l.model).collect();
-    let mut class = class::trace(trace.uuid(), clock, environment.variables(), &models);
+    let mut class = class::frame(trace.uuid(), clock, environment.variables(), apis);
     class.streams.extend(manifest.telemetry.is_some().then(hetrace_format::telemetry::stream));
-    hetrace_ctf::tsdl::print(&class)
+    class
 }
 
 /// Writes the manifest, and replaces the one before.

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
@@ -37,6 +37,8 @@ pub struct Settings {
 pub struct Control {
     /// Never unmapped: the kernel looks there for the lock when the launcher ends.
     mapping: ManuallyDrop<Mapping>,
+    /// How many APIs have flags.
+    apis: usize,
 }
 
 impl Control {
@@ -94,7 +96,7 @@ impl Control {
                     .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
             }
         }
-        let control = Control { mapping: ManuallyDrop::new(mapping) };
+        let control = Control { mapping: ManuallyDrop::new(mapping), apis: settings.apis.len() };
         control.renew_budget(folder, 0);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
@@ -126,6 +128,18 @@ impl Control {
         word.store(0, Ordering::Relaxed);
     }
 
+    /// Returns what ends the sleep of [`Control::wait`], or the next one, from any thread.
+    pub fn waker(&self) -> impl Fn() + Send + 'static + use<> {
+        let word = std::ptr::from_ref(&self.page().wake);
+        // SAFETY: the mapping is never undone.
+        let word: &'static AtomicU32 = unsafe { &*word };
+        move || {
+            word.store(1, Ordering::Release);
+            // SAFETY: a futex word that stays mapped.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+        }
+    }
+
     /// Lines that programs left for the report.
     pub fn notes(&self) -> Vec<String> {
         let used = (self.page().notes_used.load(Ordering::Acquire) as usize).min(abi::NOTE_PAGES * PAGE);
@@ -152,7 +166,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         // A program that outlives us must not wait for us.
         self.page().drainer_alive.store(0, Ordering::Relaxed);
-        for api in 0..abi::MAX_APIS {
+        for api in 0..self.apis {
             for function in 0..MAX_FUNCTIONS {
                 // SAFETY: inside the flags' pages. Programs only read them.
                 unsafe {

@@ -1,6 +1,6 @@
 //! From rings to streams.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -32,6 +32,13 @@ use source::{Sinks, Source};
 
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
+
+/// Writes the model of an API that has recorded something: also if only commands come of it, reports need it.
+fn need_model(folder: &TraceFolder, api: usize, failed: &mut BTreeMap<usize, String>) {
+    if let Some(Err(error)) = folder.declarations().map(|declarations| declarations.need_model(api)) {
+        failed.insert(api, error.to_string());
+    }
+}
 
 /// What one pass over the rings did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,6 +79,10 @@ pub struct Drainer {
     damaged: u64,
     /// Why rings could not be read.
     unread: Option<String>,
+    /// APIs that recorded something.
+    modelled: BTreeSet<usize>,
+    /// Those whose models could not be written, and why.
+    unmodelled: BTreeMap<usize, String>,
     /// Version of a library that is not ours.
     foreign: Option<u32>,
     /// Rings hold nothing much older than this, in ticks.
@@ -105,6 +116,8 @@ impl Drainer {
             threads: Vec::new(),
             damaged: 0,
             unread: None,
+            modelled: BTreeSet::new(),
+            unmodelled: BTreeMap::new(),
             foreign: None,
             since: 0,
             commands: (0, 0),
@@ -209,7 +222,12 @@ impl Drainer {
                     shared: &self.shared,
                     apis: &self.apis,
                 };
-                pass.bytes += source.drain(&mut sinks);
+                let bytes = source.drain(&mut sinks);
+                pass.bytes += bytes;
+                if bytes > 0 && !self.modelled.contains(&source.api) {
+                    self.modelled.insert(source.api);
+                    need_model(&self.folder, source.api, &mut self.unmodelled);
+                }
             }
             if !self.hand_over() {
                 break;
@@ -396,6 +414,12 @@ impl Drainer {
     /// Version of a library found in a program that does not fit this launcher.
     pub fn foreign(&self) -> Option<u32> {
         self.foreign
+    }
+
+    /// Returns what is to be said of models that could not be written.
+    pub fn unmodelled(&self) -> impl Iterator<Item = String> {
+        let named = self.unmodelled.iter().filter_map(|(api, why)| Some((self.apis.get(*api)?, why)));
+        named.map(|(api, why)| format!("the model of {api} could not be written to the trace: {why}"))
     }
 
     /// Arenas that could be opened so far, of those that programs made.

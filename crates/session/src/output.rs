@@ -8,11 +8,14 @@ use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 
 use crate::access::Access;
+use crate::declare::Declarations;
 
 mod files;
+mod ids;
 
 pub use files::Refused;
 use files::{Files, StreamFile};
+use ids::Ids;
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 * 1024;
@@ -28,12 +31,25 @@ pub struct TraceFolder {
     compress: bool,
     access: Access,
     files: Arc<Files>,
+    /// Who is told which events come; nobody if the metadata has all of them.
+    declarations: Option<Arc<Declarations>>,
 }
 
 impl TraceFolder {
     /// Names a folder that is there already.
     pub fn new(path: PathBuf, uuid: [u8; 16], compress: bool) -> Self {
-        TraceFolder { path, uuid, compress, access: Access::default(), files: Arc::default() }
+        let (access, files) = (Access::default(), Arc::default());
+        TraceFolder { path, uuid, compress, access, files, declarations: None }
+    }
+
+    /// Declares events when they come.
+    pub fn declaring(self, declarations: Declarations) -> Self {
+        TraceFolder { declarations: Some(Arc::new(declarations)), ..self }
+    }
+
+    /// Returns who declares events when they come, if somebody does.
+    pub fn declarations(&self) -> Option<&Declarations> {
+        self.declarations.as_deref()
     }
 
     /// Makes its files accessible to others than their owner.
@@ -100,6 +116,8 @@ pub struct Stream {
     records_before: u64,
     /// What is in the file.
     counter: Counter,
+    /// Its events so far.
+    ids: Ids,
 }
 
 impl Stream {
@@ -122,6 +140,7 @@ impl Stream {
             records: 0,
             records_before: 0,
             counter: Counter::default(),
+            ids: Ids::default(),
         }
     }
 
@@ -151,6 +170,7 @@ impl Stream {
         }
         self.end = time;
         self.records += 1;
+        self.ids.note(id);
         let [t0, t1, t2, t3, ..] = time.to_le_bytes();
         let [i0, i1] = id.to_le_bytes();
         self.packet.extend_from_slice(&[i0, i1, t0, t1, t2, t3]);
@@ -218,6 +238,11 @@ impl Stream {
 
     fn write(&mut self) -> io::Result<u64> {
         let (files, folder) = (&self.folder.files, &self.folder);
+        if let Some(declarations) = folder.declarations().filter(|_| !self.ids.fresh().is_empty()) {
+            // What is not declared can't be read, so it is written afterwards.
+            declarations.declare(self.class, self.ids.fresh())?;
+            self.ids.settle();
+        }
         let file = match &mut self.file {
             Some(file) => file,
             none => {

@@ -15,17 +15,18 @@ use hetrace_ring::{clock, survive};
 
 use crate::access::Access;
 use crate::account::account_of_files;
-use crate::apis::{self, Found, Library, LibraryError};
-use crate::beside::{host_name, prepare, write_manifest};
-use crate::child::{self, Child, Event, Inherited, guard};
+use crate::apis::{Found, LibraryError};
+use crate::beside::{host_name, prepare, renew_manifest, write_manifest};
+use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::Control;
-use crate::cost;
+use crate::declare::Declarations;
 use crate::drain::{Drainer, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
+use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
 use crate::output::TraceFolder;
 use crate::place::Place;
@@ -131,13 +132,9 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     // What no program can use here would only make the start longer.
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
-    let libraries = apis::load(present)?;
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
-    let libraries: Vec<&Library> = libraries.iter().collect();
-    let apis: Vec<(String, Vec<u8>)> =
-        libraries.iter().map(|l| (l.model.api.clone(), settings::flags(options, &l.model))).collect();
-    let names: Vec<String> = apis.iter().map(|(n, _)| n.clone()).collect();
+    let apis = present.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
     let control =
         Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
     options.capture.choose(control.page());
@@ -148,46 +145,40 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let trace = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
-    let injection = inject::plan(&libraries, folder.path(), options.way, program.as_deref());
+    let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     manifest.interposition = injection.ways.clone();
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
-    let injected = injection.notes.clone();
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     // Counters of devices are read before the program can change them.
     let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
     manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-    prepare(&trace, started, &manifest, &libraries).map_err(output)?;
-    let looked = Ticket::try_leave(&trace, &names, started, folder.path());
+    let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
+    let trace = trace.declaring(declarations);
+    let looked = Ticket::try_leave(&trace, &present, started, folder.path());
+    let ending = Ending::new(control.waker());
     let child = start(&options.command, &injection.variables, &inherited)?;
+    ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
     telemetry.iter_mut().for_each(Telemetry::start);
 
     // From here on the program runs, and nothing but its end ends this.
-    let mut drainer = Drainer::new(folder.path(), trace.clone(), names);
-    let mut host = HostClock::new(started, reference());
-    let mut contents = Contents::new(folder.path(), trace.path(), options.access);
-    manifest.exit = drain_until_end(&child, &control, &mut drainer, &mut host, &mut contents, &looked);
+    let names = present.iter().map(|l| l.api.clone()).collect();
+    let mut running = Running {
+        child,
+        drainer: Drainer::new(folder.path(), trace.clone(), names),
+        host: HostClock::new(started, reference()),
+        contents: Contents::new(folder.path(), trace.path(), options.access),
+        looked,
+        measuring: Measuring::default(),
+    };
+    running.begin(&trace, &mut manifest);
+    manifest.exit = running.drain_until_end(&control);
     let sampled = telemetry.map(Telemetry::finish);
-    let living = drainer.living();
-    drainer.discover();
-    drainer.pass(&host);
-    drainer.finish(&host);
-
-    complete(&mut manifest, &drainer, &control, &host);
-    manifest.notes.extend(injected);
-    if let Some(sampled) = sampled {
-        sampled.complete(&mut manifest);
-    }
-    contents.move_all(&drainer);
-    manifest.notes.extend(contents.notes(&drainer));
-    manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
-    match account_of_files(trace.path()) {
-        Ok(files) => manifest.written.account.iter_mut().for_each(|account| account.files.clone_from(&files)),
-        // An account that lacks something would make it seem not to belong there.
-        Err(_) => manifest.written.account = None,
-    }
+    let living = running.finish();
+    running.complete(&mut manifest, &control, &trace, injection.notes);
+    sampled.into_iter().for_each(|sampled| sampled.complete(&mut manifest));
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
 }
@@ -215,7 +206,6 @@ fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path)
         end_ns: Some(0),
         session: Some(session.to_owned()),
         options: options.shown.clone(),
-        cost: cost::measure(),
         ..Manifest::default()
     }
 }
@@ -299,58 +289,115 @@ fn start(
     Child::start(command, variables, inherited).map_err(|error| RunError::Start { program: name(), error })
 }
 
-/// Drains until the program ends. Returns how it ended, if that can be known.
-fn drain_until_end(
-    child: &Child,
-    control: &Control,
-    drainer: &mut Drainer,
-    host: &mut HostClock,
-    contents: &mut Contents,
-    looked: &Looked,
-) -> Option<Exit> {
-    let mut rings = 0;
-    let mut ticked = Instant::now();
-    let mut nap = Duration::from_millis(1);
-    loop {
-        let made = control.page().rings_made.load(Ordering::Acquire);
-        if made != rings {
-            rings = made;
-            drainer.discover();
-        }
-        let pass = drainer.pass(host);
-        if ticked.elapsed() >= TICK {
-            ticked = Instant::now();
-            let now = reference();
-            looked.note(now.tsc);
-            host.add(now);
-            // Long runs: nothing older than this is converted any more.
-            host.forget_before(now.tsc.saturating_sub(MEMORY));
-            drainer.flush(now.monotonic_ns, host);
-            drainer.discover();
-            control.renew_budget(drainer.session(), drainer.memory());
-            contents.move_some(drainer);
-        }
-        match child.look() {
-            Ok(Event::None) => {}
-            Ok(Event::Stopped(signal)) => {
-                // Nothing may happen for long: what there is, is written before.
-                drainer.pass(host);
-                drainer.flush(reference().monotonic_ns, host);
-                child.stop_with_it(signal);
+/// A program that runs, and what becomes of what it records.
+struct Running {
+    child: Child,
+    drainer: Drainer,
+    host: HostClock,
+    contents: Contents,
+    looked: Looked,
+    measuring: Measuring,
+}
+
+impl Running {
+    /// Does what need not be done before the program starts.
+    fn begin(&mut self, trace: &TraceFolder, manifest: &mut Manifest) {
+        self.measuring.again();
+        // For whoever finishes the trace if this launcher is killed. If it can't be written, the one that is
+        // there stays.
+        manifest.cost = self.measuring.least();
+        let _ = renew_manifest(trace, manifest);
+    }
+
+    /// Drains until the program ends. Returns how it ended, if that can be known.
+    fn drain_until_end(&mut self, control: &Control) -> Option<Exit> {
+        let mut rings = 0;
+        let mut ticked = Instant::now();
+        let mut nap = Duration::from_millis(1);
+        loop {
+            let made = control.page().rings_made.load(Ordering::Acquire);
+            if made != rings {
+                rings = made;
+                self.drainer.discover();
             }
-            Ok(Event::Ended(exit)) => {
-                guard::end(exit);
-                host.add(reference());
-                return Some(exit);
+            let pass = self.drainer.pass(&self.host);
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                self.tick(control);
             }
-            Err(_) => {
-                child.outlast();
-                return None;
+            match self.child.look() {
+                Ok(Event::None) => {}
+                Ok(Event::Stopped(signal)) => {
+                    // Nothing may happen for long: what there is, is written before.
+                    self.drainer.pass(&self.host);
+                    self.drainer.flush(reference().monotonic_ns, &self.host);
+                    self.child.stop_with_it(signal);
+                }
+                Ok(Event::Ended(exit)) => {
+                    guard::end(exit);
+                    self.host.add(reference());
+                    return Some(exit);
+                }
+                Err(_) => {
+                    self.child.outlast();
+                    return None;
+                }
             }
+            // Full rings and the program's end wake us; otherwise look rarely, to leave the program alone.
+            nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
+            if nap == NAP {
+                self.measuring.again();
+            }
+            control.wait(nap);
         }
-        // Full rings wake us; otherwise look rarely, to leave the program alone.
-        nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
-        control.wait(nap);
+    }
+
+    /// What is done now and then.
+    fn tick(&mut self, control: &Control) {
+        let now = reference();
+        self.looked.note(now.tsc);
+        self.host.add(now);
+        // Long runs: nothing older than this is converted any more.
+        self.host.forget_before(now.tsc.saturating_sub(MEMORY));
+        self.drainer.flush(now.monotonic_ns, &self.host);
+        self.drainer.discover();
+        control.renew_budget(self.drainer.session(), self.drainer.memory());
+        self.contents.move_some(&self.drainer);
+        self.measuring.again();
+    }
+
+    /// Takes what is left. Returns how many processes live on.
+    fn finish(&mut self) -> usize {
+        let living = self.drainer.living();
+        self.drainer.discover();
+        self.drainer.pass(&self.host);
+        self.drainer.finish(&self.host);
+        living
+    }
+
+    /// Writes what is known by now into the manifest.
+    fn complete(
+        &mut self,
+        manifest: &mut Manifest,
+        control: &Control,
+        trace: &TraceFolder,
+        injected: Vec<String>,
+    ) {
+        manifest.cost = self.measuring.least();
+        complete(manifest, &self.drainer, control, &self.host);
+        manifest.notes.extend(injected);
+        self.contents.move_all(&self.drainer);
+        manifest.notes.extend(self.contents.notes(&self.drainer));
+        manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
+        manifest.notes.extend(self.drainer.unmodelled());
+        let models = trace.declarations().map(Declarations::models).unwrap_or_default();
+        match account_of_files(trace.path(), &models) {
+            Ok(files) => {
+                manifest.written.account.iter_mut().for_each(|account| account.files.clone_from(&files));
+            }
+            // An account that lacks something would make it seem not to belong there.
+            Err(_) => manifest.written.account = None,
+        }
     }
 }
 
@@ -371,8 +418,6 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         ticks_per_second: if per_tick > 0.0 { 1e9 / per_tick } else { 0.0 },
     };
     if let Some(cost) = &mut manifest.cost {
-        // The program has ended: the time is ours.
-        cost::measure().iter().for_each(|again| cost.at_most(again));
         cost.timing = drainer.timing(per_tick);
     }
     let (records, bytes) = drainer.written();

@@ -1,6 +1,7 @@
 //! Which functions are recorded.
 
-use hetrace_model::{Function, Model, glob_matches};
+use hetrace_model::glob_matches;
+use hetrace_model::index::{Index, Row};
 use hetrace_ring::abi::flag;
 
 /// How much is recorded.
@@ -34,8 +35,8 @@ const MINIMAL: &[&str] =
 
 impl Selection {
     /// Returns the flag byte of each function of an API.
-    pub fn flags(&self, model: &Model) -> Vec<u8> {
-        model.functions.iter().map(|f| self.function(f)).collect()
+    pub fn flags(&self, index: &Index) -> Vec<u8> {
+        index.rows().map(|f| self.function(&f)).collect()
     }
 
     /// Returns whether calls of functions are recorded that no model has: globs mean them
@@ -49,7 +50,7 @@ impl Selection {
         included && !self.exclude.iter().any(|g| glob_matches(g, name))
     }
 
-    fn function(&self, f: &Function) -> u8 {
+    fn function(&self, f: &Row<'_>) -> u8 {
         let mut flags = 0;
         let in_mode = match self.mode {
             Mode::Minimal => MINIMAL.iter().any(|r| f.has_role(r)),
@@ -57,11 +58,11 @@ impl Selection {
             Mode::Default => !f.has_role("glue") || !self.include.is_empty(),
             Mode::Full => true,
         };
-        if in_mode && self.names(&f.name) {
+        if in_mode && self.names(f.name) {
             flags |= flag::RECORD;
         }
         // Times of devices depend on these, recorded or not.
-        if self.devices && (f.hook.is_some() || f.command.is_some() || f.has_role("sync")) {
+        if self.devices && (f.hook.is_some() || f.commands || f.has_role("sync")) {
             flags |= flag::HOOK;
         }
         // Functions handed out by address must be exchanged when they are
@@ -80,9 +81,10 @@ mod tests {
     fn recorded(mode: Mode, include: &[&str], roles: &[&str]) -> bool {
         let include = include.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { mode, include, ..Selection::default() };
-        let function = serde_json::json!({"name": "pushCall", "roles": roles, "returns": "int",
-            "success": "always", "params": []});
-        let function: Function = serde_json::from_value(function).expect("a function");
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let index =
+            Index::parse(format!("{head}\n0\t-\tpushCall\t{}\t-\n", roles.join(","))).expect("an index");
+        let function = index.rows().next().expect("a function");
         selection.function(&function) & flag::RECORD != 0
     }
 

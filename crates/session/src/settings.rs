@@ -1,6 +1,7 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::{Model, Timing};
+use hetrace_model::Timing;
+use hetrace_model::index::Index;
 use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;
@@ -25,16 +26,16 @@ fn page(options: &RunOptions) -> Options {
 
 /// Returns the flags of an API's functions: as selected, and hooks that serve an option
 /// are active with it. Hooks that serve nothing else are active only then.
-pub(crate) fn flags(options: &RunOptions, model: &Model) -> Vec<u8> {
-    let mut flags = options.selection.flags(model);
+pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
+    let mut flags = options.selection.flags(index);
     let page = page(options);
-    for (f, flags) in model.functions.iter().zip(&mut flags) {
-        let Some(hook) = &f.hook else { continue };
+    for (f, flags) in index.rows().zip(&mut flags) {
+        let Some(hook) = f.hook else { continue };
         if page.serves(hook) {
             *flags |= flag::HOOK;
-        } else if hook.starts_with("--") && (f.command.is_none() || model.timing == Timing::Around) {
+        } else if hook.starts_with("--") && (!f.commands || index.head.timing == Timing::Around) {
             // Without any flag a wrapper is passed by, and its command would not be timed.
-            let timed = f.command.is_some() && *flags & flag::RECORD == 0;
+            let timed = f.commands && *flags & flag::RECORD == 0;
             *flags &= if timed { !0 } else { !flag::HOOK };
         }
     }

@@ -40,6 +40,8 @@ enum What {
     Sustained(sustained::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// What the user waits for before and after the program, and of commands that read a small trace
+    Startup(startup::Args),
     /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
     Analyze(analyze::Args),
 }
@@ -50,6 +52,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Overhead(args) => overhead::run(args),
         What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Startup(args) => startup::alone(args),
         What::Analyze(args) => analyze::run(args),
     }
 }

@@ -114,7 +114,7 @@ fn targets(found: &Found) -> Vec<Target> {
 
     let memory = &found.memory;
     all.push(target("10x10 iteration adds", found.iteration.added / 1e3, 5.0, "us", 2));
-    all.push(target("hetrace run -- true takes longer", found.startup, 15.0, "ms", 2));
+    all.push(target("hetrace run -- true takes longer", found.startup, 8.0, "ms", 2));
     all.push(target("memory of a recording thread", memory.thread / MIB, 2.0, "MiB", 3));
     let rss = memory.thread_rss / MIB;
     all.push(target("  as RSS, which counts the ring twice", rss, 2.0, "MiB", 3));

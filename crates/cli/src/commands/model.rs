@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use hetrace_model::{Follow, Function, Model, Param};
-use hetrace_session::apis;
+use hetrace_session::{Found, apis};
 use serde_json::{Value, json};
 
 use crate::args;
 
 /// Prints the models, or a part of one.
 pub fn run(args: &args::Model) -> Result<ExitCode> {
-    let libraries = apis::load(apis::find()?)?;
+    let libraries = apis::find()?.iter().map(Found::load).collect::<Result<Vec<_>, _>>()?;
     let mut out = std::io::stdout().lock();
     let Some(api) = &args.api else {
         if args.json {

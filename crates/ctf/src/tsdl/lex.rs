@@ -1,5 +1,7 @@
 //! Text to tokens.
 
+use std::borrow::Cow;
+
 use super::{ParseError, ParseErrorKind};
 
 /// A token and the line it is on.
@@ -12,10 +14,51 @@ pub(super) struct Token<'s> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind<'s> {
     Ident(&'s str),
-    Str(String),
+    Str(Cow<'s, str>),
     Int(u64),
     /// One of `{ } [ ] < > ( ) ; : , = . * + -`, or `:=`, `...`, `->`.
-    Punct(&'static str),
+    Punct(Punct),
+}
+
+/// Punctuation as the bytes of one number: most tokens are some, and are compared with some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Punct(u32);
+
+impl Punct {
+    /// That of a text of one to three characters.
+    #[inline]
+    pub const fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let (mut packed, mut at) = (0, 0);
+        while at < bytes.len() {
+            packed = packed << 8 | bytes[at] as u32;
+            at += 1;
+        }
+        Self(packed)
+    }
+
+    /// Returns the one that a text begins with, and its length. Longer ones first.
+    fn at_start(text: &[u8]) -> Option<(Self, usize)> {
+        let long = match text {
+            [b':', b'=', ..] => ":=",
+            [b'.', b'.', b'.', ..] => "...",
+            [b'-', b'>', ..] => "->",
+            [
+                one @ (b'{' | b'}' | b'[' | b']' | b'<' | b'>' | b'(' | b')' | b';' | b':' | b',' | b'='
+                | b'.' | b'*' | b'+' | b'-'),
+                ..,
+            ] => return Some((Self(u32::from(*one)), 1)),
+            _ => return None,
+        };
+        Some((Self::of(long), long.len()))
+    }
+}
+
+impl std::fmt::Display for Punct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = self.0.to_be_bytes().into_iter().filter(|byte| *byte != 0);
+        bytes.into_iter().try_for_each(|byte| write!(f, "{}", char::from(byte)))
+    }
 }
 
 impl std::fmt::Display for Kind<'_> {
@@ -28,10 +71,6 @@ impl std::fmt::Display for Kind<'_> {
         }
     }
 }
-
-/// Longer ones first, for the first match is taken.
-const PUNCTS: [&str; 19] =
-    [":=", "...", "->", "{", "}", "[", "]", "<", ">", "(", ")", ";", ":", ",", "=", ".", "*", "+", "-"];
 
 /// Returns all tokens of a text.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
@@ -62,8 +101,26 @@ impl<'s> Lexer<'s> {
         taken
     }
 
+    /// Takes a token without ends of lines.
+    fn take_plain(&mut self, len: usize) -> &'s str {
+        let (taken, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes what all metadata have between tokens. Returns whether nothing else can be blank.
+    fn skip_plain_blank(&mut self) -> bool {
+        let bytes = self.rest.as_bytes();
+        let blank = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(bytes.len());
+        self.take(blank);
+        !matches!(self.rest.as_bytes().first(), Some(b'/' | b'\\' | 0x0b | 0x80..))
+    }
+
     fn skip_blank(&mut self) -> Result<(), ParseError> {
         loop {
+            if self.skip_plain_blank() {
+                return Ok(());
+            }
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.take(blank);
             // A line that goes on.
@@ -87,26 +144,26 @@ impl<'s> Lexer<'s> {
     }
 
     fn token(&mut self) -> Result<Option<Kind<'s>>, ParseErrorKind> {
-        let Some(first) = self.rest.chars().next() else {
+        let bytes = self.rest.as_bytes();
+        let Some(&first) = bytes.first() else {
             return Ok(None);
         };
-        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if first.is_ascii_digit() {
-            let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
-            return number(self.take(end)).map(|n| Some(Kind::Int(n)));
-        }
-        if word(first) {
-            let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
-            let ident = self.take(end);
+        let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+        if word(&first) {
+            let end = bytes.iter().position(|b| !word(b)).unwrap_or(bytes.len());
+            let ident = self.take_plain(end);
+            if first.is_ascii_digit() {
+                return number(ident).map(|n| Some(Kind::Int(n)));
+            }
             if ident == "L" && self.rest.starts_with(['"', '\'']) {
                 return self.token();
             }
             return Ok(Some(Kind::Ident(ident)));
         }
-        if first == '"' {
+        if first == b'"' {
             return self.quoted('"').map(|s| Some(Kind::Str(s)));
         }
-        if first == '\'' {
+        if first == b'\'' {
             let text = self.quoted('\'')?;
             let mut chars = text.chars();
             return match (chars.next(), chars.next()) {
@@ -114,16 +171,25 @@ impl<'s> Lexer<'s> {
                 _ => Err(ParseErrorKind::Unterminated("character")),
             };
         }
-        for punct in PUNCTS {
-            if self.rest.starts_with(punct) {
-                self.take(punct.len());
-                return Ok(Some(Kind::Punct(punct)));
-            }
+        if let Some((punct, len)) = Punct::at_start(bytes) {
+            self.take_plain(len);
+            return Ok(Some(Kind::Punct(punct)));
         }
-        Err(ParseErrorKind::Character(first))
+        Err(ParseErrorKind::Character(self.rest.chars().next().unwrap_or_default()))
     }
 
-    fn quoted(&mut self, quote: char) -> Result<String, ParseErrorKind> {
+    fn quoted(&mut self, quote: char) -> Result<Cow<'s, str>, ParseErrorKind> {
+        if let Some(end) = self.rest[1..].find([quote, '\\'])
+            && self.rest[1 + end..].starts_with(quote)
+        {
+            let quoted = self.take(end + 2);
+            return Ok(quoted[1..=end].into());
+        }
+        self.escaped(quote).map(Cow::Owned)
+    }
+
+    /// A text with escapes in it.
+    fn escaped(&mut self, quote: char) -> Result<String, ParseErrorKind> {
         let mut text = String::new();
         let mut chars = self.rest.char_indices().skip(1);
         loop {
@@ -219,12 +285,32 @@ mod tests {
                 (2, Kind::Int(7)),
                 (2, Kind::Int(65)),
                 (2, Kind::Str("q\"ABc\n".into())),
-                (2, Kind::Punct(":=")),
-                (2, Kind::Punct("...")),
-                (2, Kind::Punct("->")),
-                (2, Kind::Punct(".")),
+                (2, Kind::Punct(Punct::of(":="))),
+                (2, Kind::Punct(Punct::of("..."))),
+                (2, Kind::Punct(Punct::of("->"))),
+                (2, Kind::Punct(Punct::of("."))),
             ]
         );
+    }
+
+    #[test]
+    fn punctuation_is_what_it_was() {
+        let all = [
+            ":=", "...", "->", "{", "}", "[", "]", "<", ">", "(", ")", ";", ":", ",", "=", ".", "*", "+", "-",
+        ];
+        for text in all {
+            assert_eq!(Punct::at_start(text.as_bytes()), Some((Punct::of(text), text.len())));
+            assert_eq!(Punct::of(text).to_string(), text);
+        }
+        assert_eq!(Punct::at_start(b"&"), None);
+    }
+
+    #[test]
+    fn blanks_and_lines_of_all_kinds_are_passed() {
+        let text = "a\u{b}b\u{a0}c \u{2028}\r\n \"x\ny\" d // e\n/* \u{e9}\n */f";
+        let found: Vec<_> = tokens(text).unwrap().into_iter().map(|t| (t.line, t.kind.to_string())).collect();
+        let expected = [(1, "`a`"), (1, "`b`"), (1, "`c`"), (2, "\"x\\ny\""), (3, "`d`"), (5, "`f`")];
+        assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::metadata;
 
 pub use crate::metadata::MetadataError;
 pub use error::{ParseError, ParseErrorKind};
-pub use print::print;
+pub use print::{Growing, print};
 
 /// Reads metadata: plain text, or in packets as LTTng writes it.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, MetadataError> {

@@ -1,7 +1,7 @@
 //! Tokens to a syntax tree: blocks, assignments and the means to do it.
 
 use super::ast::{Assign, Item, Literal};
-use super::lex::{Kind, Token};
+use super::lex::{Kind, Punct, Token};
 use super::{ParseError, ParseErrorKind};
 
 pub(super) use crate::metadata::MAX_DEPTH;
@@ -47,10 +47,13 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns whether the token `ahead` of the next one is this punctuation.
+    #[inline]
     pub fn is_punct_at(&self, ahead: usize, punct: &str) -> bool {
+        let punct = Punct::of(punct);
         matches!(self.tokens.get(self.at + ahead), Some(t) if matches!(t.kind, Kind::Punct(p) if p == punct))
     }
 
+    #[inline]
     pub fn is_punct(&self, punct: &str) -> bool {
         self.is_punct_at(0, punct)
     }
@@ -59,6 +62,7 @@ impl<'s> Parser<'s> {
         self.at += 1;
     }
 
+    #[inline]
     pub fn eat(&mut self, punct: &str) -> bool {
         let there = self.is_punct(punct);
         self.at += usize::from(there);
@@ -187,8 +191,8 @@ impl<'s> Parser<'s> {
         while open > 0 {
             match self.peek() {
                 None => return Err(self.unexpected("}")),
-                Some(Kind::Punct("{")) => open += 1,
-                Some(Kind::Punct("}")) => open -= 1,
+                Some(Kind::Punct(p)) if *p == Punct::of("{") => open += 1,
+                Some(Kind::Punct(p)) if *p == Punct::of("}") => open -= 1,
                 Some(_) => {}
             }
             self.advance();
@@ -227,7 +231,7 @@ impl<'s> Parser<'s> {
     pub fn literal(&mut self) -> Result<Literal, ParseError> {
         match self.peek() {
             Some(Kind::Str(text)) => {
-                let text = text.clone();
+                let text = text.clone().into_owned();
                 self.advance();
                 Ok(Literal::Str(text))
             }
@@ -241,9 +245,9 @@ impl<'s> Parser<'s> {
         let mut negative = false;
         loop {
             match self.peek() {
-                Some(Kind::Punct("-")) => negative = !negative,
-                Some(Kind::Punct("+")) => {}
-                Some(Kind::Punct("(")) => {
+                Some(Kind::Punct(p)) if *p == Punct::of("-") => negative = !negative,
+                Some(Kind::Punct(p)) if *p == Punct::of("+") => {}
+                Some(Kind::Punct(p)) if *p == Punct::of("(") => {
                     self.advance();
                     let value = self.nested(Self::integer)?;
                     self.expect(")")?;

@@ -1,7 +1,7 @@
 //! Tokens to a syntax tree: types.
 
 use super::ast::{Declarator, Dim, EnumItem, Spec, TypeSpec};
-use super::lex::Kind;
+use super::lex::{Kind, Punct};
 use super::parse::Parser;
 use super::{ParseError, ParseErrorKind};
 
@@ -46,7 +46,7 @@ impl Parser<'_> {
             match self.peek() {
                 Some(Kind::Ident("const" | "volatile")) => {}
                 Some(Kind::Ident(word)) => words.push((*word).to_owned()),
-                Some(Kind::Punct("*")) => words.push("*".to_owned()),
+                Some(Kind::Punct(p)) if *p == Punct::of("*") => words.push("*".to_owned()),
                 _ => return words,
             }
             self.advance();
@@ -171,7 +171,7 @@ impl Parser<'_> {
         let mut items = Vec::new();
         while !self.eat("}") {
             let label = match self.peek() {
-                Some(Kind::Str(text)) => text.clone(),
+                Some(Kind::Str(text)) => text.clone().into_owned(),
                 Some(Kind::Ident(name)) => (*name).to_owned(),
                 _ => return Err(self.unexpected("a label")),
             };

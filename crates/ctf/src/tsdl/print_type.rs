@@ -10,26 +10,35 @@ use crate::class::{
 };
 
 /// Text with its indentation.
-pub(super) struct Printer<'c> {
+#[derive(Debug, Clone)]
+pub(super) struct Printer {
     pub text: String,
     depth: usize,
     native: ByteOrder,
     /// Enumerations that were written before, and have a name.
-    named: Vec<&'c EnumClass>,
+    named: Vec<EnumClass>,
+    /// Number of the first of them.
+    first: usize,
 }
 
-impl<'c> Printer<'c> {
-    pub fn new(native: ByteOrder) -> Self {
-        Self { text: String::new(), depth: 0, native, named: Vec::new() }
+impl Printer {
+    /// Names that it gives begin with this number.
+    pub fn new(native: ByteOrder, first: usize) -> Self {
+        Self { text: String::new(), depth: 0, native, named: Vec::new(), first }
     }
 
-    /// Writes enumerations with names, by which all that follows refers to them.
-    pub fn name_enums(&mut self, enums: Vec<&'c EnumClass>) {
-        for (number, class) in enums.into_iter().enumerate() {
+    /// Writes enumerations with names, by which all that follows refers to them; those that have one
+    /// already are left out.
+    pub fn name_enums(&mut self, enums: Vec<&EnumClass>) {
+        for class in enums {
+            if self.named.contains(class) {
+                continue;
+            }
+            let number = self.first + self.named.len();
             self.add(format_args!("enum {} : ", enum_name(number)));
             self.enum_body(class);
             self.text.push_str(";\n\n");
-            self.named.push(class);
+            self.named.push(class.clone());
         }
     }
 
@@ -173,8 +182,8 @@ impl<'c> Printer<'c> {
     }
 
     fn enumeration(&mut self, c: &EnumClass) {
-        if let Some(number) = self.named.iter().position(|named| *named == c) {
-            self.add(format_args!("enum {}", enum_name(number)));
+        if let Some(number) = self.named.iter().position(|named| named == c) {
+            self.add(format_args!("enum {}", enum_name(self.first + number)));
             return;
         }
         self.text.push_str("enum : ");

@@ -1,7 +1,7 @@
 //! Enumerations that a trace uses again and again, which get a name so that
 //! they are written once.
 
-use crate::class::{EnumClass, FieldClass, StructClass, TraceClass};
+use crate::class::{EnumClass, EventClass, FieldClass, StructClass, TraceClass};
 
 /// An enumeration with fewer names is as short as a reference to it.
 const WORTH_A_NAME: usize = 4;
@@ -14,6 +14,13 @@ pub(crate) fn collect(trace: &TraceClass) -> Vec<&EnumClass> {
         visit(structure, &mut seen);
     }
     seen.into_iter().filter(|(_, uses)| *uses > 1).map(|(class, _)| class).collect()
+}
+
+/// Returns the enumerations of an event that are long enough for a name, each once.
+pub(super) fn of_event(event: &EventClass) -> Vec<&EnumClass> {
+    let mut seen = Vec::new();
+    event.context.iter().chain([&event.fields]).for_each(|structure| visit(structure, &mut seen));
+    seen.into_iter().map(|(class, _)| class).collect()
 }
 
 fn structures(trace: &TraceClass) -> impl Iterator<Item = &StructClass> {

@@ -163,10 +163,21 @@ fn layout(kind: CommandKind) -> Layout {
 
 /// Returns the classes of commands with times, by kind.
 pub fn classes() -> impl Iterator<Item = EventClass> {
-    CommandKind::ALL.iter().map(|kind| {
-        let name = format!("{PREFIX}{}", kind.name());
-        event(kind.number().into(), &name, field::class(layout(*kind)))
-    })
+    CommandKind::ALL.iter().map(|kind| class(*kind))
+}
+
+/// Returns the class of an event's number; none if it is no command.
+pub fn class_of(id: u16) -> Option<EventClass> {
+    if id == UNTIMED_ID {
+        return Some(untimed_class());
+    }
+    let kind = CommandKind::ALL.iter().find(|kind| u64::from(kind.number()) == u64::from(id))?;
+    Some(class(*kind))
+}
+
+fn class(kind: CommandKind) -> EventClass {
+    let name = format!("{PREFIX}{}", kind.name());
+    event(kind.number().into(), &name, field::class(layout(kind)))
 }
 
 /// Returns the class of commands without times.

@@ -8,8 +8,10 @@
 //! `std::process::Command` is not enough: it sorts the environment, resets SIGPIPE, opens
 //! `/dev/null` for closed descriptors and does not start scripts without `#!`. So the program
 //! is started by [`exec`] with what [`inherited`] found, [`signals`] passes on what is
-//! sent to the launcher, and [`stop`] stops the launcher while its program is stopped.
+//! sent to the launcher, [`stop`] stops the launcher while its program is stopped, and [`ending`]
+//! tells the launcher of its end.
 
+mod ending;
 mod environment;
 mod exec;
 pub mod guard;
@@ -26,6 +28,7 @@ use std::time::Duration;
 
 use crate::manifest::Exit;
 
+pub use ending::Ending;
 pub use inherited::Inherited;
 pub use signals::{end_by, ended};
 

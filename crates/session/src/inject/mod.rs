@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use hetrace_model::Interpose;
 use hetrace_ring::abi::SESSION_VARIABLE;
 
-use crate::apis::{Found, Library};
+use crate::apis::Found;
 use crate::ldcache;
 use crate::manifest::Interposition;
 
@@ -48,8 +48,8 @@ pub struct Injection {
 impl Injection {
     /// Names the library in the API's own variable, unless that names a tool of
     /// the user's. One of ours there is that of a launcher around this one.
-    fn name_tool(&mut self, variable: &str, library: &Library) {
-        let (api, title) = (library.model.api.clone(), &library.model.title);
+    fn name_tool(&mut self, variable: &str, library: &Found) {
+        let (api, title) = (library.api.clone(), &library.index.head.title);
         let theirs = std::env::var_os(variable)
             .filter(|path| !path.is_empty() && Path::new(path).file_name() != library.path.file_name());
         let way = if theirs.is_some() { "left" } else { "injection" };
@@ -73,7 +73,7 @@ pub fn is_absent(library: &Found) -> bool {
 /// Decides for all libraries and a program. One that puts something of its own
 /// in the loader's place has no layers, whatever the machine's loader has:
 /// preloaded, we step before that.
-pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&Path>) -> Injection {
+pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path>) -> Injection {
     let way = match way {
         Way::Auto if program.is_some_and(replaces_loader) => Way::Preload,
         way => way,
@@ -82,7 +82,7 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
     injection.variables.push((SESSION_VARIABLE.into(), session.into()));
     let mut preload: Vec<PathBuf> = Vec::new();
     for library in libraries {
-        let interpose = &library.model.interpose;
+        let interpose = &library.interpose;
         if let Some(variable) = &interpose.injection_variable {
             injection.name_tool(variable, library);
             continue;
@@ -97,7 +97,7 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
         };
         if let Some(variable) = layer {
             if library.path.as_os_str().as_bytes().contains(&b':') {
-                let title = &library.model.title;
+                let title = &library.index.head.title;
                 injection.notes.push(format!(
                     "{title} is not traced as a layer: {variable} allows no colon in a path, as in {}; install hetrace elsewhere",
                     library.path.display()
@@ -113,7 +113,7 @@ pub fn plan(libraries: &[&Library], session: &Path, way: Way, program: Option<&P
             (Some(_), false) => "layer",
             (None, _) => "preload",
         };
-        injection.ways.push(Interposition { api: library.model.api.clone(), way: way.to_owned() });
+        injection.ways.push(Interposition { api: library.api.clone(), way: way.to_owned() });
     }
     let known = program.map(program::recognise).unwrap_or_default();
     injection.preload(&preload, &known);

@@ -111,8 +111,14 @@ fn one(
     mut manifest: Manifest,
     living: bool,
 ) -> Option<Result<Recovered, (PathBuf, io::Error)>> {
-    let trace = ticket.folder();
-    let mut drainer = Drainer::new(session.path(), trace.clone(), ticket.apis.clone());
+    let trace = match ticket.folder() {
+        Ok(trace) => trace,
+        Err(error) => {
+            session.leave();
+            return Some(Err((ticket.trace, error)));
+        }
+    };
+    let mut drainer = Drainer::new(session.path(), trace.clone(), ticket.apis());
     drainer.since(ticket.looked(session.path()));
     drainer.discover();
     if drainer.living() > 0 && !living {
@@ -148,4 +154,5 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, rec
          afterwards. What was dropped before, and how the program ended, is not known"
     ));
     manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
+    manifest.notes.extend(drainer.unmodelled());
 }

@@ -5,9 +5,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hetrace_ctf::account::Checksum;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
+use crate::apis::{self, Found};
+use crate::declare::Declarations;
 use crate::output::TraceFolder;
 use crate::time::ReferencePoint;
 
@@ -26,12 +29,21 @@ pub struct Ticket {
     uuid: [u8; 16],
     compress: bool,
     group: bool,
-    /// Names of the APIs, in the session's order.
-    pub apis: Vec<String>,
+    /// The APIs, in the session's order.
+    apis: Vec<ApiLibrary>,
     /// The three clocks when the session began, and how far off they may be together.
     started: (u64, u64, u64, u32),
     /// This start of the machine: its counter began with it.
     boot: String,
+}
+
+/// An API, and the library whose model its records follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ApiLibrary {
+    name: String,
+    library: PathBuf,
+    /// That of its index: a library that was built again may number its functions otherwise.
+    mark: Checksum,
 }
 
 /// The session's file in which the last look at the rings is noted.
@@ -51,14 +63,17 @@ impl Looked {
 
 impl Ticket {
     /// Returns a ticket for a trace.
-    pub fn new(trace: &TraceFolder, apis: &[String], started: ReferencePoint) -> io::Result<Self> {
+    pub fn new(trace: &TraceFolder, apis: &[Found], started: ReferencePoint) -> io::Result<Self> {
         let clocks = (started.tsc, started.monotonic_ns, started.realtime_ns, started.uncertainty_ns);
         Ok(Ticket {
             trace: std::path::absolute(trace.path())?,
             uuid: trace.uuid(),
             compress: trace.compress(),
             group: trace.access() == Access::Group,
-            apis: apis.to_vec(),
+            apis: apis
+                .iter()
+                .map(|f| ApiLibrary { name: f.api.clone(), library: f.path.clone(), mark: f.mark })
+                .collect(),
             started: clocks,
             boot: boot(),
         })
@@ -77,12 +92,7 @@ impl Ticket {
     }
 
     /// Leaves it, or goes without: the session can't be recovered then.
-    pub fn try_leave(
-        trace: &TraceFolder,
-        apis: &[String],
-        started: ReferencePoint,
-        session: &Path,
-    ) -> Looked {
+    pub fn try_leave(trace: &TraceFolder, apis: &[Found], started: ReferencePoint, session: &Path) -> Looked {
         Self::new(trace, apis, started).and_then(|ticket| ticket.leave(session)).unwrap_or(Looked(None))
     }
 
@@ -104,10 +114,34 @@ impl Ticket {
         ReferencePoint { tsc, monotonic_ns, realtime_ns, uncertainty_ns }
     }
 
+    /// Returns the names of the APIs, in the session's order.
+    pub fn apis(&self) -> Vec<String> {
+        self.apis.iter().map(|api| api.name.clone()).collect()
+    }
+
     /// Returns the trace's folder, to write more streams to.
-    pub fn folder(&self) -> TraceFolder {
+    ///
+    /// # Errors
+    /// When its metadata can't be read or added to.
+    pub fn folder(&self) -> io::Result<TraceFolder> {
         let access = if self.group { Access::Group } else { Access::Owner };
-        TraceFolder::new(self.trace.clone(), self.uuid, self.compress).accessible(access)
+        let folder = TraceFolder::new(self.trace.clone(), self.uuid, self.compress).accessible(access);
+        let apis = self.apis.iter().map(|api| (api.name.clone(), api.find()));
+        Ok(folder.declaring(Declarations::resume(self.trace.clone(), access, apis)?))
+    }
+}
+
+impl ApiLibrary {
+    /// Opens the library, if it is what it was; else says what is known no more.
+    fn find(&self) -> Result<Found, String> {
+        let lost = |why: String| {
+            format!("functions of {} that were not called before are not known: {why}", self.name)
+        };
+        let found = apis::open(&self.library).map_err(|error| lost(error.to_string()))?;
+        if found.mark == self.mark {
+            return Ok(found);
+        }
+        Err(lost(format!("{} was replaced since the trace was begun", self.library.display())))
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::differences;
 use hetrace_ctf::read::Files;
+use hetrace_format::class::is_of_hetrace;
 use hetrace_model::Model;
 use thiserror::Error;
 
@@ -65,9 +66,10 @@ impl Trace {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_files(files: &Files) -> Result<Self, OpenError> {
-        let ctf = hetrace_ctf::read::Trace::from_files(files)?;
+        // Models may be large, and nothing in the streams' description depends on them.
+        let (ctf, models) = beside(|| models(files), || hetrace_ctf::read::Trace::from_files(files));
+        let (ctf, models) = (ctf?, models?);
         let mut problems = files.problems().to_vec();
-        let models = models(files)?;
         let mut problem = |error: &dyn std::fmt::Display| {
             problems.push(format!("{}: {error}", files.path().join(MANIFEST).display()));
             Manifest::default()
@@ -75,7 +77,7 @@ impl Trace {
         let manifest = match files.read(MANIFEST) {
             Ok(Some(bytes)) => Manifest::parse(&bytes).unwrap_or_else(|error| problem(&error)),
             // A trace of another tracer has none, and needs none.
-            Ok(None) if models.is_empty() => Manifest::default(),
+            Ok(None) if models.is_empty() && !is_of_hetrace(ctf.class()) => Manifest::default(),
             Ok(None) => problem(&"it is missing"),
             Err(error) => problem(&error),
         };
@@ -92,19 +94,54 @@ impl Trace {
     }
 }
 
+/// Does both at the same time where there can be another thread for the first. Returns what the second gives first.
+fn beside<A: Send, B>(other: impl Fn() -> A + Sync, own: impl FnOnce() -> B) -> (B, A) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &other);
+        let own = own();
+        let other = match thread.map(|thread| thread.join()) {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // A limit on processes, say.
+            Err(_) => other(),
+        };
+        (own, other)
+    })
+}
+
+/// Returns the models in the order of their names.
 fn models(files: &Files) -> Result<Vec<Model>, OpenError> {
-    let mut models = Vec::new();
-    for name in files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")) {
-        let name = format!("{MODELS}/{name}");
-        let path = files.path().join(&name);
-        let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
-        let Some(bytes) = files.read(&name).map_err(io)? else { continue };
-        match serde_json::from_slice(&bytes) {
-            Ok(model) => models.push(model),
-            Err(source) => return Err(OpenError::Model { path, source }),
-        }
-    }
+    let names: Vec<String> = files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")).collect();
+    let read = |names: &[String]| -> Result<Vec<Model>, OpenError> {
+        names.iter().filter_map(|name| model(files, name).transpose()).collect()
+    };
+    let size = |name: &String| files.size(&format!("{MODELS}/{name}")).flatten().unwrap_or(0);
+    let (first, last) = names.split_at(middle(&names.iter().map(size).collect::<Vec<_>>()));
+    let (first, last) = beside(|| read(last), || read(first));
+    let mut models = first?;
+    models.extend(last?);
     Ok(models)
+}
+
+/// Returns where a list is to be cut for two parts as equal as can be.
+fn middle(sizes: &[u64]) -> usize {
+    let sum = |part: &[u64]| part.iter().fold(0, |all: u64, size| all.saturating_add(*size));
+    let larger = |at: &usize| sum(&sizes[..*at]).max(sum(&sizes[*at..]));
+    (0..=sizes.len().min(MANY)).min_by_key(larger).unwrap_or(0)
+}
+
+/// A trace has as many models as APIs. Beyond that it does not matter where it is cut.
+const MANY: usize = 64;
+
+fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
+    let name = format!("{MODELS}/{name}");
+    let path = files.path().join(&name);
+    let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
+    let Some(bytes) = files.read(&name).map_err(io)? else { return Ok(None) };
+    // Its many short texts need not be looked at one by one for UTF-8 if all of it is.
+    let read =
+        std::str::from_utf8(&bytes).map_or_else(|_| serde_json::from_slice(&bytes), serde_json::from_str);
+    read.map(Some).map_err(|source| OpenError::Model { path, source })
 }
 
 #[cfg(test)]
@@ -112,6 +149,13 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn two_parts_are_about_equal() {
+        for (sizes, at) in [(&[][..], 0), (&[9], 0), (&[565, 419, 138, 26, 331], 1), (&[1, 1, 1, 1], 2)] {
+            assert_eq!(middle(sizes), at, "{sizes:?}");
+        }
+    }
 
     #[test]
     fn another_form_is_refused_by_name() {

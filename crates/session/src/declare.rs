@@ -1,0 +1,268 @@
+//! Declares in the metadata what is written into streams, before it is written.
+//!
+//! ```text
+//!   Stream ── ids that are new in it ──► Declarations ──► metadata, hetrace/model/API.json
+//!      └──── the packet ───────────────────────────────► stream file
+//! ```
+//! A program uses few of the functions that its APIs have. So the metadata begins without events, and
+//! each is added when a packet comes that has the first of them: what is in the streams can be read at any
+//! moment, also if this launcher is killed. The same holds for models: that of an API is written when its
+//! first record comes ([decision 0041]).
+//!
+//! [decision 0041]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0041-what-is-used.md
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hetrace_ctf::account::FileAccount;
+use hetrace_ctf::class::{EventClass, TraceClass};
+use hetrace_ctf::tsdl::Growing;
+use hetrace_format::class::{DEVICE_STREAM, api_stream, device_event};
+use hetrace_format::{calls, files, object};
+use hetrace_model::Model;
+use hetrace_model::index;
+
+use crate::access::Access;
+use crate::apis::Found;
+
+/// What a trace's metadata declares.
+#[derive(Debug)]
+pub struct Declarations(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// The metadata.
+    file: File,
+    /// Bytes of whole declarations in it.
+    length: u64,
+    text: Growing,
+    /// Stream class and event of what is declared, or can't be: nobody knows such an event.
+    done: HashSet<(u32, u16)>,
+    apis: Vec<Api>,
+    models: Models,
+}
+
+/// Where models are written to, and which are.
+#[derive(Debug)]
+struct Models {
+    trace: PathBuf,
+    access: Access,
+    written: Vec<FileAccount>,
+}
+
+/// An API of the session.
+#[derive(Debug)]
+struct Api {
+    name: String,
+    /// Its library, or why that is not to be had.
+    library: Result<Found, String>,
+    /// Its model as the library has it, and without functions, once it is needed.
+    model: Option<(Vec<u8>, Model)>,
+    /// The trace has it.
+    is_there: bool,
+}
+
+impl Declarations {
+    /// Those of a trace that begins now: all that `class` has is written. The APIs are in the session's order.
+    ///
+    /// # Errors
+    /// When the metadata can't be written.
+    pub fn begin(trace: PathBuf, access: Access, class: &TraceClass, apis: &[Found]) -> io::Result<Self> {
+        let (text, begin) = Growing::begin(class);
+        let file = access.make_file(&trace.join(files::METADATA))?;
+        file.write_all_at(begin.as_bytes(), 0)?;
+        let apis = apis.iter().map(|found| (found.api.clone(), Ok(found.clone())));
+        let done = declared(class);
+        Ok(Self::new(trace, access, (file, begin.len() as u64, text), done, apis))
+    }
+
+    /// Goes on with the metadata of another launcher, which was killed.
+    ///
+    /// # Errors
+    /// When the metadata can't be read or written.
+    pub fn resume(
+        trace: PathBuf,
+        access: Access,
+        apis: impl Iterator<Item = (String, Result<Found, String>)>,
+    ) -> io::Result<Self> {
+        let path = trace.join(files::METADATA);
+        let mut text = std::fs::read_to_string(&path)?;
+        // It may have been killed while it wrote.
+        text.truncate(Growing::whole(&text));
+        let class = hetrace_ctf::tsdl::parse(text.as_bytes()).map_err(io::Error::other)?;
+        let file = File::options().write(true).open(&path)?;
+        file.set_len(text.len() as u64)?;
+        let growing = Growing::resume(class.byte_order, &text);
+        Ok(Self::new(trace, access, (file, text.len() as u64, growing), declared(&class), apis))
+    }
+
+    fn new(
+        trace: PathBuf,
+        access: Access,
+        (file, length, text): (File, u64, Growing),
+        done: HashSet<(u32, u16)>,
+        apis: impl Iterator<Item = (String, Result<Found, String>)>,
+    ) -> Self {
+        let api = |(name, library): (String, _)| {
+            let is_there = trace.join(files::model(&name)).exists();
+            Api { name, library, model: None, is_there }
+        };
+        let apis = apis.map(api).collect();
+        let models = Models { trace, access, written: Vec::new() };
+        Self(Mutex::new(State { file, length, text, done, apis, models }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Declares events of a stream class, if they are not yet.
+    ///
+    /// # Errors
+    /// When the metadata or a model can't be written, or a library can't be read: what has these events
+    /// can't be read, either.
+    pub fn declare(&self, class: u32, ids: &[u16]) -> io::Result<()> {
+        self.state().declare(class, ids)
+    }
+
+    /// Writes the model of an API that has something in the trace, by its number in the session, if it is
+    /// not there yet.
+    ///
+    /// # Errors
+    /// When that is not possible. It is tried again when its first event is declared.
+    pub fn need_model(&self, api: usize) -> io::Result<()> {
+        let State { apis, models, .. } = &mut *self.state();
+        apis.get_mut(api).map_or(Ok(()), |api| models.need(api))
+    }
+
+    /// Returns what is in the models that were written.
+    pub fn models(&self) -> Vec<FileAccount> {
+        self.state().models.written.clone()
+    }
+}
+
+/// Returns all events of a class.
+fn declared(class: &TraceClass) -> HashSet<(u32, u16)> {
+    let events = |stream: &hetrace_ctf::class::StreamClass| {
+        let id = u32::try_from(stream.id).ok();
+        let events = stream.events.iter().filter_map(|event| u16::try_from(event.id).ok());
+        events.filter_map(move |event| Some((id?, event))).collect::<Vec<_>>()
+    };
+    class.streams.iter().flat_map(events).collect()
+}
+
+impl State {
+    fn declare(&mut self, class: u32, ids: &[u16]) -> io::Result<()> {
+        let fresh: Vec<u16> = ids.iter().copied().filter(|id| !self.done.contains(&(class, *id))).collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        // Names that are not written must not be referred to.
+        let before = self.text.clone();
+        if let Err(error) = self.texts(class, &fresh).and_then(|text| self.append(text.as_bytes())) {
+            self.text = before;
+            return Err(error);
+        }
+        self.done.extend(fresh.into_iter().map(|id| (class, id)));
+        Ok(())
+    }
+
+    fn texts(&mut self, class: u32, ids: &[u16]) -> io::Result<String> {
+        let mut text = String::new();
+        for id in ids {
+            if let Some(event) = self.event(class, *id)? {
+                text += &self.text.event(class.into(), &event);
+            }
+        }
+        Ok(text)
+    }
+
+    /// All or nothing.
+    fn append(&mut self, text: &[u8]) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        match self.file.write_all_at(text, self.length) {
+            Ok(()) => {
+                self.length += text.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.file.set_len(self.length)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the class of an event; none if nobody knows it.
+    fn event(&mut self, class: u32, id: u16) -> io::Result<Option<EventClass>> {
+        if class == DEVICE_STREAM {
+            let models = if object::needs_models(id) { self.all_models()? } else { Vec::new() };
+            return Ok(device_event(id, &models));
+        }
+        let api = (0..self.apis.len()).find(|number| api_stream(*number) == class);
+        let Some(api) = api.and_then(|number| self.apis.get_mut(number)) else { return Ok(None) };
+        self.models.need(api)?;
+        api.event(id)
+    }
+
+    /// Returns the models of all APIs, without functions.
+    fn all_models(&mut self) -> io::Result<Vec<&Model>> {
+        for api in &mut self.apis {
+            // An API whose library is gone has nothing that could be named.
+            if api.library.is_ok() {
+                api.read()?;
+            }
+        }
+        Ok(self.apis.iter().filter_map(|api| Some(&api.model.as_ref()?.1)).collect())
+    }
+}
+
+impl Models {
+    fn need(&mut self, api: &mut Api) -> io::Result<()> {
+        if api.is_there {
+            return Ok(());
+        }
+        let name = files::model(&api.name);
+        let (json, _) = api.read()?;
+        self.access.write(&self.trace.join(&name), json)?;
+        self.written.push(FileAccount::of(&name, json));
+        api.is_there = true;
+        Ok(())
+    }
+}
+
+impl Api {
+    fn library(&self) -> io::Result<&Found> {
+        self.library.as_ref().map_err(|why| io::Error::other(why.clone()))
+    }
+
+    /// Returns the model's text, and the model without functions.
+    fn read(&mut self) -> io::Result<&(Vec<u8>, Model)> {
+        if self.model.is_none() {
+            let library = self.library()?;
+            let json = library.model_json().map_err(io::Error::other)?;
+            let frame = library.index.frame(&json).map_err(|e| io::Error::other(library.wrong(&e)))?;
+            self.model = Some((json, frame));
+        }
+        self.model.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn event(&mut self, id: u16) -> io::Result<Option<EventClass>> {
+        self.read()?;
+        let library = self.library()?;
+        let Some((json, frame)) = &self.model else { return Ok(None) };
+        calls::class_of(frame, id, |index| {
+            let row = library.index.row(index);
+            let function = row.map(|row| index::function(json, &row)).transpose();
+            function.map_err(|e| io::Error::other(library.wrong(&e)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
