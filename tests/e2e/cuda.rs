@@ -5,8 +5,11 @@
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command as Process;
 
+use hetrace_ctf::Scalar;
+use hetrace_ctf::read::Trace;
 use hetrace_tests::hetrace;
 use run::{Op, check_all_reported, check_order, kinds, run, run_with, work};
 
@@ -286,4 +289,48 @@ fn streams_have_the_handles_that_the_program_waits_for() {
         let all = (0..5).any(|_| wait_for_streams(source) == 0);
         assert!(all, "{source}: each of the four calls waits for its stream");
     }
+}
+
+/// The definitions of devices in a trace, a line each.
+fn devices(folder: &Path) -> String {
+    let (trace, mut all) = (Trace::open(folder).expect("a trace"), String::new());
+    for mut stream in trace.streams() {
+        while let Some(event) = stream.next_event() {
+            let event = event.expect("an event");
+            if event.class().name != "device:device" {
+                continue;
+            }
+            let number = |name: &str| event.get(name).and_then(Scalar::as_u64).unwrap_or(0);
+            let text = |name: &str| event.get(name).and_then(Scalar::as_str).unwrap_or_default();
+            let (handle, ordinal) = (number("handle"), number("ordinal"));
+            let (name, uuid, api) = (text("name"), text("uuid"), text("api"));
+            all += &format!(
+                "device handle={handle:#x} ordinal={ordinal} name=\"{name}\" uuid={uuid} api={api}\n"
+            );
+        }
+    }
+    all
+}
+
+/// What a recorded run says of devices and of the memory on them: `cuda/two_devices.txt`, which `BLESS=1` writes anew.
+/// Scripts of traces that have such devices (`crates/report/tests/golden/memory_cuda.txt`) take their handles from it.
+#[test]
+fn memory_is_on_the_device_that_it_was_made_on() {
+    let run = work("events", "memory");
+    let folder = run.scratch.path().join("trace");
+    let mut found = devices(&folder);
+    let mut tally = Process::new(hetrace());
+    let done = hetrace_tests::bed::run(tally.args(["tally", "--csv=memory"]).arg(&folder));
+    assert_eq!(done.status, 0, "{}", done.err);
+    for line in done.out.lines() {
+        let cells: Vec<&str> = line.split(',').collect();
+        // Neither the machine's name nor a time.
+        found += &[&cells[..2], &cells[3..5], &cells[6..]].concat().join(",");
+        found += "\n";
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/cuda/two_devices.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &found).expect("writable");
+    }
+    assert_eq!(found, std::fs::read_to_string(&path).expect("readable"));
 }

@@ -29,6 +29,11 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, MetadataError> {
     if ctf2::is_ctf2(&text) { ctf2::parse_text(&text) } else { tsdl::parse_text(&text) }
 }
 
+/// Returns how many bytes behind the last packet of metadata are left unread, as they are no packet.
+pub fn unread(metadata: &[u8]) -> usize {
+    packetized::rest(metadata)
+}
+
 /// Returns the text inside metadata, in packets or not.
 pub(crate) fn text(metadata: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
     packetized::text(metadata)

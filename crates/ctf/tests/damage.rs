@@ -62,13 +62,13 @@ fn bad_magic_skips_one_packet() {
 }
 
 #[test]
-fn bad_uuid_skips_one_packet() {
+fn a_bad_uuid_is_said_and_its_packet_read() {
     let mut bytes = common::stream(0, 3, 2);
     bytes[4] ^= 1;
     let trace = trace(bytes);
     let (events, errors) = drain(&mut trace.stream(0).unwrap());
     assert!(matches!(errors[..], [StreamError::Packet { damage: PacketDamage::Uuid { .. }, .. }]));
-    assert_eq!(events, 8);
+    assert_eq!(events, 12);
 }
 
 #[test]

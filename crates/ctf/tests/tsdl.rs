@@ -1,6 +1,7 @@
 //! The language: what other tracers write, and what must be refused.
 
 use hetrace_ctf::class::{Base, ByteOrder, Encoding, EnvValue, FieldClass, FieldPath, Scope};
+use hetrace_ctf::metadata;
 use hetrace_ctf::read::Trace;
 use hetrace_ctf::tsdl::{self, MetadataError, ParseErrorKind};
 
@@ -109,6 +110,12 @@ fn packets_in_both_orders() {
         let mut bytes = packet(a, order, 11);
         bytes.extend(packet(b, order, 0));
         assert_eq!(tsdl::parse(&bytes).unwrap(), plain);
+        assert_eq!(metadata::unread(&bytes), 0);
+        // A packet that was only begun, as of a writer that was killed.
+        let mut begun = bytes.clone();
+        begun.extend(packet(b, order, 0).into_iter().take(36));
+        assert_eq!(tsdl::parse(&begun).unwrap(), plain);
+        assert_eq!(metadata::unread(&begun), 36);
         bytes.truncate(bytes.len() - 1);
         assert!(matches!(tsdl::parse(&bytes), Err(MetadataError::BadPacket { .. })));
     }

@@ -40,6 +40,24 @@ fn foreign_traces_have_no_account() {
     assert_eq!((done.events, done.notes.len()), (48, 1), "{done:?}");
 }
 
+/// What is behind the packets of metadata is no reason to refuse the trace, and is said.
+#[test]
+fn bytes_behind_the_metadata_are_found() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data/lttng-ust");
+    let scratch = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(data).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), scratch.path().join(entry.file_name())).unwrap();
+    }
+    let metadata = scratch.path().join("metadata");
+    let mut bytes = fs::read(&metadata).unwrap();
+    bytes.extend([0; 5]);
+    fs::write(&metadata, bytes).unwrap();
+    let done = checked(scratch.path());
+    assert_eq!((done.events, done.unusable), (48, None));
+    let found: Vec<_> = done.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(found, ["metadata-cut"]);
+}
+
 /// Without an account, too, two streams with the same packets are one too many.
 #[test]
 fn copies_are_found_without_an_account() {

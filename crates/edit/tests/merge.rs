@@ -272,6 +272,18 @@ fn the_least_that_recording_took_counts() {
     assert!(manifest(&abc)["cost"].is_null());
 }
 
+#[test]
+fn a_trace_and_itself_have_one_cost() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, twice] = ["a", "twice"].map(|name| dir.path().join(name));
+    let cost = r#","cost":{"call_ns":30.5,"inside_ns":9.5,"timing":[{"api":"toy","calls":2,"ns":70}]}"#;
+    write(&a, &SMALL.replace(r#""version":"1""#, &format!(r#""version":"1"{cost}"#)), &HERE);
+    let notes = merged(&[&a, &a], &twice).notes;
+    assert!(notes.iter().all(|note| !note.contains("overhead per call")), "{notes:?}");
+    // What timing took is the sum of both.
+    assert_eq!(manifest(&twice)["cost"]["timing"][0]["ns"], 140);
+}
+
 /// A later version may have written them: how they are to be joined is not known.
 #[test]
 fn members_of_a_later_version_are_left_out_and_named() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
-use crate::extracted::{EnumGroup, Registry, Type};
+use crate::extracted::{EnumGroup, Kind, Registry, Type};
 use crate::memory::{Current, Holders, Memory, Transfer};
 
 /// One API, ready to use.
@@ -251,6 +251,14 @@ impl Model {
     /// Returns what the API calls a queue.
     pub fn queue_word(&self) -> &str {
         self.queue_word.as_deref().unwrap_or("queue")
+    }
+
+    /// Whether calls name devices by their number, from 0, and not by a handle; none if the API has no
+    /// type for devices.
+    pub fn numbers_devices(&self) -> Option<bool> {
+        let named = &self.holders.as_ref().filter(|holders| !holders.device.is_empty())?.device;
+        let kind = self.types.iter().find(|t| t.name == *named)?.kind;
+        Some(matches!(kind, Kind::Int | Kind::Uint))
     }
 
     /// Returns whether this value in place of a queue's handle means the default queue.

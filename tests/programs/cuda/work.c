@@ -40,6 +40,7 @@ CUresult cuModuleLoadData(CUmodule *, const void *);
 CUresult cuModuleUnload(CUmodule);
 CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
 CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
+CUresult cuMemFree_v2(CUdeviceptr);
 CUresult cuMemAllocHost_v2(void **, size_t);
 CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
 CUresult cuStreamQuery(CUstream);
@@ -152,6 +153,27 @@ static void streams(void)
         OK(cuCtxSynchronize());
         OK(cuStreamDestroy_v2(s[0]));
     }
+}
+
+/* Sizes that say on which of two devices memory is: by a context of its own, and by its primary one. */
+static void memory(void)
+{
+    CUcontext c[4];
+    CUdeviceptr p;
+    for (int d = 0; d < 2; d++) {
+        OK(cuCtxCreate_v2(&c[d], 0, d));
+        OK(cuDevicePrimaryCtxRetain(&c[2 + d], d));
+    }
+    OK(cuCtxSetCurrent(c[1]));
+    OK(cuMemAlloc_v2(&p, 2000));
+    OK(cuCtxSetCurrent(c[0]));
+    OK(cuMemAlloc_v2(&p, 100));
+    OK(cuCtxSetCurrent(c[2]));
+    OK(cuMemAlloc_v2(&p, 30));
+    OK(cuMemFree_v2(p));
+    OK(cuCtxSetCurrent(c[3]));
+    OK(cuMemAlloc_v2(&p, 5000));
+    OK(cuMemAlloc_v2(&p, 400));
 }
 
 /* The context of the stream is not the one that is current. */
@@ -580,7 +602,7 @@ int main(int argc, char **argv)
     argument_count = argc;
     arguments = argv;
     static const struct { const char *name; void (*run)(void); } all[] = {
-        {"streams", streams}, {"elsewhere", elsewhere}, {"together", together}, {"capture", capture},
+        {"streams", streams}, {"memory", memory}, {"elsewhere", elsewhere}, {"together", together}, {"capture", capture},
         {"per_thread", per_thread}, {"destroy", destroy}, {"fault", fault},
         {"threads", threads}, {"sampled", sampled}, {"slowly", slowly}, {"modules", modules},
         {"fork", forked}, {"graph", graph}, {"copies", copies}, {"churn", churn},

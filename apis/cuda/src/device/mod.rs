@@ -256,10 +256,17 @@ pub fn is_on() -> bool {
     SOURCE.load(Ordering::Relaxed) != NONE
 }
 
-/// A context was made or handed out.
-pub fn context_made(context: P) {
-    if is_on() && contexts::remember(context) && SOURCE.load(Ordering::Relaxed) == CUPTI {
+/// A context was made or handed out. Its device is recorded now: a program that only has memory there runs
+/// nothing that would show it.
+pub fn context_made(context: P, device: i32) {
+    if !is_on() {
+        return;
+    }
+    if contexts::remember(context) && SOURCE.load(Ordering::Relaxed) == CUPTI {
         streams::remember_legacy(context);
+    }
+    if let Ok(ordinal) = u32::try_from(device) {
+        devices::see(ordinal);
     }
 }
 

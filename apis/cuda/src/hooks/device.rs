@@ -50,9 +50,26 @@ macro_rules! makes {
     )* };
 }
 
-makes! { device::context_made:
-    cuCtxCreate(pctx: *mut P, flags: u32, dev: i32);
-    cuCtxCreate_v2(pctx: *mut P, flags: u32, dev: i32);
+pub unsafe fn cuCtxCreate(_: u64, pctx: *mut P, flags: u32, dev: i32) -> CUresult {
+    device::start();
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuCtxCreate(pctx, flags, dev) };
+    // SAFETY: the real function fills the place in.
+    if let Some(context) = unsafe { made(error, pctx) } {
+        device::context_made(context, dev);
+    }
+    error
+}
+
+pub unsafe fn cuCtxCreate_v2(_: u64, pctx: *mut P, flags: u32, dev: i32) -> CUresult {
+    device::start();
+    // SAFETY: the program's own arguments.
+    let error = unsafe { real::cuCtxCreate_v2(pctx, flags, dev) };
+    // SAFETY: the real function fills the place in.
+    if let Some(context) = unsafe { made(error, pctx) } {
+        device::context_made(context, dev);
+    }
+    error
 }
 
 pub unsafe fn cuCtxCreate_v3<T>(
@@ -68,7 +85,7 @@ pub unsafe fn cuCtxCreate_v3<T>(
     let error = unsafe { real::cuCtxCreate_v3(pctx, params.cast(), n, flags, dev) };
     // SAFETY: the real function fills the place in.
     if let Some(context) = unsafe { made(error, pctx) } {
-        device::context_made(context);
+        device::context_made(context, dev);
     }
     error
 }
@@ -79,7 +96,7 @@ pub unsafe fn cuCtxCreate_v4<T>(_: u64, pctx: *mut P, params: *mut T, flags: u32
     let error = unsafe { real::cuCtxCreate_v4(pctx, params.cast(), flags, dev) };
     // SAFETY: the real function fills the place in.
     if let Some(context) = unsafe { made(error, pctx) } {
-        device::context_made(context);
+        device::context_made(context, dev);
     }
     error
 }
@@ -116,7 +133,7 @@ pub unsafe fn cuDevicePrimaryCtxRetain(_: u64, pctx: *mut P, dev: i32) -> CUresu
         if let Some(count) = retained(dev) {
             count.fetch_add(1, Ordering::AcqRel);
         }
-        device::context_made(context);
+        device::context_made(context, dev);
     }
     error
 }

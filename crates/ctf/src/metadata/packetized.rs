@@ -39,7 +39,11 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
             })
         };
         if packet.len() < HEADER {
-            return Err(bad(0, 0));
+            // Behind whole packets: one that was only begun, or what somebody added. No text is in it.
+            match offset {
+                0 => return Err(bad(0, 0)),
+                _ => break,
+            }
         }
         let found = word(0).unwrap_or(0);
         if found != MAGIC {
@@ -62,6 +66,23 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
         offset = offset.saturating_add(size);
     }
     Ok(Cow::Owned(text))
+}
+
+/// Returns how many bytes behind the last packet are no packet: one that was cut off in its header, or what
+/// is not metadata; 0 of text that is not in packets.
+pub(super) fn rest(bytes: &[u8]) -> usize {
+    let size_at = |packet: &[u8]| -> Option<[u8; 4]> { packet.get(28..32)?.try_into().ok() };
+    let size_of: fn([u8; 4]) -> u32 = match bytes.get(..4) {
+        Some(b) if b == MAGIC.to_le_bytes() => u32::from_le_bytes,
+        Some(b) if b == MAGIC.to_be_bytes() => u32::from_be_bytes,
+        _ => return 0,
+    };
+    let mut left = bytes;
+    while left.len() >= HEADER {
+        let size = size_at(left).map_or(0, |size| size_of(size) as usize / 8);
+        left = left.get(size.max(HEADER)..).unwrap_or_default();
+    }
+    left.len()
 }
 
 /// Plain text: some writers end it with NULs.

@@ -175,8 +175,8 @@ pub enum PacketDamage {
         /// What is there.
         found: u64,
     },
-    /// The uuid of another trace.
-    #[error("packet belongs to another trace (uuid {found:02x?})")]
+    /// The uuid of another trace. The events are given all the same, if the rest of the head fits this trace.
+    #[error("packet has the uuid of another trace, {}, and may belong there", hexadecimal(found))]
     Uuid {
         /// What is there.
         found: [u8; 16],
@@ -234,7 +234,7 @@ pub enum StreamError {
         /// of the file is lost.
         resume: Option<u64>,
     },
-    /// A packet whose head is damaged; none of its events are given.
+    /// A packet whose head is damaged; none of its events are given, but for [`PacketDamage::Uuid`].
     #[error("{file}: packet at byte {offset}: {damage}")]
     Packet {
         /// The file's name.
@@ -258,4 +258,9 @@ pub enum StreamError {
         /// What is wrong.
         source: DecodeError,
     },
+}
+
+/// Bytes as digits, one behind the other.
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

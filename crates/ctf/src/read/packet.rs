@@ -50,6 +50,8 @@ pub(super) struct Head {
     pub end: u64,
     /// Whether the file ends before the packet.
     pub cut: bool,
+    /// The uuid that it has in place of the trace's.
+    pub foreign: Option<[u8; 16]>,
 }
 
 /// A head that is damaged, and what could still be read.
@@ -270,12 +272,15 @@ pub(super) fn head(
         let damage = foreign.unwrap_or(damage);
         return Err(BadHead { damage, cut: false, size });
     };
-    if let Some(damage) = foreign {
-        return Err(BadHead { damage, cut: false, size });
-    }
+    // What else the header says fits this trace: a uuid alone is no reason to lose the events.
+    let foreign = match foreign {
+        Some(PacketDamage::Uuid { found }) => Some(found),
+        Some(damage) => return Err(BadHead { damage, cut: false, size }),
+        None => None,
+    };
     let now = state.clock.get();
     let begin = facts.get("timestamp_begin").map(|begin| if plan.clock.is_some() { now } else { begin });
     let info = PacketInfo { offset, size: bytes, content_bits: content, ..facts.info(begin, now) };
     let cut = bytes > data.len() as u64;
-    Ok(Head { info, stream, context_at, events_at, end: content.min(available), cut })
+    Ok(Head { info, stream, context_at, events_at, end: content.min(available), cut, foreign })
 }

@@ -56,6 +56,8 @@ pub struct StreamReader<'t> {
     pos: u64,
     pub(super) event: Option<Position>,
     losses: Losses,
+    /// Where the last packet starts of which it was said that it has another uuid.
+    said: Option<u64>,
     /// Counters of the packet before.
     pub(super) before: Option<(Option<u64>, Option<u64>)>,
 }
@@ -75,6 +77,7 @@ impl<'t> StreamReader<'t> {
             pos: 0,
             event: None,
             losses: Losses::default(),
+            said: None,
             before: None,
         }
     }
@@ -326,6 +329,13 @@ impl<'t> StreamReader<'t> {
             return Err(self.cut_off(0));
         }
         let mut packet = packet.map_err(|bad| self.bad_head(offset, bad))?;
+        if let Some(found) = packet.foreign
+            && self.said.replace(offset) != Some(offset)
+        {
+            // Asked again, it is read.
+            let (file, damage) = (self.file.name.clone(), PacketDamage::Uuid { found });
+            return Err(StreamError::Packet { file, offset, damage, resume: Some(offset) });
+        }
         let size = packet.info.size.min(self.data().len() as u64);
         self.next = offset + size;
         self.count_losses(&mut packet);

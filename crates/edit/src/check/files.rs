@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::{Files, Trace};
-use hetrace_format::files::{self as places, BLOBS, MANIFEST, MODELS};
+use hetrace_format::files::{self as places, BLOBS, MANIFEST, METADATA, MODELS};
 use hetrace_format::manifest::Losses;
 
 use super::{Checked, Finding};
@@ -84,6 +84,18 @@ fn losses(losses: &Losses, done: &mut Checked) {
         if *n > 0 {
             done.notes.push(format!("{n} {what}"));
         }
+    }
+}
+
+/// Looks at the metadata, which could be understood.
+pub(super) fn metadata(files: &Files, done: &mut Checked) {
+    let Ok(Some(bytes)) = files.read(METADATA) else { return };
+    let unread = hetrace_ctf::metadata::unread(&bytes);
+    if unread > 0 {
+        let text = format!(
+            "{METADATA}: {unread} bytes behind the last packet are no packet: it was cut off, or something was added"
+        );
+        done.findings.push(Finding::new("metadata-cut", METADATA, text));
     }
 }
 

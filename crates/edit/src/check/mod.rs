@@ -67,7 +67,10 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
     let account = manifest.account.as_ref();
     done.verifiable = account.is_some();
     match &trace {
-        Ok(trace) => streams(&files, trace, &manifest, watch, &mut done)?,
+        Ok(trace) => {
+            files::metadata(&files, &mut done);
+            streams(&files, trace, &manifest, watch, &mut done)?;
+        }
         Err(error) => {
             let all = account.map(|account| file_differences(&files, account));
             done.findings.extend(all.into_iter().flatten().map(Finding::from));

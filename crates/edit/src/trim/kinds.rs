@@ -59,9 +59,10 @@ fn of_stream(stream: &StreamClass) -> StreamKind {
         names.into_iter().find_map(|name| class?.index(name))
     };
     let (context, packet) = (stream.event_context.as_ref(), stream.packet_context.as_ref());
-    let identity = match find(context, ["vtid", "tid"]) {
-        Some(tid) => Identity::Event([find(context, ["vpid", "pid"]), Some(tid)]),
-        None => Identity::Packet([find(packet, ["vpid", "pid"]), find(packet, ["vtid", "tid"])]),
+    let of_event = [find(context, ["vpid", "pid"]), find(context, ["vtid", "tid"])];
+    let identity = match of_event {
+        [Some(_), _] | [_, Some(_)] => Identity::Event(of_event),
+        [None, None] => Identity::Packet([find(packet, ["vpid", "pid"]), find(packet, ["vtid", "tid"])]),
     };
     let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_)));
     StreamKind { events, identity, outlasts }

@@ -5,7 +5,7 @@
 //!     │
 //!  align     rows of all runs that mean the same, by names alone
 //!     │
-//!  report    mean of each side, split of the difference, interval (stats), verdict
+//!  report    trimmed mean of each side, split of the difference, interval (stats), verdict
 //!     │
 //!  render    text, Markdown; the report itself is the JSON
 //! ```
@@ -30,7 +30,7 @@ pub use profile::{DeviceCount, Profile, RunRow};
 pub use render::{Form, TextOptions};
 pub use report::diff;
 pub use rows::{Change, Report, Row, SCHEMA, Step, Table, What, WholeRow};
-pub use stats::{CONFIDENCE, RESAMPLES};
+pub use stats::{CONFIDENCE, TRIMMED};
 pub use verdict::{FailOn, Failure, Metric, NotJudged, Verdict};
 
 use serde::Serialize;

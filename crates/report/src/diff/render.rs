@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use super::By;
 use super::profile::RunRow;
 use super::rows::{Change, Report, Row, Table as Part, What};
+use super::stats::are_trimmed;
 use super::verdict::Metric;
 use crate::text::{Column, Style, Table};
 use hetrace_trace::demangle;
@@ -160,7 +161,12 @@ impl Renderer<'_> {
             table.row([vec![title.to_owned()], change_cells(&row.change, true)].concat());
         }
         let divided = if self.report.per_process { "per process and per device" } else { "all processes" };
-        self.heading(&["Means of the runs", divided])?;
+        let trimmed = [&self.report.a, &self.report.b].iter().any(|side| are_trimmed(side.len()));
+        let means = match trimmed {
+            true => "Means of the runs without the least and greatest fifth of a side",
+            false => "Means of the runs",
+        };
+        self.heading(&[means, divided])?;
         self.table(&table)
     }
 

@@ -5,7 +5,7 @@ use super::cell::Cell;
 use super::judge::verdict;
 use super::profile::{Profile, RunRow};
 use super::rows::{Change, Report, Row, SCHEMA, Table, WholeRow};
-use super::stats::{Bootstrap, CONFIDENCE, RESAMPLES, mean};
+use super::stats::{CONFIDENCE, Interval, StudentT, TRIMMED, disturbed, typical};
 use super::verdict::NotJudged;
 use super::{By, Metric, MinChange, Options, Time};
 use hetrace_trace::text::duration;
@@ -23,7 +23,7 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
         split: a.len(),
         net: a.iter().chain(b).all(|p| p.about.tracing_ns.is_some()),
         options,
-        bootstrap: Bootstrap::default(),
+        t: StudentT::default(),
         notes: Vec::new(),
     };
     let whole = maker.whole();
@@ -35,7 +35,7 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
             tables.extend(maker.table(By::Name));
         }
     }
-    maker.remarks(a, b);
+    maker.remarks(&whole, a, b);
     let about = |p: &Profile| RunRow { host_ns: maker.host_ns(&p.about), ..p.about.clone() };
     let abouts = |side: &[Profile]| side.iter().map(about).collect();
     let mut report = Report {
@@ -46,7 +46,7 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
         per_process: options.per_process,
         filter: options.filter.clone(),
         confidence: CONFIDENCE,
-        resamples: RESAMPLES,
+        trimmed: TRIMMED,
         whole,
         tables,
         verdict: None,
@@ -63,7 +63,7 @@ struct Maker<'p> {
     /// Whether times of calls are without what tracing took: it must be known of all runs.
     net: bool,
     options: &'p Options,
-    bootstrap: Bootstrap,
+    t: StudentT,
     notes: Vec<String>,
 }
 
@@ -116,10 +116,10 @@ impl Maker<'_> {
     /// The difference between values of all runs, A's first.
     fn change(&mut self, values: &[f64]) -> Change {
         let (a_runs, b_runs) = values.split_at(self.split.min(values.len()));
-        let (a, b) = (mean(a_runs), mean(b_runs));
-        let interval = self.bootstrap.interval(a_runs, b_runs);
+        let (a, b) = (typical(a_runs), typical(b_runs));
+        let interval = Interval::of(a_runs, b_runs, &mut self.t);
         let percent = |ns: f64| (a > 0.0).then(|| ns * 100.0 / a);
-        // Digits beyond these are noise of the draws, and of the machine's arithmetic.
+        // Digits beyond these are noise of the machine's arithmetic.
         let ends = interval.map(|i| [i.low, i.high].map(|ns| (ns * 1e3).round() / 1e3));
         Change {
             a_ns: a,
@@ -144,8 +144,8 @@ impl Maker<'_> {
         let (whole_a, whole_b) = whole.split_at(self.split.min(whole.len()));
         let mut table = Table {
             by,
-            a_ns: mean(whole_a),
-            b_ns: mean(whole_b),
+            a_ns: typical(whole_a),
+            b_ns: typical(whole_b),
             intervals: 0,
             hidden: 0,
             rows: Vec::new(),
@@ -180,8 +180,8 @@ impl Maker<'_> {
 
     /// Whether a row's difference is none of chance if none of so many may be.
     fn among(&mut self, row: &Row, rows: usize) -> bool {
-        let interval = self.bootstrap.interval(&row.change.a_runs_ns, &row.change.b_runs_ns);
-        interval.is_some_and(|i| i.excludes_zero_among(rows, &mut self.bootstrap.t))
+        let interval = Interval::of(&row.change.a_runs_ns, &row.change.b_runs_ns, &mut self.t);
+        interval.is_some_and(|i| i.excludes_zero_among(rows, &mut self.t))
     }
 
     fn is_small(&self, change: &Change) -> bool {
@@ -201,9 +201,9 @@ impl Maker<'_> {
         };
         let (split, net) = (self.split.min(aligned.cells.len()), self.net);
         let change = self.change(&each(&|c| c.time(whole_time, net)));
-        let means = |values: Vec<f64>| (mean(&values[..split]), mean(&values[split..]));
-        let (a_calls, b_calls) = means(each(&|c| c.calls));
-        let (a_bytes, b_bytes) = means(each(&|c| c.bytes));
+        let both = |values: Vec<f64>| (typical(&values[..split]), typical(&values[split..]));
+        let (a_calls, b_calls) = both(each(&|c| c.calls));
+        let (a_bytes, b_bytes) = both(each(&|c| c.bytes));
         let by_calls_ns = by_calls(&change, a_calls, b_calls);
         let part = |whole: f64| (whole != 0.0).then(|| change.change_ns * 100.0 / whole);
         let has = |cells: &[Option<Cell>]| cells.iter().filter(|cell| cell.is_some()).count();
@@ -225,7 +225,7 @@ impl Maker<'_> {
     }
 
     /// What to know about the comparison.
-    fn remarks(&mut self, a: &[Profile], b: &[Profile]) {
+    fn remarks(&mut self, whole: &[WholeRow], a: &[Profile], b: &[Profile]) {
         let all = || a.iter().chain(b).map(|p| &p.about);
         let mut notes = Vec::new();
         let fewest = a.len().min(b.len());
@@ -240,6 +240,7 @@ impl Maker<'_> {
                 "two runs on a side: intervals are wide; three or more of each show much more".to_owned(),
             );
         }
+        notes.extend(disturbed_runs(whole, a, b));
         let mut counts: Vec<u64> = all().map(|run| run.processes).collect();
         counts.sort_unstable();
         counts.dedup();
@@ -292,6 +293,29 @@ fn by_calls(change: &Change, a_calls: f64, b_calls: f64) -> f64 {
         return change.change_ns;
     }
     (b_calls - a_calls) * f64::midpoint(change.a_ns / a_calls, change.b_ns / b_calls)
+}
+
+/// Which runs something else disturbed, by wall time and busy time of devices.
+fn disturbed_runs(whole: &[WholeRow], a: &[Profile], b: &[Profile]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for metric in [Metric::Wall, Metric::Device] {
+        let Some(row) = whole.iter().find(|row| row.metric == metric.name()) else { continue };
+        for (side, values, each) in
+            [(a, &row.change.a_runs_ns, row.change.a_ns), (b, &row.change.b_runs_ns, row.change.b_ns)]
+        {
+            for at in disturbed(values) {
+                let (Some(run), Some(ns)) = (side.get(at), values.get(at)) else { continue };
+                let off = (ns - each) * 100.0 / each;
+                notes.push(format!(
+                    "{}: {} {off:+.0}% off what its side takes, so something else may have disturbed it; that is \
+                     left out there",
+                    run.about.run,
+                    metric.title(),
+                ));
+            }
+        }
+    }
+    notes
 }
 
 /// Returns the names of the devices that the runs of a side had commands on, each once.

@@ -7,10 +7,11 @@ use super::verdict::Verdict;
 use super::{By, Time};
 
 /// Version of the JSON form.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What differs between the runs of A and those of B. Times are in nanoseconds and,
-/// unless said otherwise, means over the runs of a side; a change is B less A.
+/// unless said otherwise, means over the runs of a side, from five runs on without the least and the
+/// greatest fifth of them; a change is B less A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
@@ -27,8 +28,8 @@ pub struct Report {
     pub filter: Vec<String>,
     /// Probability that an interval is of.
     pub confidence: f64,
-    /// Draws of runs for an interval.
-    pub resamples: usize,
+    /// The part of five and more runs that is left out at each end.
+    pub trimmed: f64,
     /// The runs as wholes.
     pub whole: Vec<WholeRow>,
     /// Parts of them.
@@ -50,7 +51,7 @@ impl Report {
 /// A difference, and how far chance alone could make it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
-    /// Mean of the runs of A.
+    /// Mean of the runs of A; see [`Report`].
     pub a_ns: f64,
     /// Mean of the runs of B.
     pub b_ns: f64,
@@ -62,7 +63,7 @@ pub struct Change {
     pub low_ns: Option<f64>,
     /// Its other end.
     pub high_ns: Option<f64>,
-    /// The interval in percent of A's mean.
+    /// The interval in percent of `a_ns`.
     pub low_percent: Option<f64>,
     /// Its other end.
     pub high_percent: Option<f64>,

@@ -46,6 +46,7 @@ pub fn print_some(
         shared: Shared::of(trace),
         open: Vec::new(),
         exit: Args::default(),
+        around: Args::default(),
         line: String::with_capacity(2 * FULL),
         start: 0,
         full_names: options.full_names,
@@ -89,6 +90,8 @@ struct Printer<'t, 'o> {
     /// What was passed to open calls, by thread and depth.
     open: Vec<Vec<Args<'t>>>,
     exit: Args<'t>,
+    /// What stands beside an event's fields.
+    around: Args<'t>,
     /// Lines that are not written yet.
     line: String,
     /// Where the last of them starts.
@@ -238,6 +241,7 @@ impl<'t> Printer<'t, '_> {
         self.begin(at, at.time);
         self.line.push_str(&event.class().name);
         self.line.push_str(": ");
+        self.contexts(event);
         let mut first = true;
         if let Some(result) = args.find(Role::Return) {
             self.line.push_str("result=");
@@ -247,6 +251,17 @@ impl<'t> Printer<'t, '_> {
         write_fields(&mut self.line, args, &mut first);
         self.line.truncate(self.line.trim_end().len());
         self.end()
+    }
+
+    /// What another tracer has written beside an event.
+    fn contexts(&mut self, event: &Event<'_, '_>) {
+        self.around.read_contexts(&self.plans, event);
+        if self.around.pieces.is_empty() {
+            return;
+        }
+        self.line.push('{');
+        write_fields(&mut self.line, &self.around, &mut true);
+        self.line.push_str("} ");
     }
 
     /// A line for an event that is no call.

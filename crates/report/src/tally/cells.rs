@@ -62,6 +62,11 @@ pub(super) struct HostCell {
     pub error_ns: u64,
     #[serde(default)]
     pub error_cost: u64,
+    /// The same outside of other calls.
+    #[serde(default)]
+    pub error_own: u64,
+    #[serde(default)]
+    pub error_own_cost: u64,
     /// Of calls that went well.
     pub times: Times,
 }
@@ -83,8 +88,17 @@ impl Cell for HostCell {
             (&mut self.errors, other.errors),
             (&mut self.error_ns, other.error_ns),
             (&mut self.error_cost, other.error_cost),
+            (&mut self.error_own, other.error_own),
+            (&mut self.error_own_cost, other.error_own_cost),
         ]);
         self.times.merge(&other.times);
+    }
+}
+
+impl HostCell {
+    /// The calls of it that went well.
+    pub fn without_failed(self) -> Self {
+        Self { errors: 0, error_ns: 0, error_cost: 0, error_own: 0, error_own_cost: 0, ..self }
     }
 }
 
@@ -175,6 +189,11 @@ pub(super) struct TrafficCell {
     pub group: Group,
     pub calls: u64,
     pub bytes: u64,
+    /// Commands that failed, which are in `calls`, and what they were to move, which is not in `bytes`.
+    #[serde(default)]
+    pub errors: u64,
+    #[serde(default)]
+    pub failed_bytes: u64,
     /// Bytes of commands with times.
     pub timed_bytes: u64,
     pub times: Times,
@@ -191,6 +210,8 @@ impl Cell for TrafficCell {
         sum([
             (&mut self.calls, other.calls),
             (&mut self.bytes, other.bytes),
+            (&mut self.errors, other.errors),
+            (&mut self.failed_bytes, other.failed_bytes),
             (&mut self.timed_bytes, other.timed_bytes),
         ]);
         self.times.merge(&other.times);

@@ -58,6 +58,8 @@ struct Sum {
     bytes: u64,
     /// Bytes of commands with times.
     timed_bytes: u64,
+    /// What commands that failed were to move.
+    failed_bytes: u64,
     errors: u64,
     in_graph: u64,
     samples: Samples,
@@ -74,6 +76,7 @@ impl Sum {
             (&mut self.untimed, other.untimed),
             (&mut self.bytes, other.bytes),
             (&mut self.timed_bytes, other.timed_bytes),
+            (&mut self.failed_bytes, other.failed_bytes),
             (&mut self.errors, other.errors),
             (&mut self.in_graph, other.in_graph),
         ] {
@@ -120,11 +123,12 @@ impl Devices {
         if command.graph > 0 {
             sum.in_graph = sum.in_graph.saturating_add(weight);
         }
+        let bytes = command.bytes.saturating_mul(weight);
         if command.failed() {
             sum.errors = sum.errors.saturating_add(weight);
+            sum.failed_bytes = sum.failed_bytes.saturating_add(bytes);
             return;
         }
-        let bytes = command.bytes.saturating_mul(weight);
         sum.bytes = sum.bytes.saturating_add(bytes);
         if !command.geometry.global.is_empty() {
             let geometry = &command.geometry;
@@ -261,13 +265,16 @@ impl Devices {
 
     fn traffic_cell(&self, key: &Key, sum: &Sum, group: Group) -> Option<TrafficCell> {
         let memory = |kind: MemoryKind| Some(kind.name().to_owned()).filter(|_| kind != MemoryKind::Unknown);
-        (key.kind.moves_memory() || (sum.bytes > 0 && key.kind != CommandKind::Kernel)).then(|| TrafficCell {
+        let moves = sum.bytes > 0 || sum.failed_bytes > 0;
+        (key.kind.moves_memory() || (moves && key.kind != CommandKind::Kernel)).then(|| TrafficCell {
             kind: key.kind.name().to_owned(),
             from: memory(key.from),
             to: memory(key.to),
             group,
             calls: sum.calls,
             bytes: sum.bytes,
+            errors: sum.errors,
+            failed_bytes: sum.failed_bytes,
             timed_bytes: sum.timed_bytes,
             times: sum.times.clone(),
         })

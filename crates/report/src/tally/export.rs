@@ -52,16 +52,18 @@ impl Table {
             Self::Host => (
                 "name api calls folded total_ns self_ns",
                 DURATIONS,
-                "errors error_ns cost_ns self_cost_ns error_cost_ns",
+                "errors error_ns error_self_ns cost_ns self_cost_ns error_cost_ns",
             ),
-            Self::Apis => ("api title processes threads calls errors self_ns cost_ns", "", ""),
-            Self::Errors => ("name api error code text calls", "", ""),
+            Self::Apis => ("api title processes threads calls errors self_ns cost_ns error_self_ns", "", ""),
+            Self::Errors => ("name api error code text calls total_ns", "", ""),
             Self::Device => (
                 "name symbol kind api calls samples untimed total_ns total_error_ns",
                 DURATIONS,
                 "bytes in_graph errors",
             ),
-            Self::Traffic => ("name from to calls bytes total_ns", DURATIONS, "bytes_per_second"),
+            Self::Traffic => {
+                ("name from to calls bytes total_ns", DURATIONS, "bytes_per_second errors failed_bytes")
+            }
             Self::Memory => (
                 "device uuid host kind peak_bytes peak_ns allocations allocated_bytes",
                 "",

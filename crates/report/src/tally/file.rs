@@ -1,16 +1,18 @@
 //! Aggregates in files.
 //!
 //! A line `hetrace aggregate VERSION HASH` and, behind it, JSON; the hash is the
-//! 64-bit FNV-1a of the rest, so that no damage goes by as another number.
+//! 64-bit FNV-1a of the version (from form 3 on) and of the rest, so that no damage
+//! goes by as another number.
 
 use super::aggregate::Aggregate;
 
 /// How a file begins.
 const MAGIC: &str = "hetrace aggregate ";
 /// Version of the form; a change of what anything means raises it.
-const VERSION: u32 = 2;
-/// Forms that are read: times of the first are with what tracing cost, which is not in them.
-const READ: [&str; 2] = ["1", "2"];
+const VERSION: u32 = 3;
+/// Forms that are read: times of the first are with what tracing cost, which is not in them; the first two lack own
+/// times of failed calls and bytes of failed commands.
+const READ: [&str; 3] = ["1", "2", "3"];
 
 /// A file that is no aggregate, or none that can be read.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +37,13 @@ pub fn is_aggregate(start: &[u8]) -> bool {
     start.starts_with(MAGIC.as_bytes())
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+/// The forms whose hash does not have the version in it, and whose sums lack what [`READ`] says.
+const EARLY: [&str; 2] = ["1", "2"];
+
+fn hash(version: &str, body: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    let version = if EARLY.contains(&version) { "" } else { version };
+    version.as_bytes().iter().chain(body).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 impl Aggregate {
@@ -47,7 +53,7 @@ impl Aggregate {
     /// When there is a number that JSON does not have.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FileError> {
         let body = serde_json::to_vec(self)?;
-        let mut file = format!("{MAGIC}{VERSION} {:016x}\n", hash(&body)).into_bytes();
+        let mut file = format!("{MAGIC}{VERSION} {:016x}\n", hash(&VERSION.to_string(), &body)).into_bytes();
         file.extend(body);
         file.push(b'\n');
         Ok(file)
@@ -67,9 +73,13 @@ impl Aggregate {
             return Err(FileError::Version(version.to_owned()));
         }
         let body = body.strip_prefix(b"\n").and_then(|b| b.strip_suffix(b"\n")).ok_or(FileError::Damaged)?;
-        if expected != format!("{:016x}", hash(body)) {
+        if expected != format!("{:016x}", hash(version, body)) {
             return Err(FileError::Damaged);
         }
-        Ok(serde_json::from_slice(body)?)
+        let mut all: Self = serde_json::from_slice(body)?;
+        if EARLY.contains(&version) {
+            all.without_own_error_times();
+        }
+        Ok(all)
     }
 }

@@ -18,8 +18,33 @@ const NAMED: usize = 8;
 struct Failed {
     calls: u64,
     time: u64,
-    /// What of the time is the tracer's own.
+    /// What of it was not in other calls.
+    own: u64,
+    /// What of the time is the tracer's own, and what of that is not in other calls.
     cost: u64,
+    own_cost: u64,
+}
+
+impl Failed {
+    fn add(&mut self, other: &Self) {
+        for (to, n) in [
+            (&mut self.calls, other.calls),
+            (&mut self.time, other.time),
+            (&mut self.own, other.own),
+            (&mut self.cost, other.cost),
+            (&mut self.own_cost, other.own_cost),
+        ] {
+            *to = to.saturating_add(n);
+        }
+    }
+
+    /// With what collecting commands took, which is `burst` for each call.
+    fn complete(mut self, burst: f64) -> Self {
+        let all = (self.calls as f64 * burst) as u64;
+        self.cost = self.cost.saturating_add(all);
+        self.own_cost = self.own_cost.saturating_add(all);
+        self
+    }
 }
 
 /// Sums of one function.
@@ -32,11 +57,8 @@ struct Sum {
     /// it is reckoned at the end.
     cost: u64,
     own_cost: u64,
-    errors: u64,
-    error_ns: u64,
-    /// The same of calls that failed.
-    error_cost: u64,
-    own_error_cost: u64,
+    /// All calls that failed.
+    failed: Failed,
     /// What recording one costs inside of it, ns, and how much of that is taken off its time.
     each: u32,
     taken: u32,
@@ -45,7 +67,7 @@ struct Sum {
     /// Calls that went well and are not plain, those without calls inside; and what was taken off them.
     others: u64,
     off: u64,
-    /// Codes with their calls, time and cost; they are few: a list is searched faster than a map.
+    /// Codes with what failed so; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
     unfinished: u64,
     running: u64,
@@ -58,7 +80,7 @@ struct Sum {
 
 impl Sum {
     fn calls(&self) -> u64 {
-        self.times.count.saturating_add(self.errors)
+        self.times.count.saturating_add(self.failed.calls)
     }
 
     /// Time in calls that went well and not in other calls, as recorded.
@@ -95,11 +117,10 @@ impl Sum {
     fn complete(mut self, burst: f64) -> Self {
         let of = |calls: u64| (calls as f64 * burst) as u64;
         let plain = self.plain().saturating_mul(self.each.into());
-        let (well, failed) = (of(self.times.count).saturating_add(plain), of(self.errors));
+        let well = of(self.times.count).saturating_add(plain);
         self.cost = self.cost.saturating_add(well);
         self.own_cost = self.own_cost.saturating_add(well);
-        self.error_cost = self.error_cost.saturating_add(failed);
-        self.own_error_cost = self.own_error_cost.saturating_add(failed);
+        self.failed = self.failed.complete(burst);
         self
     }
 
@@ -113,39 +134,41 @@ impl Sum {
             (&mut self.inside, other.inside),
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
-            (&mut self.error_cost, other.error_cost),
-            (&mut self.own_error_cost, other.own_error_cost),
-            (&mut self.errors, other.errors),
-            (&mut self.error_ns, other.error_ns),
             (&mut self.unfinished, other.unfinished),
             (&mut self.running, other.running),
             (&mut self.lost, other.lost),
         ] {
             *to = to.saturating_add(n);
         }
+        self.failed.add(&other.failed);
         for (code, failed) in &other.codes {
             self.count_code(*code, failed);
         }
     }
 
     #[cold]
-    fn fail(&mut self, code: i64, failed: &Failed, own_cost: u64) {
-        self.errors = self.errors.saturating_add(failed.calls);
-        self.error_ns = self.error_ns.saturating_add(failed.time);
-        self.error_cost = self.error_cost.saturating_add(failed.cost);
-        self.own_error_cost = self.own_error_cost.saturating_add(own_cost);
+    fn fail(&mut self, code: i64, failed: &Failed) {
+        self.failed.add(failed);
         self.count_code(code, failed);
     }
 
     fn count_code(&mut self, code: i64, failed: &Failed) {
         match self.codes.iter_mut().find(|(c, ..)| *c == code) {
-            Some((_, known)) => {
-                known.calls = known.calls.saturating_add(failed.calls);
-                known.time = known.time.saturating_add(failed.time);
-                known.cost = known.cost.saturating_add(failed.cost);
-            }
+            Some((_, known)) => known.add(failed),
             None => self.codes.push((code, *failed)),
         }
+    }
+}
+
+/// A cell of calls that failed, and of no others.
+fn failed_cell(failed: &Failed) -> HostCell {
+    HostCell {
+        errors: failed.calls,
+        error_ns: failed.time,
+        error_own: failed.own,
+        error_cost: failed.cost,
+        error_own_cost: failed.own_cost,
+        ..HostCell::default()
     }
 }
 
@@ -260,7 +283,10 @@ impl Host {
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
                 sum.other(1, time, net, call.cost, call.own_cost);
             }
-            Some(code) => sum.fail(code, &Failed { calls: 1, time, cost: call.cost }, call.own_cost),
+            Some(code) => {
+                let Call { own, cost, own_cost, .. } = *call;
+                sum.fail(code, &Failed { calls: 1, time, own, cost, own_cost });
+            }
         }
     }
 
@@ -276,8 +302,8 @@ impl Host {
                 sum.other(fold.count, fold.total, total, fold.cost, fold.cost);
             }
             Some(code) => {
-                let failed = Failed { calls: fold.count, time: fold.total, cost: fold.cost };
-                sum.fail(code, &failed, fold.cost);
+                let Fold { count: calls, total, cost, .. } = *fold;
+                sum.fail(code, &Failed { calls, time: total, own: total, cost, own_cost: cost });
             }
         }
     }
@@ -364,25 +390,21 @@ impl Host {
                     taken: sum.off(),
                     cost: sum.cost,
                     own_cost: sum.own_cost,
-                    errors: sum.errors,
-                    error_ns: sum.error_ns,
-                    error_cost: sum.error_cost,
                     times: sum.times.clone(),
+                    ..failed_cell(&sum.failed)
                 };
                 if !by_error {
                     of_slice.push(whole);
                     continue;
                 }
-                for &(code, Failed { calls: errors, time: error_ns, cost }) in &sum.codes {
-                    let error_cost = cost.saturating_add((errors as f64 * burst) as u64);
+                for &(code, failed) in &sum.codes {
                     let error = trace.error_name(FunctionId(id), code);
                     let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
                     let (name, api) = (whole.name.clone(), whole.api.clone());
-                    let failed = HostCell { errors, error_ns, error_cost, ..HostCell::default() };
-                    of_slice.push(HostCell { name, api, group, ..failed });
+                    of_slice.push(HostCell { name, api, group, ..failed_cell(&failed.complete(burst)) });
                 }
                 if sum.times.count > 0 {
-                    of_slice.push(HostCell { errors: 0, error_ns: 0, error_cost: 0, ..whole });
+                    of_slice.push(whole.without_failed());
                 }
             }
             merge(&mut cells, of_slice);
@@ -393,13 +415,19 @@ impl Host {
     pub fn errors(&self, trace: &Trace) -> Vec<ErrorRow> {
         let mut rows = Vec::new();
         for (id, name, api, sum) in self.whole(trace) {
-            rows.extend(sum.codes.iter().map(|&(code, Failed { calls, .. })| ErrorRow {
+            let burst = trace.costs().burst(id);
+            let reported = |failed: Failed| match self.gross {
+                true => failed.time,
+                false => failed.time.saturating_sub(failed.complete(burst).cost),
+            };
+            rows.extend(sum.codes.iter().map(|&(code, failed)| ErrorRow {
                 name: name.to_owned(),
                 api: api.to_owned(),
                 error: trace.error_name(id, code),
                 code,
                 text: self.texts.get(&(api.to_owned(), code)).cloned(),
-                calls,
+                calls: failed.calls,
+                total_ns: reported(failed),
             }));
         }
         rows
@@ -441,7 +469,9 @@ impl Host {
                 processes: pids.len() as u64,
                 threads: who.len() as u64,
                 calls: sum(Sum::calls),
-                errors: sum(|s| s.errors),
+                errors: sum(|s| s.failed.calls),
+                error_self_ns: sum(|s| s.failed.own),
+                error_cost_ns: sum(|s| s.failed.own_cost),
                 self_ns: sum(Sum::own),
                 cost_ns: sum(|s| s.own_cost),
             });
@@ -463,7 +493,7 @@ impl Host {
             let of_all = of_all.saturating_add(bursts);
             row.timing_ns = row.timing_ns.saturating_add(timing);
             row.total_ns = row.total_ns.saturating_add(of_all);
-            row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.own_error_cost);
+            row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.failed.own_cost);
         }
         costs.is_known().then_some(row)
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use hetrace_ctf::class::Encoding;
 use hetrace_model::{EnumGroup, Model};
 
 /// The enumeration of that name.
@@ -40,6 +41,30 @@ pub(super) fn write_named(out: &mut String, group: &EnumGroup, value: i64) {
 /// Appends a text in quotes, with what could upset a terminal escaped.
 pub(super) fn quoted(out: &mut String, text: &str) {
     out.push('"');
+    escaped(out, text);
+    out.push('"');
+}
+
+/// Appends a text that was found as bytes in quotes: what is not valid UTF-8 as `\xff`. Of other encodings there is no
+/// telling where the next character begins, so what is not valid is shown as bytes.
+pub(super) fn write_encoded(out: &mut String, encoding: Encoding, bytes: &[u8]) {
+    if let Some(text) = encoding.decode(bytes) {
+        return quoted(out, &text);
+    }
+    if encoding.unit() > 1 {
+        return write_bytes(out, bytes);
+    }
+    out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        escaped(out, chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out.push('"');
+}
+
+fn escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
@@ -51,7 +76,6 @@ pub(super) fn quoted(out: &mut String, text: &str) {
             c => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// How many bytes of a value without a type are shown.
@@ -91,6 +115,20 @@ mod tests {
         for (value, text) in [(0, "NONE"), (1, "A"), (3, "A|B"), (0xff, "ALL"), (5, "A|0x4"), (8, "0x8")] {
             assert_eq!(shown(&group, value), text);
         }
+    }
+
+    #[test]
+    fn texts_are_shown_as_what_they_are_encoded_in() {
+        let shown = |encoding: Encoding, bytes: &[u8]| {
+            let mut out = String::new();
+            write_encoded(&mut out, encoding, bytes);
+            out
+        };
+        for encoding in [Encoding::Utf16Be, Encoding::Utf16Le, Encoding::Utf32Be, Encoding::Utf32Le] {
+            assert_eq!(shown(encoding, &encoding.encode("aé😀\n")), "\"aé😀\\n\"");
+        }
+        assert_eq!(shown(Encoding::Utf16Le, &[0, 0xd8, b'a', 0]), "[00 d8 61 00]", "half a pair");
+        assert_eq!(shown(Encoding::Utf8, b"a\xff\xc3b"), r#""a\xff\xc3b""#);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! How each field of each event class is shown, decided once.
 
-use hetrace_ctf::class::{Base, EventClass, FieldClass, StructClass};
+use hetrace_ctf::class::{
+    Base, EventClass, Field, FieldClass, Role as CtfRole, Scope, StreamClass, StructClass,
+};
 use hetrace_model::{EnumGroup, Follow, Function, Kind, Model, Type};
 
 use super::names::group;
-use crate::trace::{Class, Trace};
+use crate::trace::{Class, Identity, Trace};
 
 /// How a field is shown.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,8 @@ pub struct Plan<'t> {
 pub struct EventPlan<'t> {
     pub model: Option<&'t Model>,
     pub fields: Vec<Plan<'t>>,
+    /// What stands beside the payload, by scope; none in our own streams, whose packets have no more than their thread.
+    pub contexts: Vec<(Scope, Vec<Plan<'t>>)>,
 }
 
 /// The fields of all event classes.
@@ -74,7 +78,9 @@ impl<'t> Plans<'t> {
         let plans = streams.map(|(i, stream)| {
             let classes = trace.classes().of_stream(i);
             let events = stream.events.iter().zip(classes);
-            events.map(|(event, class)| plan(trace, event, class)).collect()
+            let plan =
+                |(event, class)| EventPlan { contexts: contexts(stream, event), ..plan(trace, event, class) };
+            events.map(plan).collect()
         });
         Self { trace, streams: plans.collect() }
     }
@@ -120,7 +126,52 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
         let role = Role::Param(u16::try_from(at).unwrap_or(u16::MAX));
         Plan { how: how(model, &f.params[at], &field.class), ..plain(role) }
     });
-    EventPlan { model: call.map(|(m, _)| m), fields: fields.collect() }
+    EventPlan { model: call.map(|(m, _)| m), fields: fields.collect(), contexts: Vec::new() }
+}
+
+/// Fields of packets that the reader itself makes use of.
+const OF_PACKETS: [&str; 6] =
+    ["timestamp_begin", "timestamp_end", "content_size", "packet_size", "packet_seq_num", "events_discarded"];
+
+/// What another tracer has written beside an event's payload, but for what is the event's process and thread.
+fn contexts<'t>(stream: &'t StreamClass, event: &'t EventClass) -> Vec<(Scope, Vec<Plan<'t>>)> {
+    let of_packet = |name: &str| stream.packet_context.as_ref().is_some_and(|c| c.index(name).is_some());
+    if of_packet("vpid") && of_packet("vtid") {
+        return Vec::new();
+    }
+    let identity = match Identity::of(stream) {
+        Identity::Event { pid, tid, .. } => [pid, tid],
+        Identity::Packet => [None; 2],
+    };
+    let scopes = [
+        (Scope::PacketContext, stream.packet_context.as_ref()),
+        (Scope::StreamEventContext, stream.event_context.as_ref()),
+        (Scope::EventContext, event.context.as_ref()),
+    ];
+    let plans = scopes.into_iter().filter_map(|(scope, class)| {
+        let class = class?;
+        let plan = |(index, field): (usize, &'t Field)| {
+            let known = match scope {
+                Scope::PacketContext => OF_PACKETS.contains(&field.name.as_str()) || has_role(&field.class),
+                Scope::StreamEventContext => identity.contains(&Some(index)),
+                _ => false,
+            };
+            let how = match known || is_length(class, &field.name) {
+                true => How::Hidden,
+                false if is_bytes(&field.class) => How::Bytes,
+                false => How::Plain,
+            };
+            Plan { name: &field.name, role: Role::Field(u16::try_from(index).unwrap_or(u16::MAX)), how }
+        };
+        let fields: Vec<Plan<'_>> = class.fields.iter().enumerate().map(plan).collect();
+        fields.iter().any(|plan| !matches!(plan.how, How::Hidden)).then_some((scope, fields))
+    });
+    plans.collect()
+}
+
+/// Whether the metadata of CTF 2 says what the reader makes of a field.
+fn has_role(class: &FieldClass) -> bool {
+    matches!(class, FieldClass::Integer(c) if CtfRole::ALL.iter().any(|role| c.roles.has(*role)))
 }
 
 fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) -> How<'t> {

@@ -9,9 +9,9 @@ use hetrace_model::Model;
 
 use super::compound::{Tags, append, write_typed};
 use super::info::{write_info, write_pairs};
-use super::names::{quoted, write_bytes, write_named};
+use super::names::{quoted, write_bytes, write_encoded, write_named};
 use super::pieces::{Args, Piece, Typed};
-use super::plan::{EventPlan, How, Plan, Plans};
+use super::plan::{How, Plan, Plans};
 use crate::text::digits;
 
 impl<'t> Args<'t> {
@@ -20,9 +20,29 @@ impl<'t> Args<'t> {
     pub fn read(&mut self, plans: &Plans<'t>, event: &Event<'_, '_>, entry: Option<&Args<'t>>) {
         self.clear();
         let Some(plan) = plans.of(event) else { return };
+        self.read_scope(event, Scope::EventFields, (&plan.fields, plan.model), entry);
+    }
+
+    /// Takes what another tracer has written beside the fields of an event: the processor, an address, and so on.
+    pub fn read_contexts(&mut self, plans: &Plans<'t>, event: &Event<'_, '_>) {
+        self.clear();
+        let Some(plan) = plans.of(event) else { return };
+        for (scope, fields) in &plan.contexts {
+            self.read_scope(event, *scope, (fields, None), None);
+        }
+    }
+
+    fn read_scope(
+        &mut self,
+        event: &Event<'_, '_>,
+        scope: Scope,
+        (fields, model): (&[Plan<'t>], Option<&'t Model>),
+        entry: Option<&Args<'t>>,
+    ) {
         let mut writer = Writer {
             args: self,
-            plan,
+            fields,
+            model,
             entry,
             top: 0,
             start: 0,
@@ -31,7 +51,7 @@ impl<'t> Args<'t> {
             numbers: Vec::new(),
             bytes: Vec::new(),
         };
-        let damaged = event.visit(Scope::EventFields, &mut writer).is_err();
+        let damaged = event.visit(scope, &mut writer).is_err();
         if damaged {
             self.text.push_str(" (damaged)");
         }
@@ -40,7 +60,8 @@ impl<'t> Args<'t> {
 
 struct Writer<'a, 't> {
     args: &'a mut Args<'t>,
-    plan: &'a EventPlan<'t>,
+    fields: &'a [Plan<'t>],
+    model: Option<&'t Model>,
     entry: Option<&'a Args<'t>>,
     /// Position of the field at depth 0.
     top: usize,
@@ -57,7 +78,7 @@ struct Writer<'a, 't> {
 
 impl<'t> Writer<'_, 't> {
     fn plan(&self) -> Option<Plan<'t>> {
-        self.plan.fields.get(self.top).copied()
+        self.fields.get(self.top).copied()
     }
 
     /// Whether the elements of the open array are collected.
@@ -76,7 +97,7 @@ impl<'t> Writer<'_, 't> {
     fn write_typed(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let start = self.start;
-        if let (Some(plan), Some(model)) = (self.plan(), self.plan.model) {
+        if let (Some(plan), Some(model)) = (self.plan(), self.model) {
             let mut text = String::new();
             let tags = Tags::new(model, [Some(&*self.args), self.entry]);
             match plan.how {
@@ -165,7 +186,10 @@ impl<'t> Writer<'_, 't> {
                 None
             }
             Scalar::Bytes(bytes) => {
-                quoted(out, &String::from_utf8_lossy(bytes));
+                match class.encoding() {
+                    Some(encoding) => write_encoded(out, encoding, bytes),
+                    None => write_bytes(out, bytes),
+                }
                 None
             }
         }
@@ -175,7 +199,7 @@ impl<'t> Writer<'_, 't> {
     fn write_whole(&mut self, how: How<'t>) {
         let numbers = std::mem::take(&mut self.numbers);
         let out = &mut self.args.text;
-        if let (How::Pairs(ty), Some(model)) = (how, self.plan.model) {
+        if let (How::Pairs(ty), Some(model)) = (how, self.model) {
             write_pairs(out, model, ty, &numbers);
         } else {
             let bytes: Vec<u8> = numbers.iter().map(|&n| n as u8).collect();
@@ -192,7 +216,7 @@ impl<'t> Writer<'_, 't> {
 
     /// The type of a query's value.
     fn query(&self, how: How<'t>) -> Option<(&'t Model, &'t str)> {
-        let (How::Info(param), Some(model), Some(entry)) = (how, self.plan.model, self.entry) else {
+        let (How::Info(param), Some(model), Some(entry)) = (how, self.model, self.entry) else {
             return None;
         };
         let piece = entry.pieces.iter().find(|p| p.name == param)?;
@@ -228,6 +252,20 @@ impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
         } else {
             self.separate(field);
             self.write(self.plan().map_or(How::Plain, |plan| plan.how), field.class, value);
+        }
+    }
+
+    /// One that is there follows under its name.
+    fn begin_optional(&mut self, field: FieldRef<'v>, present: bool) {
+        if present || self.is_typed() || self.collects() {
+            return;
+        }
+        self.separate(field);
+        let start = self.args.text.len();
+        self.args.text.push_str("none");
+        if self.depth == 0 {
+            self.done(start, None);
+            self.top += 1;
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
+use hetrace_model::Model;
 
 use super::step::{Holder, Owner};
 use crate::hash::QuickMap;
@@ -84,7 +85,7 @@ impl<'t> Sites<'t> {
         let mut devices = self.trace.names().devices();
         devices.retain(|d| d.pid == pid && self.may_mean(owner, &d.api));
         let mut all: Vec<(String, String)> = match owner.holder {
-            Some(Holder::Device(device)) => vec![one(&devices, device)],
+            Some(Holder::Device(device)) => vec![one(self.trace, &devices, device)],
             Some(Holder::Context(context)) => self.of_context(pid, owner, context, &devices),
             None => Vec::new(),
         };
@@ -104,7 +105,7 @@ impl<'t> Sites<'t> {
     /// The devices of a context: those it was made for, or else those of its queues.
     fn of_context(&self, pid: i64, owner: Owner, context: u64, devices: &[&Device]) -> Vec<(String, String)> {
         if let Some(made_for) = self.contexts.get(&(pid, owner.api, context)) {
-            return made_for.iter().map(|device| one(devices, *device)).collect();
+            return made_for.iter().map(|device| one(self.trace, devices, *device)).collect();
         }
         let names = self.trace.names();
         let mut queues = names.queues();
@@ -140,17 +141,27 @@ impl<'t> Sites<'t> {
     }
 }
 
-/// A device of these, by its handle or its number.
-fn one(devices: &[&Device], value: u64) -> (String, String) {
-    let handle = devices.iter().find(|d| d.handle == value);
-    // Of two APIs' devices with one handle it is not known which is meant.
-    let several = handle.is_some_and(|h| devices.iter().any(|d| d.handle == value && d.api != h.api));
-    let number = || devices.iter().find(|d| value < NUMBERS && u64::from(d.ordinal) == value);
-    match handle.or_else(number).filter(|_| !several) {
+/// A device of these, by what calls name it by: its number, or its handle.
+fn one(trace: &Trace, devices: &[&Device], value: u64) -> (String, String) {
+    let mut meant = devices.iter().filter(|d| value == called(trace, d));
+    let first = meant.next();
+    // Of two APIs' devices that are called alike it is not known which is meant.
+    let several = first.is_some_and(|first| meant.any(|d| d.api != first.api));
+    match first.filter(|_| !several) {
         Some(device) => identity(device),
         None if value < NUMBERS => (format!("device {value}"), String::new()),
         None => (format!("{value:#x}"), String::new()),
     }
+}
+
+/// What calls name a device by. Where that is its number, its handle is one of the recorder's, which may be the
+/// number of another device.
+fn called(trace: &Trace, device: &Device) -> u64 {
+    let of_it = |model: &&Model| model.api == device.api || device.api.is_empty();
+    let numbered = trace.models().iter().filter(of_it).any(|model| model.numbers_devices() == Some(true));
+    // An older trace does not say whose a device is; what is a pointer is larger than any number.
+    let by_number = numbered && (!device.api.is_empty() || device.handle < NUMBERS);
+    if by_number { device.ordinal.into() } else { device.handle }
 }
 
 fn identity(device: &Device) -> (String, String) {

@@ -9,17 +9,17 @@ pub(crate) enum Identity {
     #[default]
     Packet,
     /// In each event: LTTng.
-    Event { pid: Option<usize>, tid: usize, name: Option<usize> },
+    Event { pid: Option<usize>, tid: Option<usize>, name: Option<usize> },
 }
 
 impl Identity {
     /// Returns that of the streams of a class.
     pub fn of(class: &StreamClass) -> Self {
         let field = |name| class.event_context.as_ref().and_then(|c| c.index(name));
-        match field("vtid").or_else(|| field("tid")) {
-            Some(tid) => {
-                Self::Event { pid: field("vpid").or_else(|| field("pid")), tid, name: field("procname") }
-            }
+        let (pid, tid) = (field("vpid").or_else(|| field("pid")), field("vtid").or_else(|| field("tid")));
+        // Either may have been asked for without the other.
+        match pid.or(tid) {
+            Some(_) => Self::Event { pid, tid, name: field("procname") },
             None => Self::Packet,
         }
     }

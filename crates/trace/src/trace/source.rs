@@ -157,7 +157,7 @@ impl<'t> Source<'t> {
             let event = self.reader.current()?;
             let get = |field| event.get_at(Scope::StreamEventContext, field);
             let number = |field| get(field).and_then(Scalar::as_i64);
-            let ids = (pid.and_then(number).unwrap_or(0), number(tid).unwrap_or(0));
+            let ids = (pid.and_then(number).unwrap_or(0), tid.and_then(number).unwrap_or(0));
             if self.ids != Some(ids) {
                 self.ids = Some(ids);
                 self.thread = threads.number(ids.0, ids.1);

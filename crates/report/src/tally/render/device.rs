@@ -138,6 +138,7 @@ impl Renderer<'_> {
         columns.extend(by.iter().map(|by| Column::left(by.heading())));
         columns.extend(["Bytes", "Bandwidth", "Time", "Calls", "Average", "Min", "Max"].map(Column::right));
         columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        columns.extend(["Error", "Failed bytes"].map(Column::right));
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -157,6 +158,7 @@ impl Renderer<'_> {
                 time(duration(row.max_ns)),
             ]);
             cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+            cells.extend([errors(row.errors), some(row.failed_bytes, bytes)]);
             table.row(cells);
         }
         if !hidden.is_empty() {
@@ -165,6 +167,8 @@ impl Renderer<'_> {
             cells.extend(vec![String::new(); by.len()]);
             let calls = count(sum(|r| r.calls));
             cells.extend([bytes(sum(|r| r.bytes)), String::new(), duration(sum(|r| r.total_ns)), calls]);
+            cells.extend(vec![String::new(); 3 + self.stats().len()]);
+            cells.extend([errors(sum(|r| r.errors)), some(sum(|r| r.failed_bytes), bytes)]);
             table.row(cells);
         }
         if by.is_empty() { self.narrow_table(&table) } else { self.table(&table) }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Renderer, errors, others};
+use super::{Renderer, errors, others, some};
 use crate::tally::By;
 use crate::tally::rows::HostRow;
 use crate::text::{Column, Table};
@@ -64,10 +64,9 @@ impl Renderer<'_> {
     fn host_table(&self, by: &[By], rows: &[&HostRow]) -> Table {
         // With calls inside calls, only the time outside of them adds up.
         let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
-        let error_time = self.options.extended || by.contains(&By::Error);
         let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
         let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
-        let layout = Layout { by, nested, error_time, tracing, self_ns };
+        let layout = Layout { by, nested, tracing, self_ns };
         let mut table = Table::new(self.host_columns(&layout));
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -88,10 +87,7 @@ impl Renderer<'_> {
         }
         columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
         columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
-        columns.push(Column::right("Error"));
-        if layout.error_time {
-            columns.push(Column::right("Error time"));
-        }
+        columns.extend(["Error", "Error time"].map(Column::right));
         if layout.tracing {
             columns.push(Column::right("Tracing"));
         }
@@ -119,10 +115,7 @@ impl Renderer<'_> {
             time(duration(row.max_ns)),
         ]);
         cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
-        cells.push(errors(row.errors));
-        if layout.error_time {
-            cells.push(if row.errors > 0 { duration(row.error_ns) } else { String::new() });
-        }
+        cells.extend([errors(row.errors), error_time(row.errors, row.error_ns)]);
         if layout.tracing {
             cells.push(time(duration(row.cost_ns)));
         }
@@ -139,10 +132,9 @@ impl Renderer<'_> {
         }
         cells.extend([duration(own), percent(own, layout.self_ns), count(sum(rows, |r| r.calls))]);
         cells.extend(vec![String::new(); 3 + self.stats().len()]);
-        cells.push(errors(sum(rows, |r| r.errors)));
-        if layout.error_time {
-            cells.push(String::new());
-        }
+        let failed = sum(rows, |r| r.errors);
+        // As of the others, what is outside of calls inside adds up.
+        cells.extend([errors(failed), error_time(failed, sum(rows, |r| r.error_self_ns))]);
         if layout.tracing {
             cells.push(duration(sum(rows, |r| r.self_cost_ns)));
         }
@@ -155,13 +147,19 @@ impl Renderer<'_> {
         }
         let failed = self.tally.errors.iter().map(|r| r.calls).fold(0, u64::saturating_add);
         self.heading(&["Failed calls".to_owned(), plural(failed, "call")])?;
-        let columns =
-            vec![Column::left("Name"), Column::left("Error"), Column::right("Calls"), Column::left("Text")];
+        let columns = vec![
+            Column::left("Name"),
+            Column::left("Error"),
+            Column::right("Calls"),
+            Column::right("Time"),
+            Column::left("Text"),
+        ];
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(&self.tally.errors);
         for row in shown {
             let text = row.text.clone().unwrap_or_default();
-            table.row(vec![row.name.clone(), row.error.clone(), count(row.calls), text]);
+            let time = some(row.total_ns, duration);
+            table.row(vec![row.name.clone(), row.error.clone(), count(row.calls), time, text]);
         }
         if !hidden.is_empty() {
             let calls = hidden.iter().map(|r| r.calls).fold(0, u64::saturating_add);
@@ -178,7 +176,7 @@ impl Renderer<'_> {
         }
         self.heading(&["Layers".to_owned(), "time of each without what it calls of the others".to_owned()])?;
         let mut columns = vec![Column::left("Layer")];
-        columns.extend(["Self", "Self(%)", "Calls", "Per call", "Error"].map(Column::right));
+        columns.extend(["Self", "Self(%)", "Calls", "Per call", "Error", "Error time"].map(Column::right));
         let mut table = Table::new(columns);
         let whole = apis.iter().map(|a| a.self_ns).fold(0, u64::saturating_add);
         for api in apis {
@@ -190,6 +188,7 @@ impl Renderer<'_> {
                 count(api.calls),
                 if good > 0 { duration_f(api.self_ns as f64 / good as f64) } else { String::new() },
                 errors(api.errors),
+                some(api.error_self_ns, duration),
             ]);
         }
         self.table(&table)
@@ -201,10 +200,14 @@ struct Layout<'r> {
     by: &'r [By],
     /// Time outside of calls inside has a column of its own.
     nested: bool,
-    error_time: bool,
     tracing: bool,
     /// All of it, which is 100 %.
     self_ns: u64,
+}
+
+/// Time in calls that failed, which no other time is with; nothing where none did.
+fn error_time(errors: u64, ns: u64) -> String {
+    if errors > 0 { duration(ns) } else { String::new() }
 }
 
 fn sum(rows: &[&HostRow], of: fn(&HostRow) -> u64) -> u64 {

@@ -140,6 +140,10 @@ pub struct TrafficRow {
     pub calls: u64,
     /// Bytes of the successful ones.
     pub bytes: u64,
+    /// Commands that failed.
+    pub errors: u64,
+    /// Bytes that those were to move or set.
+    pub failed_bytes: u64,
     /// Time on the device.
     pub total_ns: u64,
     /// The same: commands do not nest.

@@ -51,6 +51,12 @@ pub struct ApiTotals {
     /// What of that was the tracer's: see [`HostRow::self_cost_ns`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cost_ns: u64,
+    /// Time in failed calls outside of other recorded calls.
+    #[serde(default)]
+    pub error_self_ns: u64,
+    /// What of that was the tracer's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub error_cost_ns: u64,
 }
 
 /// The calls of a function, or of what else rows are grouped by. Times are
@@ -102,6 +108,8 @@ pub struct HostRow {
     /// What of that is or was the tracer's, as `cost_ns`.
     #[serde(skip_serializing_if = "is_zero")]
     pub error_cost_ns: u64,
+    /// Time in calls that failed outside of other recorded calls, which adds up over rows with `self_ns`.
+    pub error_self_ns: u64,
 }
 
 /// Calls of a function that failed in one way.
@@ -120,6 +128,9 @@ pub struct ErrorRow {
     pub text: Option<String>,
     /// How often.
     pub calls: u64,
+    /// Time in them; 0 if a file of sums of an older form does not say it.
+    #[serde(default)]
+    pub total_ns: u64,
 }
 
 /// Calls of a function that have no end.

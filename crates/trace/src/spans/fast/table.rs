@@ -42,7 +42,7 @@ impl<'t> Table<'t> {
             let context = match Identity::of(class) {
                 Identity::Packet => Some([None, None]),
                 // The name is looked at when the thread changes.
-                Identity::Event { pid, tid, .. } => Some([pid, Some(tid)]),
+                Identity::Event { pid, tid, .. } => Some([pid, tid]),
             };
             let want = |index: usize| want(index, classes.get(index)?, noted);
             Self { scanner: context.and_then(|context| trace.ctf().scanner(position, context, want)) }
