@@ -29,6 +29,7 @@ mod inject;
 mod job;
 mod keeper;
 mod ldcache;
+mod lifetime;
 mod options;
 mod output;
 mod place;

@@ -25,6 +25,7 @@ use crate::drain::{Drainer, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
+use crate::lifetime::Lifetime;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::options::{Capture, DeviceTimes};
 use crate::output::TraceFolder;
@@ -160,6 +161,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     prepare(&trace, started, &manifest, &libraries).map_err(output)?;
     let looked = Ticket::try_leave(&trace, &names, started, folder.path());
     let child = start(&options.command, &injection.variables, &inherited)?;
+    let lifetime = Lifetime::of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
     telemetry.iter_mut().for_each(Telemetry::start);
@@ -169,6 +171,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let mut host = HostClock::new(started, reference());
     let mut contents = Contents::new(folder.path(), trace.path(), options.access);
     manifest.exit = drain_until_end(&child, &control, &mut drainer, &mut host, &mut contents, &looked);
+    manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let sampled = telemetry.map(Telemetry::finish);
     let living = drainer.living();
     drainer.discover();
