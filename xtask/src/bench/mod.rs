@@ -14,6 +14,7 @@ mod memory;
 mod numbers;
 mod overhead;
 mod parts;
+mod programs;
 mod report;
 mod setting;
 mod startup;
@@ -37,6 +38,8 @@ enum What {
     Overhead(overhead::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// What tracing adds to real programs, beside what their reports say that it took
+    Programs(programs::Args),
     /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
     Analyze(analyze::Args),
 }
@@ -46,6 +49,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Overhead(args) => overhead::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Programs(args) => programs::run(args),
         What::Analyze(args) => analyze::run(args),
     }
 }
