@@ -110,6 +110,7 @@ pub unsafe fn enqueue<R: Copy>(
     let mut work = OwnWork::since(time);
     let (result, returned) = work.real(|| call(place));
     if !succeeded(result) {
+        work.failed();
         return result;
     }
     // SAFETY: a place of ours or the program's, filled in by a successful call.

@@ -43,6 +43,8 @@ pub enum Command {
     Lint(Lint),
     /// Compare two sets of runs: what became slower, and whether the difference is significant
     Diff(super::commands::diff::Diff),
+    /// Measure what tracing costs a program: bare and traced in turn
+    Cost(super::commands::cost::Cost),
     /// Verify that a trace is complete and undamaged
     Check(super::commands::check::Check),
     /// Extract a part of a trace: a time window, some threads, some APIs
@@ -156,6 +158,17 @@ pub enum DeviceTimes {
     Sampled(u32),
     /// None.
     Off,
+}
+
+impl std::fmt::Display for DeviceTimes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeviceTimes::Auto => f.write_str("auto"),
+            DeviceTimes::Events => f.write_str("events"),
+            DeviceTimes::Sampled(every) => write!(f, "sampled:{every}"),
+            DeviceTimes::Off => f.write_str("off"),
+        }
+    }
 }
 
 impl FromStr for DeviceTimes {

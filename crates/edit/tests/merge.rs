@@ -266,7 +266,8 @@ fn the_least_that_recording_took_counts() {
     write(&c, SMALL, &HERE);
     let notes = merged(&[&a, &b], &ab).notes;
     assert!(notes.iter().any(|note| note.contains("the smallest is subtracted")), "{notes:?}");
-    let least = json!({"call_ns": 25.5, "inside_ns": 9.5, "fold_ns": 20.5, "fold_inside_ns": 0.0});
+    let least =
+        json!({"call_ns": 25.5, "inside_ns": 9.5, "fold_ns": 20.5, "fold_inside_ns": 0.0, "least_ns": 0.0});
     assert_eq!(manifest(&ab)["cost"], least);
     assert!(merged(&[&a, &c], &abc).notes.iter().any(|note| note.contains("none is subtracted")));
     assert!(manifest(&abc)["cost"].is_null());

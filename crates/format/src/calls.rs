@@ -19,10 +19,14 @@ use hetrace_model::{Function, Kind, Model, Type};
 pub const UNKNOWN_ID: u16 = 6;
 /// Number of the event of what an API says of an error code.
 pub const ERROR_TEXT_ID: u16 = 11;
+/// Number of the event of what the tracer did inside of a call that enqueues commands.
+pub const OWN_WORK_ID: u16 = 15;
 /// How the names of these events end, behind the API's.
 pub const UNKNOWN: &str = ":unknown";
 /// See [`UNKNOWN`].
 pub const ERROR_TEXT: &str = ":error_text";
+/// See [`UNKNOWN`].
+pub const OWN_WORK: &str = ":own_work";
 
 /// Arguments shown of a call that nobody knows: those that stand in registers.
 pub const UNKNOWN_ARGUMENTS: usize = 6;
@@ -32,7 +36,7 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
     let api = Api::new(model);
     let events = layout::events(model);
     let own = events.iter().map(|e| api.event_class(e));
-    own.chain([unknown_event(&model.api), error_text_event(&model.api)]).collect()
+    own.chain([unknown_event(&model.api), error_text_event(&model.api), own_work_event(&model.api)]).collect()
 }
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
@@ -62,6 +66,17 @@ fn error_text_event(api: &str) -> EventClass {
     let fields =
         StructClass::default().field("code", IntegerClass::signed(64)).field("text", FieldClass::string());
     event(ERROR_TEXT_ID, &format!("{api}{ERROR_TEXT}"), fields)
+}
+
+/// Returns what of the call that ends next the tracer took to time its command, where that is more than in most.
+fn own_work_event(api: &str) -> EventClass {
+    let fields = StructClass::default().field("ns", IntegerClass::unsigned(64));
+    event(OWN_WORK_ID, &format!("{api}{OWN_WORK}"), fields)
+}
+
+/// The bytes of [`OWN_WORK`].
+pub fn put_own_work(body: &mut Vec<u8>, ns: u64) {
+    body.extend_from_slice(&ns.to_le_bytes());
 }
 
 /// The bytes of [`ERROR_TEXT`].

@@ -81,6 +81,7 @@ pub(crate) fn start(session: &Session, process: &Process) {
     if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
+    let began = clock::ticks();
     process.starter.store(own::this_thread(), Ordering::Relaxed);
     own::keep_clear_of_parents_writers(process);
     let _errno = ErrnoGuard::new();
@@ -99,6 +100,16 @@ pub(crate) fn start(session: &Session, process: &Process) {
     };
     // Pairs with the Acquire load in `ready`: the arena is complete.
     process.phase.store(made, Ordering::Release);
+    if let Some(header) = header(process) {
+        header.setup_ticks.store(clock::ticks().wrapping_sub(began), Ordering::Relaxed);
+    }
+}
+
+/// The header of the process's arena, if it has one.
+pub(crate) fn header(process: &Process) -> Option<&'static ArenaHeader> {
+    let ready = process.phase.load(Ordering::Acquire) == phase::READY;
+    let base = process.arena.load(Ordering::Relaxed);
+    (ready && !base.is_null()).then(|| arena(base))
 }
 
 fn make(session: &Session, process: &Process) -> Result<(), &'static str> {

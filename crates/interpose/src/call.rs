@@ -1,9 +1,9 @@
 //! The recording of one call.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_ring::abi::flag;
+use hetrace_ring::abi::{OwnWorkRecord, RingHeader, flag, special};
 use hetrace_ring::clock;
 use hetrace_ring::record::{HEAD, MAX_RECORD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
@@ -364,10 +364,14 @@ pub(crate) fn count_enqueued(writer: &Writer) {
 
 /// Measures the tracer's own work inside of a call that enqueues a command: all from the call's
 /// entry until this is dropped, but for the real function. The sum goes into the thread's ring.
+///
+/// Most calls take about the same, and the mean of these stands for each. One that takes much more, because it
+/// was interrupted or collected commands for many, counts apart: its record says what it took.
 #[derive(Debug)]
 pub struct OwnWork {
-    /// When the call was entered; later by as much as the real function and collecting took.
+    /// When the call was entered; later by as much as the real function took.
     since: u64,
+    /// Ticks in which commands were collected.
     collecting: u64,
     /// This task's, since the real function has returned.
     writer: Option<&'static Writer>,
@@ -402,9 +406,13 @@ impl OwnWork {
     pub fn collecting(&mut self, collect: impl FnOnce()) {
         let before = clock::ticks();
         collect();
-        let ticks = clock::ticks().wrapping_sub(before);
-        self.since = self.since.wrapping_add(ticks);
-        self.collecting = self.collecting.wrapping_add(ticks);
+        self.collecting = self.collecting.wrapping_add(clock::ticks().wrapping_sub(before));
+    }
+
+    /// The call failed: what was done for it is not what timing a command takes, and is not counted.
+    #[inline(always)]
+    pub fn failed(mut self) {
+        self.writer = None;
     }
 }
 
@@ -413,13 +421,69 @@ impl Drop for OwnWork {
     fn drop(&mut self) {
         // A writer of a process that was forked since has no ring.
         let Some(header) = self.writer.and_then(|w| w.header()) else { return };
-        // Counters of two processors may differ by some ticks.
-        let ticks = clock::ticks().wrapping_sub(self.since).cast_signed().max(0).cast_unsigned();
-        add(&header.timing_ticks, ticks);
-        add(&header.timing_calls, 1);
-        if self.collecting > 0 {
-            add(&header.collecting_ticks, self.collecting);
+        let ticks = clock::ticks().wrapping_sub(self.since);
+        if ticks <= header.timing_limit.load(Ordering::Relaxed) {
+            add(&header.timing_ticks, ticks);
+            add(&header.timing_calls, 1);
+        } else {
+            count_apart(header, ticks, self.collecting);
         }
+    }
+}
+
+/// The first limit of a thread, in ticks.
+const LEAST_LIMIT: u64 = 256;
+/// The greatest: some microseconds, less than what an interruption takes.
+const MOST_LIMIT: u64 = 1 << 14;
+/// Of so many calls one may count apart before the limit rises: it comes to lie above nearly all that is not disturbed.
+const RARE: u64 = 16;
+/// So many calls may do so at first.
+const FIRST: u64 = 4;
+
+/// A call in which the tracer worked for longer than in most. It gets a record of its own.
+#[cold]
+#[inline(never)]
+fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
+    // Counters of two processors may differ by some ticks.
+    let ticks = ticks.cast_signed().max(0).cast_unsigned();
+    let own = ticks.saturating_sub(collecting);
+    add(&header.apart_ticks, own);
+    add(&header.apart_calls, 1);
+    add(&header.collecting_ticks, collecting);
+    let (limit, apart) = (&header.timing_limit, header.apart_calls.load(Ordering::Relaxed));
+    let most = apart.saturating_mul(RARE) > header.timing_calls.load(Ordering::Relaxed) + RARE * FIRST;
+    let now = limit.load(Ordering::Relaxed);
+    if now < LEAST_LIMIT {
+        limit.store(LEAST_LIMIT, Ordering::Relaxed);
+    } else if most && own > now {
+        limit.store((now * 2).min(MOST_LIMIT), Ordering::Relaxed);
+    }
+    // SAFETY: plain data without gaps.
+    unsafe { record_extra_at(special::OWN_WORK, Plain(&OwnWorkRecord { ticks }), clock::ticks()) };
+}
+
+/// A record that is plain data.
+#[derive(Clone, Copy)]
+struct Plain<'d, T>(&'d T);
+
+impl<T> Put for Plain<'_, T> {
+    fn size(&self) -> usize {
+        size_of::<T>()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: room for it, as the contract says.
+        unsafe {
+            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
+            at.add(size_of::<T>())
+        }
+    }
+}
+
+/// Counts what collecting commands takes after a call that waited for a device.
+pub(crate) fn count_collecting(ticks: u64) {
+    if let Some(header) = recording().and_then(|w| w.header()) {
+        add(&header.collecting_ticks, ticks);
     }
 }
 
@@ -451,7 +515,6 @@ fn add(word: &AtomicU64, n: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering;
 
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     static HANDLED: AtomicU64 = AtomicU64::new(0);

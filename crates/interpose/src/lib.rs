@@ -39,6 +39,7 @@ mod process;
 pub mod put;
 mod real;
 mod room;
+mod spent;
 pub mod table;
 mod text;
 mod tls;
@@ -58,6 +59,7 @@ pub use own::pid;
 pub use process::{Session, note, session, start, store_blob};
 pub use real::{Address, Real, is_ours, look_up_next};
 pub use room::await_room;
+pub use spent::{Spent, spend};
 
 /// Version of the shared memory that this library was built for, for a
 /// launcher that reads the file: one of another version says so and stops.

@@ -12,8 +12,8 @@ use hetrace_interpose::{
     with_guard,
 };
 use hetrace_ring::abi::{
-    ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE, ThreadRecord, flag,
-    option, special,
+    ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, RingHeader, SESSION_VARIABLE,
+    ThreadRecord, flag, option, special,
 };
 use hetrace_ring::reader::{Arena, Ring};
 use hetrace_ring::{map_file, record};
@@ -380,26 +380,87 @@ fn an_apis_memory_is_the_threads_until_it_ends() {
     assert!(extra.take(), "its thread has ended");
 }
 
-#[test]
-fn commands_and_the_tracers_own_work_are_counted_in_the_threads_ring() {
-    let mut tid = 0;
-    in_thread(|| {
-        add(1, |_| ());
-        count_commands(3, 1);
-        let mut work = OwnWork::since(hetrace_ring::clock::ticks());
-        assert_eq!(work.real(|| 5).0, 5);
-        work.collecting(|| std::thread::sleep(std::time::Duration::from_millis(1)));
-        drop(work);
-        tid = thread_id();
-    });
+/// The header of the ring of a thread that recorded.
+fn header_of<R>(tid: u32, look: impl FnOnce(&RingHeader) -> R) -> R {
     let all = arenas(std::process::id());
     let rings = all.iter().flat_map(|(file, arena)| {
         (0..arena.rings()).filter_map(move |number| arena.ring(file, number).expect("a ring"))
     });
     let ring = rings.into_iter().find(|ring| !records_of(ring, tid).0.is_empty()).expect("its ring");
-    let header = ring.header();
-    assert!(header.commands.load(RELAXED) >= 3 && header.reported.load(RELAXED) >= 1);
-    assert!(header.timing_calls.load(RELAXED) >= 1 && header.collecting_ticks.load(RELAXED) > 1000);
+    look(ring.header())
+}
+
+#[test]
+fn commands_are_counted_in_the_threads_ring() {
+    let mut tid = 0;
+    in_thread(|| {
+        add(1, |_| ());
+        count_commands(3, 1);
+        tid = thread_id();
+    });
+    let counts = header_of(tid, |header| (header.commands.load(RELAXED), header.reported.load(RELAXED)));
+    assert!(counts.0 >= 3 && counts.1 >= 1, "{counts:?}");
+}
+
+/// Sleeps where a call that is interrupted would stand still.
+fn interrupted() {
+    std::thread::sleep(std::time::Duration::from_millis(2));
+}
+
+/// One interrupted call must not change what the others are said to take: it has a record of its own.
+#[test]
+fn own_work_that_was_disturbed_counts_apart() {
+    const CALLS: u64 = 2000;
+    const DISTURBED: u64 = 3;
+    let mut tid = 0;
+    let call = |during: &dyn Fn(&mut OwnWork)| {
+        let mut work = OwnWork::since(hetrace_ring::clock::ticks());
+        assert_eq!(work.real(|| 5).0, 5);
+        during(&mut work);
+        drop(work);
+    };
+    let (records, _) = in_thread(|| {
+        add(1, |_| ());
+        for _ in 0..CALLS {
+            call(&|_| ());
+        }
+        for _ in 0..DISTURBED {
+            call(&|_| interrupted());
+        }
+        call(&|work| work.collecting(interrupted));
+        let mut failed = OwnWork::since(hetrace_ring::clock::ticks());
+        failed.real(interrupted);
+        failed.failed();
+        tid = thread_id();
+    });
+    let slept = hetrace_ring::clock::ticks();
+    interrupted();
+    let least = hetrace_ring::clock::ticks().wrapping_sub(slept) / 20;
+    let own: Vec<u64> = records
+        .iter()
+        .filter(|(_, id, ..)| *id == special::OWN_WORK)
+        .map(|record| u64::from_le_bytes(record.3[..8].try_into().expect("eight")))
+        .collect();
+    header_of(tid, |header| {
+        let [calls, ticks, apart, apart_ticks, collecting, limit] = [
+            &header.timing_calls,
+            &header.timing_ticks,
+            &header.apart_calls,
+            &header.apart_ticks,
+            &header.collecting_ticks,
+            &header.timing_limit,
+        ]
+        .map(|word| word.load(RELAXED));
+        assert_eq!(
+            (calls + apart, own.len() as u64),
+            (CALLS + DISTURBED + 1, apart),
+            "but the one that failed"
+        );
+        assert!(calls > CALLS * 9 / 10, "{calls} ordinary ones");
+        assert!(ticks / calls <= limit && limit <= 1 << 14, "{ticks} ticks of {calls}, limit {limit}");
+        assert!(apart_ticks > DISTURBED * least && collecting > least, "{apart_ticks} {collecting}");
+        assert!(own.iter().sum::<u64>() == apart_ticks + collecting, "each says what it took");
+    });
 }
 
 #[test]

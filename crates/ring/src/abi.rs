@@ -14,7 +14,7 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -202,6 +202,14 @@ pub struct ArenaHeader {
     pub reusable: AtomicI32,
     /// 1 if the maker holds the lock.
     pub locked: u32,
+    /// Ticks that making the arena took, while the program waited.
+    pub setup_ticks: AtomicU64,
+    /// Ticks that a collector of device times took to begin, while the program waited.
+    pub collector_start_ticks: AtomicU64,
+    /// Ticks that it took on threads of the program later.
+    pub collector_ticks: AtomicU64,
+    /// Ticks that it took on a thread of the library's own.
+    pub collector_apart_ticks: AtomicU64,
 }
 
 /// Pages of the directory of an arena.
@@ -283,11 +291,20 @@ pub struct RingHeader {
     pub commands: AtomicU64,
     /// Commands that this thread has reported, whoever enqueued them.
     pub reported: AtomicU64,
-    /// Ticks of the tracer's own work inside of calls that enqueue commands, to time these.
+    /// Ticks of the tracer's own work inside of calls that enqueue commands, to time these: of the
+    /// undisturbed ones, which took no more than `timing_limit`.
     pub timing_ticks: AtomicU64,
     /// Calls in which such work was done.
     pub timing_calls: AtomicU64,
-    /// Ticks in them in which commands were collected that had finished: in a few of them, and for many.
+    /// Ticks above which such a call counts apart, with a record of what it took ([`special::OWN_WORK`]).
+    /// Only the thread itself reads and writes it.
+    pub timing_limit: AtomicU64,
+    /// Ticks of the same work in calls that count apart.
+    pub apart_ticks: AtomicU64,
+    /// These calls.
+    pub apart_calls: AtomicU64,
+    /// Ticks in which commands were collected that had finished, inside of calls that enqueue and
+    /// after calls that wait.
     pub collecting_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,

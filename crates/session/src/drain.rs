@@ -295,6 +295,7 @@ impl Drainer {
             self.end(source, host);
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
+            self.timing.add_arena(arena.api, arena.arena.header());
             if let Some(why) = &arena.unread {
                 self.unread = Some(why.clone());
             }

@@ -30,6 +30,7 @@ mod inject;
 mod job;
 mod keeper;
 mod ldcache;
+mod lifetime;
 mod measuring;
 mod options;
 mod output;

@@ -25,6 +25,7 @@ use crate::drain::{Drainer, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
+use crate::lifetime::Lifetime;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
@@ -156,8 +157,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
-    let ending = Ending::new(control.waker());
+    let mut lifetime = Lifetime::default();
+    let (ended, wake) = (lifetime.clone(), control.waker());
+    let ending = Ending::new(move || {
+        ended.end();
+        wake();
+    });
     let child = start(&options.command, &injection.variables, &inherited)?;
+    lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
@@ -175,6 +182,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     };
     running.begin(&trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
+    lifetime.end();
+    manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let sampled = telemetry.map(Telemetry::finish);
     let living = running.finish();
     running.complete(&mut manifest, &control, &trace, injection.notes);

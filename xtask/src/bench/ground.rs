@@ -39,6 +39,12 @@ impl Ground {
         Ok(ground)
     }
 
+    /// As above, without the peer.
+    pub fn make_programs(product: &Path) -> Result<Self> {
+        make("bench/programs", "all").context("make -C bench/programs")?;
+        Ground::with(product, &["libhetrace_opencl.so"])
+    }
+
     /// As above, for CUDA, which needs nothing on the machine.
     pub fn make_cuda(product: &Path, libraries: &[&str]) -> Result<Self> {
         make("bench/programs", "cuda").context("make -C bench/programs cuda")?;

@@ -14,6 +14,7 @@ mod memory;
 mod numbers;
 mod overhead;
 mod parts;
+mod programs;
 mod report;
 mod setting;
 mod startup;
@@ -42,6 +43,8 @@ enum What {
     Cuda(cuda::Args),
     /// What the user waits for before and after the program, and of commands that read a small trace
     Startup(startup::Args),
+    /// What tracing adds to real programs, beside what their reports say that it took
+    Programs(programs::Args),
     /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
     Analyze(analyze::Args),
 }
@@ -53,6 +56,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
         What::Startup(args) => startup::alone(args),
+        What::Programs(args) => programs::run(args),
         What::Analyze(args) => analyze::run(args),
     }
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod check;
+pub mod cost;
 pub mod diff;
 mod doctor;
 pub mod export;
@@ -59,6 +60,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Trim(args) => trim::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Cost(args) => cost::run(&args),
     }
 }
 

@@ -110,6 +110,7 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
         .map(|input| format!("{} has no manifest: its losses are unknown", input.name));
     join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
     all.exit = worst(&exits);
+    all.lifetime_ns = None;
     all.command = command(&origins);
     all.job.clear();
     all.cost = cost(inputs);
@@ -276,6 +277,8 @@ fn join(all: &mut Manifest, other: Manifest) {
         clocks: _,
         // Of one launcher: it is in the origins.
         job: _,
+        // Of one program.
+        lifetime_ns: _,
         // Of what comes to be written.
         written: _,
     } = other;

@@ -87,7 +87,7 @@ pub static CALLS: Table = Table {
             "tracing_ns",
             Int64,
             UNCOSTED,
-            "what of `duration_ns` tracing took, for it and for calls inside of it, reckoned with means: of a quick call it may be more",
+            "what of `duration_ns` tracing took, for it and for calls inside of it; never more",
         ),
         unless("self_tracing_ns", Int64, UNCOSTED, "the same of `self_ns`"),
         always("count", Int64, "calls that the row stands for: 1, more for a run"),

@@ -171,8 +171,7 @@ impl Visitor for Collector<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
         let node = self.at(at, call.depth);
-        let burst = self.trace.costs().burst(call.function).round() as u64;
-        self.count(node, (call.own, call.own_cost.saturating_add(burst)), 1, call.error.is_some());
+        self.count(node, (call.own, call.own_cost), 1, call.error.is_some());
         ControlFlow::Continue(())
     }
 

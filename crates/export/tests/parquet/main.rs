@@ -3,6 +3,7 @@
 
 #[path = "../../../report/tests/common/mod.rs"]
 mod common;
+mod cost;
 mod document;
 mod foreign;
 mod joins;

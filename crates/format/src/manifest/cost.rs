@@ -14,6 +14,8 @@ pub struct Cost {
     pub fold_ns: f64,
     /// And between its time stamps.
     pub fold_inside_ns: f64,
+    /// What a call takes that does nothing and is not recorded: no call takes less.
+    pub least_ns: f64,
     /// Work to time commands, where that is done inside of calls. It was measured there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timing: Vec<Timing>,
@@ -25,24 +27,50 @@ pub struct Cost {
 pub struct Timing {
     /// The API.
     pub api: String,
-    /// Calls.
+    /// Calls in which nothing disturbed it.
     pub calls: u64,
-    /// In all of them together, in nanoseconds.
+    /// In all of them together, in nanoseconds. The mean stands for each.
     pub ns: u64,
-    /// What was done in a few of them for many: collecting commands that had finished. It is not in `ns`.
+    /// Calls in which it took longer. An event before each one's exit says how long.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub apart_calls: u64,
+    /// In all of these together, in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub apart_ns: u64,
+    /// Collecting commands that had finished, in some of the calls that enqueue and after calls that wait for a
+    /// device, in nanoseconds. It is neither in `ns` nor in `apart_ns`.
     pub collecting_ns: u64,
+    /// Making the memory into which processes record, while these waited, in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub setup_ns: u64,
+    /// Beginning with a collector of device times, while processes waited, in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_start_ns: u64,
+    /// Its work on the program's threads later: buffers, flushing, ending. What it does in each call that
+    /// enqueues is not in it: that can't be seen from outside.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_ns: u64,
+    /// Its work on a thread of its own, for which the program does not wait.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_apart_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl Cost {
     /// Takes what another measurement found where that is less: processors now and then are slower
     /// for a while, and too much taken off is worse than too little. [`Self::timing`] stays.
     pub fn at_most(&mut self, other: &Self) {
-        let Self { call_ns, inside_ns, fold_ns, fold_inside_ns, timing: _ } = other;
+        let Self { call_ns, inside_ns, fold_ns, fold_inside_ns, least_ns, timing: _ } = other;
         for (ns, other) in [
             (&mut self.call_ns, call_ns),
             (&mut self.inside_ns, inside_ns),
             (&mut self.fold_ns, fold_ns),
             (&mut self.fold_inside_ns, fold_inside_ns),
+            (&mut self.least_ns, least_ns),
         ] {
             *ns = ns.min(*other);
         }
@@ -50,14 +78,41 @@ impl Cost {
 
     /// Adds what timing commands took in another recording: sums over calls are what they are.
     pub fn add_timing(&mut self, timing: &Timing) {
-        let Timing { api, calls, ns, collecting_ns } = timing;
-        match self.timing.iter_mut().find(|known| known.api == *api) {
-            None => self.timing.push(timing.clone()),
-            Some(known) => {
-                known.calls = known.calls.saturating_add(*calls);
-                known.ns = known.ns.saturating_add(*ns);
-                known.collecting_ns = known.collecting_ns.saturating_add(*collecting_ns);
-            }
+        let Some(known) = self.timing.iter_mut().find(|known| known.api == timing.api) else {
+            self.timing.push(timing.clone());
+            return;
+        };
+        for (to, n) in known.sums_mut().into_iter().zip(timing.clone().sums_mut()) {
+            *to = to.saturating_add(*n);
         }
+    }
+}
+
+impl Timing {
+    /// All that adds up.
+    fn sums_mut(&mut self) -> [&mut u64; 9] {
+        let Self {
+            api: _,
+            calls,
+            ns,
+            apart_calls,
+            apart_ns,
+            collecting_ns,
+            setup_ns,
+            collector_start_ns,
+            collector_ns,
+            collector_apart_ns,
+        } = self;
+        [
+            calls,
+            ns,
+            apart_calls,
+            apart_ns,
+            collecting_ns,
+            setup_ns,
+            collector_start_ns,
+            collector_ns,
+            collector_apart_ns,
+        ]
     }
 }

@@ -50,6 +50,10 @@ pub struct Manifest {
     /// End, on the trace's clock; 0 or none if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
+    /// From the program's exec to its end, without what the launcher did before and after; none if it
+    /// is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime_ns: Option<u64>,
     /// Beginning, nanoseconds since 1970; none if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_realtime_ns: Option<u64>,

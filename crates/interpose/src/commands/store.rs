@@ -29,7 +29,9 @@ use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
 use crate::ErrnoGuard;
-use crate::call::{OwnWork, count_enqueued, recording, thread_extra, thread_id, with_guard};
+use crate::call::{
+    OwnWork, count_collecting, count_enqueued, recording, thread_extra, thread_id, with_guard,
+};
 
 /// Blocks that are mapped together: one for each bit of a word.
 const SLAB: usize = 64;
@@ -323,11 +325,16 @@ where
     /// Looks for commands of all threads that have ended, and records them.
     pub fn collect<B: Backend<Token = T>>(&self, depth: Depth, backend: &mut B) {
         let _errno = ErrnoGuard::new();
+        let began = ticks();
         let mut report = Ring::new(depth);
         let outcome = self.collect_with(depth, backend, &mut report).1;
         self.say(outcome, outcome.left, depth == Depth::Last, &mut report);
         if let Some(block) = self.own_block() {
             self.looked(block);
+        }
+        // Of a look that finds nothing only the second reading would be left.
+        if outcome.collected > 0 {
+            count_collecting(ticks().wrapping_sub(began));
         }
     }
 

@@ -27,13 +27,6 @@ impl Cell {
         }
     }
 
-    /// What else tracing took in some of the calls, as the mean of all.
-    pub fn add_bursts(&mut self, each: f64) {
-        let all = (self.calls as f64 * each) as u64;
-        self.cost = self.cost.saturating_add(all);
-        self.own_cost = self.own_cost.saturating_add(all);
-    }
-
     /// All of its time or its own, without what tracing took or with it.
     pub fn time(&self, whole: bool, net: bool) -> u64 {
         let (time, cost) = if whole { (self.total, self.cost) } else { (self.own, self.own_cost) };

@@ -190,10 +190,7 @@ impl<'t> Gatherer<'t> {
             },
             ..RunRow::default()
         };
-        let (mut calls, mut paths) = (self.calls, self.paths);
-        for (function, cell) in (0u32..).zip(&mut calls).chain(paths.cells_mut()) {
-            cell.add_bursts(trace.costs().burst(FunctionId(function)));
-        }
+        let (calls, paths) = (self.calls, self.paths);
         let mut profile = Profile {
             about,
             functions: trace.functions().all().iter().map(named).collect(),

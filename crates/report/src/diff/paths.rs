@@ -99,11 +99,6 @@ impl Paths {
         }
     }
 
-    /// The calls of each path, and the number of the function that was called.
-    pub fn cells_mut(&mut self) -> impl Iterator<Item = (u32, &mut Cell)> {
-        self.nodes.iter_mut().map(|(node, cell)| (node.function, cell))
-    }
-
     /// All paths with their calls; parents stand before their children.
     pub fn all(&self) -> impl Iterator<Item = &(Node, Cell)> {
         self.nodes.iter()

@@ -52,7 +52,7 @@ pub(super) struct HostCell {
     /// How much shorter `times` are than what was recorded.
     #[serde(default)]
     pub taken: u64,
-    /// What of the time as recorded, and of `own`, is the tracer's: sums of means.
+    /// What of the time as recorded, and of `own`, is the tracer's.
     #[serde(default)]
     pub cost: u64,
     #[serde(default)]

@@ -393,7 +393,7 @@ impl Collector<'_> {
             manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
             host_clock_error_ns: manifest.host_clock.error_ns as f64,
             clock_errors: clock_errors(manifest),
-            tracing: self.host.tracing(trace),
+            tracing: self.host.tracing(trace, query.is_of_all()),
             apis: self.host.apis(trace, &summary.threads),
             errors: self.host.errors(trace),
             unfinished: self.host.unfinished_rows(trace, self.makers.open()),

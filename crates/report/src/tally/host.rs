@@ -37,14 +37,6 @@ impl Failed {
             *to = to.saturating_add(n);
         }
     }
-
-    /// With what collecting commands took, which is `burst` for each call.
-    fn complete(mut self, burst: f64) -> Self {
-        let all = (self.calls as f64 * burst) as u64;
-        self.cost = self.cost.saturating_add(all);
-        self.own_cost = self.own_cost.saturating_add(all);
-        self
-    }
 }
 
 /// Sums of one function.
@@ -53,20 +45,14 @@ struct Sum {
     folded: u64,
     /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
-    /// What of it is the tracer's own, and what of that is not in other calls; of plain calls
-    /// it is reckoned at the end.
+    /// What of the time of calls that went well is the tracer's own, and what of that is not in other calls.
     cost: u64,
     own_cost: u64,
     /// All calls that failed.
     failed: Failed,
-    /// What recording one costs inside of it, ns, and how much of that is taken off its time.
-    each: u32,
-    taken: u32,
-    /// What was to be taken off plain calls and could not: they took less.
-    short: u64,
-    /// Calls that went well and are not plain, those without calls inside; and what was taken off them.
-    others: u64,
-    off: u64,
+    /// What recording one costs, and whether times are left as they were recorded.
+    each: CallCost,
+    gross: bool,
     /// Codes with what failed so; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
     unfinished: u64,
@@ -88,15 +74,9 @@ impl Sum {
         self.gross().saturating_sub(self.inside)
     }
 
-    /// Plain calls.
-    fn plain(&self) -> u64 {
-        self.times.count.saturating_sub(self.others)
-    }
-
     /// How much shorter times of calls that went well are than as they were recorded.
     fn off(&self) -> u64 {
-        let plain = self.plain().saturating_mul(self.taken.into()).saturating_sub(self.short);
-        self.off.saturating_add(plain)
+        if self.gross { 0 } else { self.cost }
     }
 
     /// Time in calls that went well, as recorded.
@@ -104,33 +84,16 @@ impl Sum {
         self.times.total.saturating_add(self.off())
     }
 
-    /// A call that went well and is not plain, or several: times as recorded and as taken.
-    fn other(&mut self, calls: u64, recorded: u64, net: u64, cost: u64, own_cost: u64) {
-        self.others = self.others.saturating_add(calls);
-        self.off = self.off.saturating_add(recorded.saturating_sub(net));
+    /// What of such calls is the tracer's.
+    fn take(&mut self, cost: u64, own_cost: u64) {
         self.cost = self.cost.saturating_add(cost);
         self.own_cost = self.own_cost.saturating_add(own_cost);
-    }
-
-    /// With what is known of many calls together: the costs of those without calls inside, and what
-    /// collecting commands took, which is `burst` for each call.
-    fn complete(mut self, burst: f64) -> Self {
-        let of = |calls: u64| (calls as f64 * burst) as u64;
-        let plain = self.plain().saturating_mul(self.each.into());
-        let well = of(self.times.count).saturating_add(plain);
-        self.cost = self.cost.saturating_add(well);
-        self.own_cost = self.own_cost.saturating_add(well);
-        self.failed = self.failed.complete(burst);
-        self
     }
 
     fn add(&mut self, other: &Sum) {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
-            (&mut self.short, other.short),
-            (&mut self.others, other.others),
-            (&mut self.off, other.off),
             (&mut self.inside, other.inside),
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
@@ -202,9 +165,10 @@ impl Host {
     /// `gross`: the tracer's own cost stays in the times.
     pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
         let functions = trace.functions();
-        let empty = (0u32..).zip(functions.all()).map(|(id, _)| {
-            let each = trace.costs().of(FunctionId(id)).inside;
-            Sum { each, taken: if gross { 0 } else { each }, ..Sum::default() }
+        let empty = (0u32..).zip(functions.all()).map(|(id, _)| Sum {
+            each: trace.costs().of(FunctionId(id)),
+            gross,
+            ..Sum::default()
         });
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
@@ -259,12 +223,9 @@ impl Host {
     #[inline(always)]
     pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
         let Some(sum) = self.sum(slice, function) else { return };
-        if let Some(net) = time.checked_sub(sum.taken) {
-            sum.times.add_short(net);
-        } else {
-            sum.short = sum.short.saturating_add((sum.taken - time).into());
-            sum.times.add_short(0);
-        }
+        let cost = sum.each.in_leaf(time);
+        sum.take(cost.into(), cost.into());
+        sum.times.add_short(if sum.gross { time } else { time - cost });
         let caller = thread.0.wrapping_add(1);
         if std::mem::replace(&mut sum.caller, caller) != caller {
             self.called(function, thread);
@@ -281,7 +242,7 @@ impl Host {
                 let net = if gross { time } else { call.net_duration() };
                 sum.times.add(net);
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
-                sum.other(1, time, net, call.cost, call.own_cost);
+                sum.take(call.cost, call.own_cost);
             }
             Some(code) => {
                 let Call { own, cost, own_cost, .. } = *call;
@@ -299,7 +260,7 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
-                sum.other(fold.count, fold.total, total, fold.cost, fold.cost);
+                sum.take(fold.cost, fold.cost);
             }
             Some(code) => {
                 let Fold { count: calls, total, cost, .. } = *fold;
@@ -351,7 +312,6 @@ impl Host {
             let mut sum = self.empty.get(id as usize).cloned().unwrap_or_default();
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
             own.for_each(|own| sum.add(own));
-            let sum = sum.complete(trace.costs().burst(FunctionId(id)));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -379,8 +339,6 @@ impl Host {
             let mut of_slice = Vec::new();
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
-                let burst = trace.costs().burst(FunctionId(id));
-                let sum = sum.clone().complete(burst);
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,
@@ -401,7 +359,7 @@ impl Host {
                     let error = trace.error_name(FunctionId(id), code);
                     let group = labels.group(&labels.calls, &Who { error: Some(&error), ..who });
                     let (name, api) = (whole.name.clone(), whole.api.clone());
-                    of_slice.push(HostCell { name, api, group, ..failed_cell(&failed.complete(burst)) });
+                    of_slice.push(HostCell { name, api, group, ..failed_cell(&failed) });
                 }
                 if sum.times.count > 0 {
                     of_slice.push(whole.without_failed());
@@ -415,10 +373,9 @@ impl Host {
     pub fn errors(&self, trace: &Trace) -> Vec<ErrorRow> {
         let mut rows = Vec::new();
         for (id, name, api, sum) in self.whole(trace) {
-            let burst = trace.costs().burst(id);
             let reported = |failed: Failed| match self.gross {
                 true => failed.time,
-                false => failed.time.saturating_sub(failed.complete(burst).cost),
+                false => failed.time.saturating_sub(failed.cost),
             };
             rows.extend(sum.codes.iter().map(|&(code, failed)| ErrorRow {
                 name: name.to_owned(),
@@ -479,21 +436,33 @@ impl Host {
         totals
     }
 
-    /// What recording all this has cost; none where it is not known.
-    pub fn tracing(&self, trace: &Trace) -> Option<TracingRow> {
+    /// What recording all this has cost; none where it is not known. `all`: these are all calls of the trace.
+    pub fn tracing(&self, trace: &Trace, all: bool) -> Option<TracingRow> {
         let costs = trace.costs();
         let mut row = TracingRow { left_out: !self.gross, ..TracingRow::default() };
         for (function, .., sum) in self.whole(trace) {
             let single = sum.calls().saturating_sub(sum.folded);
             let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
-            let of_all = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
-            row.calls = row.calls.saturating_add(sum.calls());
-            let bursts = (sum.calls() as f64 * costs.burst(function)) as u64;
-            let timing = single.saturating_mul(costs.of_timing(function).into()).saturating_add(bursts);
-            let of_all = of_all.saturating_add(bursts);
-            row.timing_ns = row.timing_ns.saturating_add(timing);
-            row.total_ns = row.total_ns.saturating_add(of_all);
-            row.inside_ns = row.inside_ns.saturating_add(sum.own_cost).saturating_add(sum.failed.own_cost);
+            let recording = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
+            // Commands of calls that failed are none.
+            let enqueued = single.saturating_sub(sum.failed.calls) as f64;
+            let [timing, collecting] = costs.means(function).map(|mean| (enqueued * mean) as u64);
+            for (to, n) in [
+                (&mut row.calls, sum.calls()),
+                (&mut row.timing_ns, timing),
+                (&mut row.collecting_ns, collecting),
+                (&mut row.total_ns, recording.saturating_add(timing).saturating_add(collecting)),
+                (&mut row.inside_ns, sum.own_cost.saturating_add(sum.failed.own_cost)),
+            ] {
+                *to = to.saturating_add(n);
+            }
+        }
+        if all {
+            let beside = costs.beside();
+            row.setup_ns = beside.setup;
+            row.collector_ns = beside.collector_start.saturating_add(beside.collector);
+            row.collector_apart_ns = beside.collector_apart;
+            row.total_ns = row.total_ns.saturating_add(row.setup_ns).saturating_add(row.collector_ns);
         }
         costs.is_known().then_some(row)
     }

@@ -46,6 +46,8 @@ pub fn trace(models: &[Model]) -> TraceClass {
             .field("code", IntegerClass::signed(32))
             .field("text", FieldClass::string());
         stream.events.push(event(7, &format!("{}:error_text", model.api), text));
+        let work = StructClass::default().field("ns", uint(64));
+        stream.events.push(event(8, &format!("{}:own_work", model.api), work));
         trace.streams.push(stream);
     }
     trace.streams.push(telemetry());

@@ -200,7 +200,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" => "",
+        "*" | "?" | "!" | "^" | "w" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -208,6 +208,7 @@ fn event_name(sign: &str, name: &str) -> String {
         "?" => format!("{name}:unknown"),
         "!" => format!("{name}:error_text"),
         "^" => format!("telemetry:{name}"),
+        "w" => format!("{name}:own_work"),
         _ => format!(":{name}{suffix}"),
     }
 }

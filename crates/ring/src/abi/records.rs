@@ -40,6 +40,17 @@ pub mod special {
     /// A record that was never finished: a signal handler interrupted it and did not return.
     /// Its bytes mean nothing.
     pub const ABANDONED: u16 = 14;
+    /// What the tracer itself did inside of the call that ends next, where that is more than in most:
+    /// [`super::OwnWorkRecord`]. It goes into the stream of its own thread, as the unknown call.
+    pub const OWN_WORK: u16 = 15;
+}
+
+/// Body of [`special::OWN_WORK`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnWorkRecord {
+    /// Ticks between the call's entry and its exit in which the tracer worked.
+    pub ticks: u64,
 }
 
 /// Body of [`special::THREAD`].

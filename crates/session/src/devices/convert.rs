@@ -124,6 +124,7 @@ const _: () = {
     assert!(PARTS == OBJECT_PARTS);
     assert!(hetrace_format::calls::UNKNOWN_ID == special::UNKNOWN);
     assert!(hetrace_format::calls::ERROR_TEXT_ID == special::ERROR_TEXT);
+    assert!(hetrace_format::calls::OWN_WORK_ID == special::OWN_WORK);
     assert!(COMMAND_KINDS.len() == CommandKind::ALL.len());
     assert!(MEMORY_KINDS.len() == MemoryKind::ALL.len());
     assert!(object::LAUNCH_ARGS as usize + 1 == ObjectKind::ALL.len());

@@ -16,6 +16,12 @@ pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_error_text(packet, word(body, 0) as i64, body.get(8..).unwrap_or_default());
 }
 
+/// How long the tracer worked until `end`, converted from ticks.
+pub(super) fn put_own_work(packet: &mut Vec<u8>, (end, ticks): (u64, u64), host: &HostClock) {
+    let ns = host.to_ns(end).saturating_sub(host.to_ns(end.saturating_sub(ticks)));
+    calls::put_own_work(packet, ns);
+}
+
 /// Name and registers of a call without a description in the model.
 pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));

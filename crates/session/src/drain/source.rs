@@ -9,7 +9,7 @@ use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
 use super::image::Image;
-use super::records::{put_error_text, put_fold, put_unknown, word};
+use super::records::{put_error_text, put_fold, put_own_work, put_unknown, word};
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
@@ -196,6 +196,8 @@ impl Source {
             put_unknown(self.stream.record(id, time), body);
         } else if id == special::ERROR_TEXT {
             put_error_text(self.stream.record(id, time), body);
+        } else if id == special::OWN_WORK {
+            put_own_work(self.stream.record(id, time), (ticks, word(body, 0)), host);
         } else if id < record::FIRST_CALL_ID {
             let Some(image) = sinks.images.get_mut(self.image) else { return };
             let fresh = || Devices::new(image.identity(), image.generation, sinks.shared);

@@ -29,7 +29,7 @@ pub struct Call {
     /// Time in it that was not in other recorded calls.
     pub own: u64,
     /// What of its time is the tracer's own, for this call and for all recorded calls inside, at
-    /// any depth. It is reckoned with means: of one quick call it may be more than its time.
+    /// any depth: no more than leaves each of them what a call takes at least.
     pub cost: u64,
     /// What of `own` is the tracer's own.
     pub own_cost: u64,
@@ -99,7 +99,7 @@ pub struct Unfinished {
     pub start: u64,
     /// When it became clear that there will be no end.
     pub until: u64,
-    /// What of the time until then is the tracer's own, reckoned with means.
+    /// What of the time until then is the tracer's own.
     pub cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
@@ -135,7 +135,7 @@ pub struct Fold {
     pub last: u64,
     /// Time in all of them.
     pub total: u64,
-    /// What of it is the tracer's own, reckoned with means.
+    /// What of it is the tracer's own.
     pub cost: u64,
     /// In how many other calls they were.
     pub depth: u32,

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::deep::Deep;
-use super::inside::Inside;
+use super::inside::{Inside, Times};
 use crate::trace::{CallCost, FunctionId, ThreadId};
 
 /// An open call.
@@ -21,6 +21,8 @@ struct Frame {
     stream: u32,
     /// What recording it costs.
     cost: CallCost,
+    /// Whether what timing its command took is known of this very call.
+    measured: bool,
     /// What is inside.
     inside: Inside,
     /// Whether its exit may be among lost events.
@@ -82,7 +84,17 @@ impl Stack {
     fn push(&mut self, at: Moment, function: FunctionId, doubtful: bool, cost: CallCost) -> Open {
         let Moment { thread, time: start, stream } = at;
         let (depth, inside) = (self.depth(), Inside::default());
-        self.frames.push(Frame { function, start, depth, stream, cost, inside, doubtful, counted: false });
+        self.frames.push(Frame {
+            function,
+            start,
+            depth,
+            stream,
+            cost,
+            measured: false,
+            inside,
+            doubtful,
+            counted: false,
+        });
         self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
         Open { function, thread, start, depth }
     }
@@ -200,12 +212,12 @@ impl Stack {
             let top = *top;
             self.frames.pop();
             self.deep.removed(self.frames.len(), top.stream, std::iter::empty());
-            let duration = end.saturating_sub(top.start);
+            let times = top.times(end, error.is_some());
             match self.frames.last_mut() {
-                Some(outer) => outer.inside.add_call(duration, top.cost, &top.inside),
-                None => self.outside.add_call(duration, top.cost, &top.inside),
+                Some(outer) => outer.inside.add_call(times, top.cost),
+                None => self.outside.add_call(times, top.cost),
             }
-            return Ended::Call(top.call(thread, end, error));
+            return Ended::Call(top.call(thread, end, error, times));
         }
         self.exit_below(thread, function, end, error)
     }
@@ -222,13 +234,26 @@ impl Stack {
             && !inner.counted
         {
             inner.counted = true;
-            let time = end.saturating_sub(inner.start);
-            frame.inside.add_call(time, inner.cost, &inner.inside);
+            let (times, cost) = (inner.times(end, false), inner.cost);
+            frame.inside.add_call(times, cost);
         }
+        let times = frame.times(end, error.is_some());
         if !frame.counted {
-            self.inside_of(at).add_call(end.saturating_sub(frame.start), frame.cost, &frame.inside);
+            self.inside_of(at).add_call(times, frame.cost);
         }
-        Ended::Call(frame.call(thread, end, error))
+        Ended::Call(frame.call(thread, end, error, times))
+    }
+
+    /// Timing the command of the innermost call, of this stream, took so many nanoseconds. Returns whether there is
+    /// a call.
+    pub fn measure(&mut self, stream: u32, ns: u64) -> bool {
+        let Some(top) = self.frames.last_mut() else { return false };
+        // Only calls that enqueue have such work in them: else this one's entry or exit is not here.
+        if top.stream == stream && top.cost.timed {
+            top.cost = top.cost.with_timing(ns);
+            top.measured = true;
+        }
+        true
     }
 
     /// Whether exits of the innermost call may be missing.
@@ -296,37 +321,37 @@ impl Stack {
     /// that of each.
     pub fn fold(&mut self, fold: Fold, cost: CallCost) -> Fold {
         // What is not on the stack counts as inside the innermost, unless it began before.
-        match self.frames.last_mut() {
+        let ours = match self.frames.last_mut() {
             Some(top) if top.start <= fold.first => top.inside.add_fold(&fold, cost),
-            Some(_) => {}
+            Some(_) => Inside::of_fold(&fold, cost),
             None => self.outside.add_fold(&fold, cost),
-        }
-        let ours = fold.count.saturating_mul(cost.inside.into());
+        };
         let repeats = self.last.filter(|(before, _)| *before == fold.function);
         Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), cost: ours, ..fold }
     }
 }
 
 impl Frame {
+    /// Its times, if it ends then.
+    #[inline(always)]
+    fn times(&self, end: u64, failed: bool) -> Times {
+        // A call that failed has no command to be timed.
+        let enqueued = !failed || self.measured;
+        let cost = if enqueued { self.cost } else { self.cost.without_timing() };
+        self.inside.times(end.saturating_sub(self.start), cost)
+    }
+
     #[inline]
-    fn call(&self, thread: ThreadId, end: u64, error: Option<i64>) -> Call {
+    fn call(&self, thread: ThreadId, end: u64, error: Option<i64>, times: Times) -> Call {
         let &Self { function, start, depth, .. } = self;
-        let duration = end.saturating_sub(start);
-        let own = duration.saturating_sub(self.inside.time);
-        let (cost, own_cost) = (self.inside.cost_with(self.cost), self.inside.own_cost_with(self.cost));
+        let Times { own, cost, own_cost, .. } = times;
         Call { function, thread, start, end, own, cost, own_cost, depth, error }
     }
 
     fn unfinished(self, thread: ThreadId, until: u64, why: Why) -> Unfinished {
         let until = until.max(self.start);
-        Unfinished {
-            function: self.function,
-            thread,
-            start: self.start,
-            until,
-            cost: self.inside.cost_with(self.cost),
-            depth: self.depth,
-            why,
-        }
+        let cost = self.times(until, false).cost;
+        let Self { function, start, depth, .. } = self;
+        Unfinished { function, thread, start, until, cost, depth, why }
     }
 }

@@ -195,6 +195,11 @@ impl Walker {
                 let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
                 visitor.unknown(at, api, name.unwrap_or(""), event)
             }
+            Class::OwnWork(ns) => {
+                let ns = event.get_at(Scope::EventFields, *ns).and_then(Scalar::as_u64).unwrap_or(0);
+                self.stack(thread).measure(stream, ns);
+                visitor.other(at, event)
+            }
             Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
     }

@@ -28,6 +28,8 @@ pub enum Class {
     /// A call of a function that the model does not have: its API's position,
     /// and that of the name among the fields.
     Unknown(usize, usize),
+    /// What the tracer did inside of the thread's innermost call: position of the nanoseconds.
+    OwnWork(usize),
     /// Anything else.
     Other,
 }
@@ -135,6 +137,11 @@ impl<'a> Resolver<'a> {
             && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))
         {
             return Class::Unknown(api, name);
+        }
+        if event.name.ends_with(calls::OWN_WORK)
+            && let Some(ns) = event.fields.index("ns")
+        {
+            return Class::OwnWork(ns);
         }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));

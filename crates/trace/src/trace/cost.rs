@@ -1,6 +1,6 @@
 //! What the tracer itself costs, as the launcher measured it.
 
-use hetrace_format::manifest::Cost;
+use hetrace_format::manifest::{Cost, Timing};
 use hetrace_model::Model;
 
 use super::functions::{FunctionId, Functions};
@@ -12,12 +12,53 @@ pub struct CallCost {
     pub inside: u32,
     /// In all; so much longer took whatever is around it.
     pub whole: u32,
+    /// Beside that, work between its time stamps to time the command that it enqueues.
+    pub timing: u32,
+    /// What a call takes at least: that much of its time is its own.
+    pub least: u32,
+    /// Whether there may be such work.
+    pub timed: bool,
 }
 
 impl CallCost {
     /// What is not in its own time, but in that of the call around it.
+    #[inline(always)]
     pub fn around(self) -> u32 {
         self.whole.saturating_sub(self.inside)
+    }
+
+    /// What is in its own time.
+    #[inline(always)]
+    pub fn own(self) -> u32 {
+        self.inside.saturating_add(self.timing)
+    }
+
+    /// In all, with the work to time its command.
+    pub fn all(self) -> u32 {
+        self.whole.saturating_add(self.timing)
+    }
+
+    /// The same of a call that enqueued nothing.
+    pub fn without_timing(self) -> Self {
+        Self { timing: 0, ..self }
+    }
+
+    /// The same of a call of which it is known how long that work took, in nanoseconds.
+    pub fn with_timing(self, ns: u64) -> Self {
+        Self { timing: u32::try_from(ns).unwrap_or(u32::MAX), ..self }
+    }
+
+    /// What of this own time of a call is the tracer's, if `cost` was reckoned to be in it: no more
+    /// than leaves what a call takes at least.
+    #[inline(always)]
+    pub fn in_time(self, own: u64, cost: u64) -> u64 {
+        cost.min(own.saturating_sub(self.least.into()))
+    }
+
+    /// The same of a call without calls inside.
+    #[inline(always)]
+    pub fn in_leaf(self, time: u32) -> u32 {
+        self.own().min(time.saturating_sub(self.least))
     }
 }
 
@@ -26,12 +67,26 @@ impl CallCost {
 pub struct Costs {
     /// Of calls in which nothing else is done.
     call: CallCost,
-    /// By function, where something is in some: then all that it costs.
+    /// By function, where commands are timed in calls of some.
     functions: Vec<CallCost>,
-    /// What else is done now and then in some of a function's calls, as the mean of all, ns.
-    bursts: Vec<f64>,
+    /// What timing and what collecting commands took by function, as the means of all its calls, ns.
+    means: Vec<[f64; 2]>,
     fold: CallCost,
     known: bool,
+    beside: Beside,
+}
+
+/// What the tracer took of the program's time beside its calls, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// To begin: the memory into which processes record.
+    pub setup: u64,
+    /// To begin with a collector of device times.
+    pub collector_start: u64,
+    /// The collector's work on threads of the program.
+    pub collector: u64,
+    /// Its work on a thread of its own, for which the program does not wait.
+    pub collector_apart: u64,
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -48,13 +103,16 @@ impl Costs {
         models: &[Model],
     ) -> Result<Self, String> {
         let Some(recorded) = recorded else { return Ok(Self::default()) };
+        let least = recorded.least_ns;
+        let least = if (0.0..=MOST).contains(&least) { least.round() as u32 } else { 0 };
         let wrong = |what: &str| {
             Err(format!("what recording costs is not known: {what}; times are as they were recorded"))
         };
         let pair = |inside: f64, whole: f64| {
             let sane = (0.0..=MOST).contains(&whole) && (0.0..=whole).contains(&inside);
             // Whole nanoseconds, as times are.
-            sane.then_some(CallCost { inside: inside.round() as u32, whole: whole.round() as u32 })
+            let (inside, whole) = (inside.round() as u32, whole.round() as u32);
+            sane.then_some(CallCost { inside, whole, timing: 0, least, timed: false })
         };
         let (call, fold) = match (
             pair(recorded.inside_ns, recorded.call_ns),
@@ -73,31 +131,35 @@ impl Costs {
             }
         };
         let known = call.whole > 0;
-        let mut costs = Self { call, functions: Vec::new(), bursts: Vec::new(), fold, known };
+        let mut costs =
+            Self { call, functions: Vec::new(), means: Vec::new(), fold, known, beside: Beside::default() };
         for timing in &recorded.timing {
-            let calls = timing.calls.max(1) as f64;
-            let (each, burst) = (timing.ns as f64 / calls, timing.collecting_ns as f64 / calls);
-            let (Some(each), Some(_)) = (pair(each, each), pair(burst, burst)) else {
-                let api = &timing.api;
-                return wrong(&format!("{each} and {burst} ns for each command of {api} cannot be"));
-            };
-            costs.add(&timing.api, each, burst, (functions, models));
+            costs.beside.add(timing);
+            let mean = |ns: u64, calls: u64| ns as f64 / calls.max(1) as f64;
+            let all = timing.calls.saturating_add(timing.apart_calls);
+            let each = mean(timing.ns, timing.calls);
+            let means =
+                [timing.ns.saturating_add(timing.apart_ns), timing.collecting_ns].map(|ns| mean(ns, all));
+            if let Some(wrong_one) = [each, means[0]].into_iter().find(|ns| *ns > MOST) {
+                return wrong(&format!("{wrong_one} ns to time each command of {} cannot be", timing.api));
+            }
+            costs.add(&timing.api, each.round() as u32, means, (functions, models));
         }
         Ok(costs)
     }
 
     /// Adds what timing commands takes to all functions of an API that enqueue some.
-    fn add(&mut self, api: &str, each: CallCost, burst: f64, (functions, models): (&Functions, &[Model])) {
+    fn add(&mut self, api: &str, each: u32, means: [f64; 2], (functions, models): (&Functions, &[Model])) {
         self.functions.resize(functions.all().len(), self.call);
-        self.bursts.resize(functions.all().len(), 0.0);
-        let costs = self.functions.iter_mut().zip(&mut self.bursts);
-        for ((cost, bursts), function) in costs.zip(functions.all()) {
+        self.means.resize(functions.all().len(), [0.0; 2]);
+        let costs = self.functions.iter_mut().zip(&mut self.means);
+        for ((cost, of_all), function) in costs.zip(functions.all()) {
             let described = || models.get(function.api)?.functions.get(function.index?);
             let is_of_api = functions.apis().get(function.api).is_some_and(|known| known == api);
             if is_of_api && described().is_some_and(|described| described.command.is_some()) {
-                cost.inside = cost.inside.saturating_add(each.inside);
-                cost.whole = cost.whole.saturating_add(each.whole);
-                *bursts += burst;
+                cost.timing = cost.timing.saturating_add(each);
+                cost.timed = true;
+                *of_all = [of_all[0] + means[0], of_all[1] + means[1]];
             }
         }
     }
@@ -118,27 +180,14 @@ impl Costs {
         self.functions.get(function.index()).copied().unwrap_or(self.call)
     }
 
-    /// Of calls of these functions together: in all, and around them.
-    #[inline]
-    pub fn of_all(&self, functions: impl ExactSizeIterator<Item = FunctionId>) -> (u64, u64) {
-        if self.functions.is_empty() {
-            let calls = functions.len() as u64;
-            return (calls * u64::from(self.call.whole), calls * u64::from(self.call.around()));
-        }
-        functions.map(|function| self.of(function)).fold((0, 0), |(cost, around), each| {
-            (cost + u64::from(each.whole), around + u64::from(each.around()))
-        })
+    /// What timing the commands of a function took and what collecting them did, as the means of all its calls, ns.
+    pub fn means(&self, function: FunctionId) -> [f64; 2] {
+        self.means.get(function.index()).copied().unwrap_or_default()
     }
 
-    /// What of that is the work to time a command.
-    pub fn of_timing(&self, function: FunctionId) -> u32 {
-        self.of(function).whole.saturating_sub(self.call.whole)
-    }
-
-    /// What is done besides now and then in some calls of a function, ns: the mean of all its calls.
-    /// Only of many calls together does it say anything.
-    pub fn burst(&self, function: FunctionId) -> f64 {
-        self.bursts.get(function.index()).copied().unwrap_or(0.0)
+    /// What was done beside the calls, in all processes.
+    pub fn beside(&self) -> Beside {
+        self.beside
     }
 
     /// Of each call of a run that is one record.
@@ -147,10 +196,21 @@ impl Costs {
     }
 }
 
+impl Beside {
+    fn add(&mut self, timing: &Timing) {
+        for (to, n) in [
+            (&mut self.setup, timing.setup_ns),
+            (&mut self.collector_start, timing.collector_start_ns),
+            (&mut self.collector, timing.collector_ns),
+            (&mut self.collector_apart, timing.collector_apart_ns),
+        ] {
+            *to = to.saturating_add(n);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use hetrace_format::manifest::Timing;
-
     use super::*;
 
     fn read(recorded: &Cost) -> Result<Costs, String> {
@@ -159,20 +219,34 @@ mod tests {
 
     #[test]
     fn what_makes_sense_is_taken() {
-        let recorded = Cost { call_ns: 29.6, inside_ns: 11.4, fold_ns: 17.0, ..Cost::default() };
+        let recorded =
+            Cost { call_ns: 29.6, inside_ns: 11.4, fold_ns: 17.0, least_ns: 1.2, ..Cost::default() };
         let costs = read(&recorded).unwrap();
         assert!(costs.is_known());
-        assert_eq!(costs.of(FunctionId(0)), CallCost { inside: 11, whole: 30 });
+        assert_eq!(
+            costs.of(FunctionId(0)),
+            CallCost { inside: 11, whole: 30, timing: 0, least: 1, timed: false }
+        );
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
-        assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17 });
+        assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17, timing: 0, least: 1, timed: false });
         assert_eq!(Costs::read(None, &Functions::default(), &[]), Ok(Costs::default()));
+    }
+
+    #[test]
+    fn a_call_keeps_what_it_takes_at_least() {
+        let cost = CallCost { inside: 8, whole: 20, timing: 30, least: 2, timed: true };
+        let of_leaves = [100, 40, 39, 3, 2, 1, 0].map(|time| cost.in_leaf(time));
+        assert_eq!(of_leaves, [38, 38, 37, 1, 0, 0, 0]);
+        assert_eq!((cost.around(), cost.all()), (12, 50));
+        assert_eq!((cost.without_timing().own(), cost.with_timing(u64::MAX).own()), (8, u32::MAX));
+        assert_eq!(cost.in_time(5, 1_000), 3);
     }
 
     #[test]
     fn what_makes_none_is_not() {
         let call = |call_ns, inside_ns| Cost { call_ns, inside_ns, ..Cost::default() };
         let timing = |ns, collecting_ns| Cost {
-            timing: vec![Timing { api: "toy".to_owned(), calls: 1, ns, collecting_ns }],
+            timing: vec![Timing { api: "toy".to_owned(), calls: 1, ns, collecting_ns, ..Timing::default() }],
             ..call(10.0, 0.0)
         };
         for recorded in [
@@ -183,7 +257,6 @@ mod tests {
             call(f64::NAN, 0.0),
             Cost { fold_ns: 1e300, ..call(10.0, 0.0) },
             timing(1_000_000_000, 0),
-            timing(0, u64::MAX),
         ] {
             let recorded = read(&recorded);
             assert!(recorded.as_ref().is_err_and(|e| e.contains("as they were recorded")), "{recorded:?}");

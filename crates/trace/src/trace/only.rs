@@ -31,6 +31,7 @@ impl<'t> Only<'t> {
         let keep = |class: &Class| match class {
             Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, _) => wanted(*function),
             Class::Command(_) => commands,
+            Class::OwnWork(_) => true,
             _ => false,
         };
         let classes = trace.classes().map(|class| if keep(class) { class.clone() } else { Class::Other });

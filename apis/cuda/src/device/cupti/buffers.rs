@@ -14,8 +14,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use hetrace_interpose::ErrnoGuard;
 use hetrace_interpose::ring::clock::nanoseconds;
+use hetrace_interpose::{ErrnoGuard, Spent, spend};
 
 use super::{deliver, flusher};
 
@@ -196,7 +196,8 @@ pub unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, recor
     let next = next_size(SIZE.load(Ordering::Relaxed), since, flusher::period_ns());
     SIZE.store(next, Ordering::Relaxed);
     let behind = UNREAD.load(Ordering::Relaxed) > MOST_UNREAD;
-    let at = if behind { std::ptr::null_mut() } else { take() };
+    // In the middle of a launch.
+    let at = if behind { std::ptr::null_mut() } else { spend(Spent::Collector, take) };
     if !at.is_null() {
         OUTSTANDING.fetch_add(1, Ordering::Relaxed);
     }

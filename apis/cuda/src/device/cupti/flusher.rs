@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{note, session};
+use hetrace_interpose::{Spent, note, session, spend};
 
 use super::api::{API, FORCED};
 use super::{buffers, give_up_unreadable, ours, read_filled, settle, sleep, tid, timespec};
@@ -72,6 +72,11 @@ pub fn runs() -> bool {
     RUNS.load(Ordering::Relaxed)
 }
 
+/// Whether this is the thread.
+pub fn is_here() -> bool {
+    THREAD.load(Ordering::Relaxed) == tid()
+}
+
 /// Whether a period has passed since this last said so.
 pub fn is_due() -> bool {
     let now = now();
@@ -104,9 +109,13 @@ fn sleep_on(word: &AtomicU32, value: u32, nanoseconds: u64) {
 /// calls this may hold a lock that the thread needs. `ends`: no record will be completed
 /// later. Nothing here is forbidden in a signal handler.
 pub fn flush_now(ends: bool) {
-    if THREAD.load(Ordering::Relaxed) == tid() {
+    if is_here() {
         return;
     }
+    spend(Spent::Collector, || await_flush(ends));
+}
+
+fn await_flush(ends: bool) {
     if ends {
         ENDS.store(true, Ordering::SeqCst);
     }
@@ -170,7 +179,7 @@ pub fn start() {
 pub fn stop() -> bool {
     STOP.store(true, Ordering::SeqCst);
     RUNS.store(false, Ordering::Relaxed);
-    if THREAD.load(Ordering::Relaxed) == tid() {
+    if is_here() {
         return true; // It gives up itself.
     }
     let (mut seen, mut since) = (buffers::read_so_far(), 0);
@@ -243,23 +252,25 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             AT_IT.store(false, Ordering::SeqCst);
             break;
         }
-        serve();
-        buffers::read_filled();
-        if now() >= next {
-            next = now() + period_ns();
-            if WORK.swap(false, Ordering::Relaxed) {
-                (passed, pause) = (0, 1);
-            } else {
-                passed += 1;
+        spend(Spent::Apart, || {
+            serve();
+            buffers::read_filled();
+            if now() >= next {
+                next = now() + period_ns();
+                if WORK.swap(false, Ordering::Relaxed) {
+                    (passed, pause) = (0, 1);
+                } else {
+                    passed += 1;
+                }
+                if passed == 0 || passed >= pause {
+                    // What was enqueued long ago may still be running.
+                    (passed, pause) = (0, (pause * 2).min(SELDOM));
+                    // SAFETY: no callback of CUPTI calls this.
+                    unsafe { API.flush_all(0) };
+                    buffers::read_filled();
+                }
             }
-            if passed == 0 || passed >= pause {
-                // What was enqueued long ago may still be running.
-                (passed, pause) = (0, (pause * 2).min(SELDOM));
-                // SAFETY: no callback of CUPTI calls this.
-                unsafe { API.flush_all(0) };
-                buffers::read_filled();
-            }
-        }
+        });
         AT_IT.store(false, Ordering::SeqCst);
         give_up_unreadable();
     }

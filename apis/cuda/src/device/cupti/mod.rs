@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, note, pid, session, with_guard};
+use hetrace_interpose::{ErrnoGuard, Spent, note, pid, session, spend, with_guard};
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use layout::{Lengths, counter, kind};
@@ -109,7 +109,7 @@ pub unsafe fn start(driver_version: i32) -> Result<(), Unavailable> {
     // work would be missing else.
     for _ in 0..2000 {
         match STATE.compare_exchange(state::NEVER, state::STARTING, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return first(driver_version),
+            Ok(_) => return spend(Spent::Start, || first(driver_version)),
             // It has begun this very moment.
             Err(_) if OWNER.load(Ordering::Relaxed) == 0 => sleep(1_000_000),
             Err(_) if !ours() => return Err(Unavailable::Forked),
@@ -263,10 +263,12 @@ pub fn flush(force: bool) {
     if !force && flusher::runs() {
         flusher::work();
     } else if ours() && (force || flusher::is_due()) {
-        // Not under the guard: what comes back now must be recorded.
-        // SAFETY: no callback of CUPTI calls this.
-        unsafe { API.flush_all(0) };
-        read_filled();
+        spend(Spent::Collector, || {
+            // Not under the guard: what comes back now must be recorded.
+            // SAFETY: no callback of CUPTI calls this.
+            unsafe { API.flush_all(0) };
+            read_filled();
+        });
         give_up_unreadable();
     }
 }
@@ -299,12 +301,14 @@ pub fn give_up(why: &[u8]) {
         return;
     }
     WHY.store(Unavailable::GivenUp.pack(), Ordering::Release);
-    flusher::stop();
-    // SAFETY: no callback of CUPTI calls this.
-    unsafe { API.flush_all(0) };
-    disable();
-    read_filled();
-    settle();
+    spend(if flusher::is_here() { Spent::Apart } else { Spent::Collector }, || {
+        flusher::stop();
+        // SAFETY: no callback of CUPTI calls this.
+        unsafe { API.flush_all(0) };
+        disable();
+        read_filled();
+        settle();
+    });
     if buffers::outstanding() > 0 {
         note(b"CUPTI did not return all buffers when collection ended: some device times are missing");
     }
@@ -335,15 +339,17 @@ extern "C" fn at_exit() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    if flusher::stop() {
-        // SAFETY: no callback of CUPTI calls this.
-        unsafe {
-            API.flush_all(0);
-            API.flush_all(FORCED);
+    spend(Spent::Collector, || {
+        if flusher::stop() {
+            // SAFETY: no callback of CUPTI calls this.
+            unsafe {
+                API.flush_all(0);
+                API.flush_all(FORCED);
+            }
+            read_filled();
+            settle();
         }
-        read_filled();
-        settle();
-    }
+    });
 }
 
 /// A forced flush was read: nothing more comes of what was enqueued before.

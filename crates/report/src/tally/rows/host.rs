@@ -12,11 +12,24 @@ pub struct TracingRow {
     pub calls: u64,
     /// What recording them has cost in all.
     pub total_ns: u64,
-    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them;
-    /// each is counted with the mean.
+    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them.
     #[serde(skip_serializing_if = "is_zero")]
     pub timing_ns: u64,
-    /// Of `total_ns`, what lay inside of recorded calls, reckoned with means.
+    /// Of `total_ns`, what collecting commands that had finished took.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collecting_ns: u64,
+    /// Of `total_ns`, what making the memory into which processes record took. Of a part of the calls it is not
+    /// counted, as what follows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub setup_ns: u64,
+    /// Of `total_ns`, what a collector of device times took of the program's threads: to begin, buffers, flushing, ending.
+    /// What it does in each call that enqueues is not in it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_ns: u64,
+    /// What it took on a thread of its own; not in `total_ns`, as the program does not wait for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_apart_ns: u64,
+    /// Of `total_ns`, what lay inside of recorded calls.
     pub inside_ns: u64,
     /// Whether times of calls are without it; else they are as they were recorded.
     pub left_out: bool,
@@ -81,9 +94,9 @@ pub struct HostRow {
     pub total_ns: u64,
     /// Time in them outside of other recorded calls.
     pub self_ns: u64,
-    /// What recording these calls and those inside of them took of their time, reckoned with means. It
-    /// is left out of it, unless [`TracingRow::left_out`] says otherwise: what was recorded is both
-    /// together. Of single calls (`min_ns` and so on) the same is left out, but no more than they took.
+    /// What recording these calls and those inside of them took of their time. It is left out of it, unless
+    /// [`TracingRow::left_out`] says otherwise: what was recorded is both together. It is the sum of what was left
+    /// out of each call, and so in every grouping.
     #[serde(skip_serializing_if = "is_zero")]
     pub cost_ns: u64,
     /// The same of `self_ns`.

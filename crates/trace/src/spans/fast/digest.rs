@@ -132,6 +132,8 @@ pub(super) enum Special<'t> {
     NotedEntry(FunctionId, bool, Values<'t>),
     /// An exit of which the values are shown, and the code if it failed.
     NotedExit(FunctionId, Option<i64>, Values<'t>),
+    /// What the tracer did inside of the innermost call, ns.
+    OwnWork(u64),
     /// The stream's open calls will have no end.
     GiveUp(Why),
     /// Exits of the stream's open calls may be lost.

@@ -358,6 +358,10 @@ impl<'t> Input<'t> {
                     to.sink.unknown(api, name.unwrap_or(""));
                     return;
                 }
+                Class::OwnWork(ns) => {
+                    let ns = event.get_at(Scope::EventFields, *ns).and_then(Scalar::as_u64);
+                    entry(Special::OwnWork(ns.unwrap_or(0)))
+                }
                 Class::Definition(_) | Class::Other => {
                     to.sink.other(&event);
                     return;

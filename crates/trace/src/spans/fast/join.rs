@@ -170,6 +170,7 @@ impl<'t, B: CallSink> Whole<'t, B> {
                     walk.noted_exit(function, at.time, at.stream, error, &values);
                 }
                 Undecided::Fold(fold) => walk.fold(fold, at.time, at.stream),
+                Undecided::OwnWork(ns) => walk.own_work(ns, at.time, at.stream),
                 Undecided::GiveUp(why) => walk.give_up(why, at.time, at.stream),
                 Undecided::Begins => walk.begin(at.time, at.stream),
             }

@@ -50,6 +50,8 @@ pub(super) enum Undecided<'t> {
     NotedExit(FunctionId, Option<i64>, Box<Values<'t>>),
     /// A run of calls like the last one.
     Fold(Fold),
+    /// What the tracer did inside of the innermost, ns.
+    OwnWork(u64),
     /// Those of the stream will have no end.
     GiveUp(Why),
     /// The stream is the thread's from here on.
@@ -197,19 +199,22 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
 
     /// Takes all calls without calls inside that come first; gives what follows.
     fn leaves<'d>(&mut self, digests: &'d [Digest]) -> &'d [Digest] {
-        let (mut time, mut calls) = (0u64, 0);
+        let (mut time, mut taken, mut around, mut calls) = (0u64, 0u64, 0u64, 0);
         for digest in digests {
             if digest.kind() != Kind::Leaf {
                 break;
             }
-            self.sink.leaf(self.thread, digest.function(), digest.time, digest.word);
-            time += u64::from(digest.word);
+            let (function, word) = (digest.function(), digest.word);
+            self.sink.leaf(self.thread, function, digest.time, word);
+            let cost = self.costs.of(function);
+            time += u64::from(word);
+            taken += u64::from(cost.in_leaf(word));
+            around += u64::from(cost.around());
             calls += 1;
         }
         let (leaves, rest) = digests.split_at(calls);
         if let Some(last) = leaves.last() {
-            let (cost, around) = self.costs.of_all(leaves.iter().map(|digest| digest.function()));
-            self.track.stack.leaves(last.function(), &Inside::of_leaves(time, cost, around));
+            self.track.stack.leaves(last.function(), &Inside::of_leaves(time, taken, around));
         }
         self.summary.calls = self.summary.calls.saturating_add(calls as u64);
         rest
@@ -325,6 +330,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             Special::NotedExit(function, error, values) => {
                 self.noted_exit(*function, time, stream, *error, values);
             }
+            Special::OwnWork(ns) => self.own_work(*ns, time, stream),
             Special::Failed(function, code) => self.exit(*function, time, stream, Some(*code)),
             Special::Doubt => self.track.stack.doubt(stream),
             Special::Begins => {
@@ -357,6 +363,13 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             self.track.leave(Undecided::Fold(fold), time, stream);
         } else {
             self.track.unfit = true;
+        }
+    }
+
+    /// What the tracer did inside of the innermost call.
+    pub fn own_work(&mut self, ns: u64, time: u64, stream: u32) {
+        if !self.track.stack.measure(stream, ns) && self.from.is_some() {
+            self.track.leave(Undecided::OwnWork(ns), time, stream);
         }
     }
 

@@ -1,0 +1,68 @@
+//! How long the program lives: from its exec to its end, without what the launcher does before and after.
+//!
+//! The drainer looks for the end between its naps, and after what it is busy with. So the thread that
+//! hears of the end first says when that was.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hetrace_ring::clock;
+
+/// When the program begins and ends; 0 while it has not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lifetime {
+    began: u64,
+    ended: Arc<AtomicU64>,
+}
+
+impl Lifetime {
+    /// The program runs since now.
+    pub fn begin(&mut self) {
+        self.began = now();
+    }
+
+    /// The program has ended, if nobody has said so before.
+    pub fn end(&self) {
+        // Whoever comes second was told, or came by later.
+        let _ = self.ended.compare_exchange(0, now(), Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Returns it in nanoseconds, once the program has ended.
+    pub fn ns(&self) -> Option<u64> {
+        let ended = self.ended.load(Ordering::Acquire);
+        (ended != 0).then(|| ended.saturating_sub(self.began))
+    }
+}
+
+fn now() -> u64 {
+    clock::nanoseconds(libc::CLOCK_MONOTONIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::Ending;
+    use std::process::Command;
+    use std::time::Duration;
+
+    #[test]
+    fn it_is_that_of_the_program() {
+        let mut lifetime = Lifetime::default();
+        let (told, (heard, hear)) = (lifetime.clone(), std::sync::mpsc::channel());
+        let ending = Ending::new(move || {
+            told.end();
+            heard.send(()).unwrap();
+        });
+        let mut child = Command::new("sleep").arg("0.05").spawn().expect("sleep");
+        lifetime.begin();
+        ending.of(child.id() as libc::pid_t);
+        assert_eq!(lifetime.ns(), None);
+        hear.recv_timeout(Duration::from_secs(30)).expect("the end");
+        let ns = lifetime.ns().expect("it has ended");
+        assert!(ns >= 40_000_000, "{ns}");
+        // Whoever buries it, and whenever: that is not part of it.
+        child.wait().expect("its end");
+        lifetime.end();
+        assert_eq!(lifetime.ns(), Some(ns));
+    }
+}
