@@ -177,10 +177,13 @@ impl<'t> Memory<'t> {
         let thread = self.thread(call.thread);
         thread.entered = true;
         let open = &mut thread.open;
-        // What is left there of calls without an end.
-        open.retain(|p| p.depth < call.depth);
-        // A call of an API that is layered on another means what it calls of that one.
-        open.iter_mut().for_each(|p| p.api = p.api.or(passed.api));
+        // What is left there of calls without an end. Depths only rise in it.
+        while open.pop_if(|p| p.depth >= call.depth).is_some() {}
+        // A call of an API that is layered on another means what it calls of that one. Those outside of one that
+        // knows it know it, too.
+        for outer in open.iter_mut().rev().take_while(|p| p.api.is_none()) {
+            outer.api = passed.api;
+        }
         let inner = open.iter().any(|p| p.changes == passed.changes);
         open.push(Passed { inner, ..passed });
     }
@@ -189,7 +192,7 @@ impl<'t> Memory<'t> {
     pub fn left(&mut self, who: &Thread, call: &Call, out: &Values<'_>) {
         let Some((_, row)) = self.table.of(call.function) else { return };
         let Some(thread) = self.threads.get_mut(call.thread.index()) else { return };
-        thread.open.retain(|p| p.depth <= call.depth);
+        while thread.open.pop_if(|p| p.depth > call.depth).is_some() {}
         let Some(passed) = thread.open.pop_if(|p| p.depth == call.depth) else { return };
         let step = |time, what| Step { time, pid: who.pid, tid: who.tid, api: passed.api, what };
         let failed = call.error.is_some();
