@@ -1,5 +1,8 @@
 //! The syntax tree of TSDL.
 
+use std::borrow::Cow;
+use std::rc::Rc;
+
 /// A declaration of any scope.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
@@ -28,8 +31,11 @@ pub(super) struct Assign {
 
 impl Assign {
     /// Returns the name with its dots.
-    pub fn name(&self) -> String {
-        self.path.join(".")
+    pub fn name(&self) -> Cow<'_, str> {
+        match &*self.path {
+            [name] => name.into(),
+            path => path.join(".").into(),
+        }
     }
 }
 
@@ -73,7 +79,8 @@ pub(super) struct TypeSpec {
 pub(super) enum Spec {
     /// One or more words that name a type.
     Named(String),
-    Integer(Vec<Assign>),
+    /// Equal ones are one.
+    Integer(Rc<Vec<Assign>>),
     Float(Vec<Assign>),
     String(Vec<Assign>),
     Enum {

@@ -10,7 +10,7 @@ const MAX_ALIGN: u32 = 1 << 20;
 type Result<T> = std::result::Result<T, ParseError>;
 
 pub(super) fn bad(a: &Assign) -> ParseError {
-    let kind = Kind::BadValue { attribute: a.name(), value: a.value.to_string() };
+    let kind = Kind::BadValue { attribute: a.name().into_owned(), value: a.value.to_string() };
     ParseError::new(a.line, kind)
 }
 

@@ -1,6 +1,7 @@
 //! Text to tokens.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::{ParseError, ParseErrorKind};
 
@@ -18,6 +19,17 @@ pub(super) enum Kind<'s> {
     Int(u64),
     /// One of `{ } [ ] < > ( ) ; : , = . * + -`, or `:=`, `...`, `->`.
     Punct(Punct),
+    /// All between the braces of an integer and the last of them, by its number in [`Tokens::bodies`].
+    Body(usize),
+}
+
+/// A text's tokens.
+#[derive(Debug, Default)]
+pub(super) struct Tokens<'s> {
+    pub list: Vec<Token<'s>>,
+    /// What stands in the braces of integers, and the closing ones: most of a text, and few of them differ.
+    pub bodies: Vec<&'s str>,
+    known: HashMap<&'s str, usize>,
 }
 
 /// Punctuation as the bytes of one number: most tokens are some, and are compared with some.
@@ -68,24 +80,38 @@ impl std::fmt::Display for Kind<'_> {
             Kind::Str(text) => write!(f, "{text:?}"),
             Kind::Int(value) => write!(f, "{value}"),
             Kind::Punct(punct) => write!(f, "`{punct}`"),
+            Kind::Body(_) => write!(f, "`{{`"),
         }
     }
 }
 
 /// Returns all tokens of a text.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
+pub(super) fn tokens(text: &str) -> Result<Tokens<'_>, ParseError> {
+    let mut tokens = Tokens { list: Vec::with_capacity(text.len() / 8), ..Tokens::default() };
     let mut lexer = Lexer { rest: text, line: 1 };
-    let mut tokens = Vec::with_capacity(text.len() / 5);
-    loop {
-        lexer.skip_blank()?;
-        let line = lexer.line;
-        match lexer.token() {
-            Ok(Some(kind)) => tokens.push(Token { line, kind }),
-            Ok(None) => return Ok(tokens),
-            Err(kind) => return Err(ParseError::new(line, kind)),
+    while let Some(token) = lexer.next()? {
+        let is_integer = matches!(token.kind, Kind::Ident("integer"));
+        tokens.list.push(token);
+        if let Some(body) = is_integer.then(|| lexer.body()).flatten() {
+            let next = tokens.bodies.len();
+            let number = *tokens.known.entry(body).or_insert(next);
+            if number == next {
+                tokens.bodies.push(body);
+            }
+            tokens.list.push(Token { line: lexer.line, kind: Kind::Body(number) });
         }
     }
+    Ok(tokens)
 }
+
+/// Returns the tokens of a [`Kind::Body`] on a line.
+pub(super) fn tokens_of_body(body: &str, line: u32) -> Result<Vec<Token<'_>>, ParseError> {
+    let mut lexer = Lexer { rest: body, line };
+    std::iter::from_fn(|| lexer.next().transpose()).collect()
+}
+
+/// No integer's attributes are longer, but those that somebody has made to be.
+const LONGEST_BODY: usize = 256;
 
 struct Lexer<'s> {
     rest: &'s str,
@@ -93,6 +119,29 @@ struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
+    /// Returns the next token.
+    fn next(&mut self) -> Result<Option<Token<'s>>, ParseError> {
+        self.skip_blank()?;
+        let line = self.line;
+        match self.token() {
+            Ok(kind) => Ok(kind.map(|kind| Token { line, kind })),
+            Err(kind) => Err(ParseError::new(line, kind)),
+        }
+    }
+
+    /// Takes an integer's attributes in their braces, if they are as everybody writes them: on the same line, and without
+    /// texts and comments in which a brace would be none. Returns what is behind the first brace.
+    fn body(&mut self) -> Option<&'s str> {
+        let inner = self.rest.trim_start_matches(' ').strip_prefix('{')?;
+        let end = inner.bytes().take(LONGEST_BODY).position(|byte| b"}{\n\"'/\\".contains(&byte))?;
+        if inner.as_bytes().get(end) != Some(&b'}') {
+            return None;
+        }
+        let (body, rest) = inner.split_at(end + 1);
+        self.rest = rest;
+        Some(body)
+    }
+
     /// Takes `len` bytes, which must end between characters.
     fn take(&mut self, len: usize) -> &'s str {
         let (taken, rest) = self.rest.split_at(len);
@@ -273,6 +322,7 @@ mod tests {
         let kinds: Vec<_> =
             tokens("a_1 /* x\n */ 0x10UL 010 7 'A' \"q\\\"\\x41\\102c\\n\" := ... -> . // end")
                 .unwrap()
+                .list
                 .into_iter()
                 .map(|t| (t.line, t.kind))
                 .collect();
@@ -294,6 +344,23 @@ mod tests {
     }
 
     #[test]
+    fn equal_integers_are_looked_into_once() {
+        let text = "integer { size = 8; } a; integer { size = 8; } b;\ninteger {size=9;} integer\n{ size = 8; } \
+                    integer { a = \"}\"; } integer";
+        let found = tokens(text).unwrap();
+        assert_eq!(found.bodies, [" size = 8; }", "size=9;}"]);
+        let numbers: Vec<_> = found.list.iter().filter(|t| matches!(t.kind, Kind::Body(_))).collect();
+        let body = |line, number| Token { line, kind: Kind::Body(number) };
+        assert_eq!(numbers, [&body(1, 0), &body(1, 0), &body(2, 1)]);
+        let inside = tokens_of_body(found.bodies[1], 2).unwrap();
+        assert_eq!(inside.len(), 5);
+        assert!(inside.iter().all(|token| token.line == 2));
+        // Nobody looks for an end again and again where there is none.
+        let endless = "integer {".repeat(100_000);
+        assert!(tokens(&endless).unwrap().bodies.is_empty());
+    }
+
+    #[test]
     fn punctuation_is_what_it_was() {
         let all = [
             ":=", "...", "->", "{", "}", "[", "]", "<", ">", "(", ")", ";", ":", ",", "=", ".", "*", "+", "-",
@@ -308,14 +375,15 @@ mod tests {
     #[test]
     fn blanks_and_lines_of_all_kinds_are_passed() {
         let text = "a\u{b}b\u{a0}c \u{2028}\r\n \"x\ny\" d // e\n/* \u{e9}\n */f";
-        let found: Vec<_> = tokens(text).unwrap().into_iter().map(|t| (t.line, t.kind.to_string())).collect();
+        let found: Vec<_> =
+            tokens(text).unwrap().list.into_iter().map(|t| (t.line, t.kind.to_string())).collect();
         let expected = [(1, "`a`"), (1, "`b`"), (1, "`c`"), (2, "\"x\\ny\""), (3, "`d`"), (5, "`f`")];
         assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]
     fn lines_go_on() {
-        let kinds: Vec<_> = tokens("a\\\n b \"c\\\nd\\\r\n\\u00e9\\U0001F600\"").unwrap();
+        let kinds = tokens("a\\\n b \"c\\\nd\\\r\n\\u00e9\\U0001F600\"").unwrap().list;
         let kinds: Vec<_> = kinds.into_iter().map(|t| (t.line, t.kind)).collect();
         assert_eq!(kinds, [(1, Kind::Ident("a")), (2, Kind::Ident("b")), (2, Kind::Str("cdé😀".into()))]);
     }

@@ -104,7 +104,7 @@ fn uuid(a: &Assign) -> Result<[u8; 16]> {
 fn clock(line: u32, items: &[Item]) -> Result<ClockClass> {
     let mut clock = ClockClass::new("", 1_000_000_000);
     for a in assigns(items) {
-        match a.name().as_str() {
+        match &*a.name() {
             "name" => clock.name = word(a)?.into(),
             "uuid" => clock.uuid = Some(uuid(a)?),
             "description" => clock.description = Some(word(a)?.into()),
@@ -138,7 +138,7 @@ fn env(items: &[Item], trace: &mut TraceClass) -> Result<()> {
             Literal::Int(value) => EnvValue::Int(i64::try_from(*value).map_err(|_| bad(a))?),
             _ => EnvValue::Str(word(a)?.into()),
         };
-        trace.env.push((a.name(), value));
+        trace.env.push((a.name().into_owned(), value));
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ fn env(items: &[Item], trace: &mut TraceClass) -> Result<()> {
 fn trace_block(types: &mut Types<'_>, items: &[Item], trace: &mut TraceClass) -> Result<()> {
     for item in items {
         match item {
-            Item::Assign(a) => match a.name().as_str() {
+            Item::Assign(a) => match &*a.name() {
                 "major" => trace.major = unsigned(a)?,
                 "minor" => trace.minor = unsigned(a)?,
                 "uuid" => trace.uuid = Some(uuid(a)?),
@@ -186,7 +186,7 @@ fn event(types: &mut Types<'_>, items: &[Item]) -> Result<(Option<u64>, EventCla
     let mut stream = None;
     for item in items {
         match item {
-            Item::Assign(a) => match a.name().as_str() {
+            Item::Assign(a) => match &*a.name() {
                 "name" => event.name = name(a)?,
                 "id" => event.id = unsigned(a)?,
                 "stream_id" => stream = Some(unsigned(a)?),

@@ -13,7 +13,7 @@ impl Types<'_> {
         let mut class = IntegerClass { byte_order: self.byte_order, ..IntegerClass::unsigned(0) };
         let mut align = None;
         for a in attributes {
-            match a.name().as_str() {
+            match &*a.name() {
                 "size" => class.size = ranged(a, 1, 64)?,
                 "align" => align = Some(alignment(a.line, int(a)?)?),
                 "signed" => class.signed = boolean(a)?,
@@ -50,7 +50,7 @@ impl Types<'_> {
         let mut class =
             FloatClass { align: 0, exp_dig: 0, mant_dig: 0, byte_order: self.byte_order, reversed: false };
         for a in attributes {
-            match a.name().as_str() {
+            match &*a.name() {
                 "exp_dig" => class.exp_dig = ranged(a, 1, 64)?,
                 "mant_dig" => class.mant_dig = ranged(a, 1, 64)?,
                 "align" => class.align = alignment(a.line, int(a)?)?,

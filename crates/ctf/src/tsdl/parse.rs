@@ -1,14 +1,18 @@
 //! Tokens to a syntax tree: blocks, assignments and the means to do it.
 
+use std::rc::Rc;
+
 use super::ast::{Assign, Item, Literal};
-use super::lex::{Kind, Punct, Token};
+use super::lex::{Kind, Punct, Token, Tokens, tokens_of_body};
 use super::{ParseError, ParseErrorKind};
 
 pub(super) use crate::metadata::MAX_DEPTH;
 
 /// Returns the top-level items of a text.
-pub(super) fn items(tokens: Vec<Token<'_>>) -> Result<Vec<Item>, ParseError> {
-    let mut parser = Parser { tokens, at: 0, depth: 0 };
+pub(super) fn items(tokens: Tokens<'_>) -> Result<Vec<Item>, ParseError> {
+    let Tokens { list: tokens, bodies, .. } = tokens;
+    let bodies = bodies.into_iter().map(|text| (text, None)).collect();
+    let mut parser = Parser { tokens, bodies, at: 0, depth: 0 };
     let mut items = Vec::new();
     while !parser.done() {
         if !parser.eat(";") {
@@ -20,6 +24,8 @@ pub(super) fn items(tokens: Vec<Token<'_>>) -> Result<Vec<Item>, ParseError> {
 
 pub(super) struct Parser<'s> {
     tokens: Vec<Token<'s>>,
+    /// Attributes of integers, and what they say, once that is known.
+    bodies: Vec<(&'s str, Option<Rc<Vec<Assign>>>)>,
     at: usize,
     depth: u32,
 }
@@ -224,6 +230,27 @@ impl<'s> Parser<'s> {
                 self.expect(";")?;
             }
             attributes.push(Assign { line, path, value });
+        }
+        Ok(attributes)
+    }
+
+    /// The attributes of an integer with their braces.
+    pub fn integer_attributes(&mut self) -> Result<Rc<Vec<Assign>>, ParseError> {
+        let Some(&Kind::Body(number)) = self.peek() else {
+            self.expect("{")?;
+            return self.attributes().map(Rc::new);
+        };
+        let line = self.line();
+        self.advance();
+        let Some((text, known)) = self.bodies.get_mut(number) else { return Err(self.unexpected("{")) };
+        if let Some(known) = known {
+            return Ok(Rc::clone(known));
+        }
+        let tokens = tokens_of_body(text, line)?;
+        let mut inside = Parser { tokens, bodies: Vec::new(), at: 0, depth: self.depth };
+        let attributes = inside.attributes().map(Rc::new)?;
+        if let Some((_, known)) = self.bodies.get_mut(number) {
+            *known = Some(Rc::clone(&attributes));
         }
         Ok(attributes)
     }

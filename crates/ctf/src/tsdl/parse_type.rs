@@ -99,10 +99,7 @@ impl Parser<'_> {
             "struct" => p.struct_spec(),
             "variant" => p.variant_spec(),
             "enum" => p.enum_spec(),
-            "integer" => {
-                p.expect("{")?;
-                p.attributes().map(Spec::Integer)
-            }
+            "integer" => p.integer_attributes().map(Spec::Integer),
             "floating_point" => {
                 p.expect("{")?;
                 p.attributes().map(Spec::Float)

@@ -1,3 +1,5 @@
+//! What is declared and when, also after a launcher was killed in the middle of it.
+
 use std::fs;
 use std::path::Path;
 
