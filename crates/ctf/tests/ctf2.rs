@@ -235,6 +235,16 @@ fn mistakes_are_named() {
     assert!(matches!(refused(&[stream]), Unknown { .. }));
     let stream = r#"{"type": "data-stream-class"}"#;
     assert!(matches!(refused(&[stream, stream]), Redefined { .. }));
+    // What is no object has no members to read: an offset of a clock would silently be none.
+    let clock = r#"{"type": "clock-class", "id": "c", "frequency": 1, "offset-from-origin": 5}"#;
+    assert!(bad(refused(&[clock]), "offset-from-origin"));
+    let attributes = r#"{"type": "trace-class", "attributes": ["a"]}"#;
+    assert!(bad(refused(&[attributes]), "attributes"));
+    for extensions in ["7", r#"{"a": "b"}"#] {
+        let text = format!("\x1e{{\"type\": \"preamble\", \"version\": 2, \"extensions\": {extensions}}}");
+        let error = metadata::parse(text.as_bytes()).unwrap_err();
+        assert!(matches!(error, MetadataError::Json(e) if bad(e.kind.clone(), "extensions")));
+    }
     let text = "\x1e{\"type\": \"preamble\", \"version\": 2, \"extensions\": {\"a\": {\"b\": true}}}";
     let error = metadata::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error, MetadataError::Json(e) if e.kind == Extension("a:b".into())));

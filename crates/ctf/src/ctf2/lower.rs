@@ -58,12 +58,22 @@ fn identity(json: &Json) -> Result<Identity> {
     })
 }
 
+/// The members of a property that is an object; none where it is absent.
+fn members<'j>(json: &'j Json, name: &'static str) -> Result<&'j [(String, Json)]> {
+    match json.get(name) {
+        None => Ok(&[]),
+        Some(Json::Object(members)) => Ok(members),
+        Some(other) => Err(bad(name, other)),
+    }
+}
+
 impl Lower {
     fn fragment(&mut self, json: &Json, first: bool) -> Result<()> {
         let kind = text(json, "type")?.ok_or(Kind::Missing("type"))?;
         if first != (kind == "preamble") {
             return Err(Kind::Preamble);
         }
+        members(json, "attributes")?;
         match kind {
             "preamble" => self.preamble(json),
             "field-class-alias" => {
@@ -83,13 +93,10 @@ impl Lower {
             return Err(Kind::Preamble);
         }
         // {"namespace": {"extension": …}}
-        if let Some(Json::Object(namespaces)) = json.get("extensions") {
-            for (namespace, extensions) in namespaces {
-                if let Json::Object(extensions) = extensions
-                    && let Some((name, _)) = extensions.first()
-                {
-                    return Err(Kind::Extension(format!("{namespace}:{name}")));
-                }
+        for (namespace, extensions) in members(json, "extensions")? {
+            let Json::Object(extensions) = extensions else { return Err(bad("extensions", extensions)) };
+            if let Some((name, _)) = extensions.first() {
+                return Err(Kind::Extension(format!("{namespace}:{name}")));
             }
         }
         if let Some(json) = json.get("uuid") {
@@ -103,19 +110,13 @@ impl Lower {
             return Err(Kind::Redefined { what: "trace class", name: String::new() });
         }
         self.trace.identity = identity(json)?;
-        match json.get("environment") {
-            None => {}
-            Some(Json::Object(members)) => {
-                for (name, value) in members {
-                    let value = match value {
-                        Json::Str(text) => EnvValue::Str(text.clone()),
-                        Json::Int(value) if let Ok(value) = i64::try_from(*value) => EnvValue::Int(value),
-                        other => return Err(bad("environment", other)),
-                    };
-                    self.trace.env.push((name.clone(), value));
-                }
-            }
-            Some(other) => return Err(bad("environment", other)),
+        for (name, value) in members(json, "environment")? {
+            let value = match value {
+                Json::Str(text) => EnvValue::Str(text.clone()),
+                Json::Int(value) if let Ok(value) = i64::try_from(*value) => EnvValue::Int(value),
+                other => return Err(bad("environment", other)),
+            };
+            self.trace.env.push((name.clone(), value));
         }
         self.trace.packet_header = self.aliases.scope(json, "packet-header-field-class")?;
         Ok(())
@@ -137,6 +138,7 @@ impl Lower {
         let mut clock = ClockClass::new(&name, frequency);
         clock.precision = unsigned(json, "precision")?;
         clock.description = text(json, "description")?.map(str::to_owned);
+        members(json, "offset-from-origin")?;
         if let Some(offset) = json.get("offset-from-origin") {
             clock.offset = unsigned(offset, "cycles")?.unwrap_or(0);
             clock.offset_seconds = match offset.get("seconds") {
