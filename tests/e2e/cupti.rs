@@ -91,6 +91,26 @@ fn one_that_refuses_is_replaced_by_events() {
     }
 }
 
+/// CUPTI takes 15 ms to begin, and longer than a launch for each flush: the report says so.
+#[test]
+fn what_it_takes_of_the_program_is_a_part_of_the_overhead() {
+    let slow = "cuptiSubscribe:15,cuptiActivityFlushAll:3";
+    let run = run("auto", &["work", "together"], &[("FAKE_CUPTI_SLOW", slow)]);
+    check_all_reported(&run.ops(), &run.seen(), 1000);
+    let manifest = run.manifest();
+    let timing = manifest["cost"]["timing"].as_array().expect("what was measured").clone();
+    let cuda = timing.iter().find(|row| row["api"] == "cuda").expect("that of CUDA");
+    let ms = |name: &str| cuda[name].as_f64().unwrap_or(0.0) / 1e6;
+    let lifetime = manifest["lifetime_ns"].as_f64().expect("a lifetime") / 1e6;
+    assert!(ms("collector_start_ns") >= 15.0 && ms("collector_start_ns") < lifetime, "{cuda}");
+    // At the end of the program, twice: for what is complete, and for the rest.
+    assert!(ms("collector_ns") >= 6.0 && ms("collector_ns") < lifetime, "{cuda}");
+    assert_eq!(cuda["calls"], 0, "nothing is done inside of the calls");
+    let mut tally = std::process::Command::new(hetrace_tests::hetrace());
+    let done = hetrace_tests::bed::run(tally.args(["tally"]).arg(run.scratch.path().join("trace")));
+    assert!(done.out.contains(" in the collector of device times; "), "{}", done.out);
+}
+
 #[test]
 fn what_it_drops_is_counted() {
     let run = run("auto", &["work", "threads"], &[("FAKE_CUPTI_DROP", "10")]);

@@ -26,6 +26,7 @@
  * subscriber is refused.
  *
  *   FAKE_CUPTI_REFUSE  functions and errors, "cuptiSubscribe:39,cuptiActivityEnable:35"
+ *   FAKE_CUPTI_SLOW    functions and how long each call takes, in milliseconds, "cuptiSubscribe:15"
  *   FAKE_CUPTI_DROP    every so many-th activity is dropped
  *   FAKE_CUPTI_COUNTS  file for the counts, `name count` in each line; the process's id is
  *                      appended: calls of each function, bytes and buffers given back
@@ -120,16 +121,25 @@ static void count(const char *name, unsigned long more)
     }
 }
 
-/* The error that the environment wants of a function, or 0. */
-static int refuse(const char *name)
+/* The number of a function in a list that an environment variable has, or 0. */
+static int listed(const char *variable, const char *name)
 {
-    count(name, 1);
-    const char *list = getenv("FAKE_CUPTI_REFUSE");
+    const char *list = getenv(variable);
     size_t length = strlen(name);
     for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         if (!strncmp(at, name, length) && at[length] == ':')
             return atoi(at + length + 1);
     return 0;
+}
+
+/* The error that the environment wants of a function, or 0; after the time that it is to take. */
+static int refuse(const char *name)
+{
+    count(name, 1);
+    int slow = listed("FAKE_CUPTI_SLOW", name);
+    if (slow)
+        usleep(1000 * slow);
+    return listed("FAKE_CUPTI_REFUSE", name);
 }
 
 #define CALLED() do { int error_ = refuse(__func__); if (error_) return error_; } while (0)

@@ -192,12 +192,10 @@ impl Walker {
             },
             Class::Unknown(api, name) => {
                 let api = occurrence.apis.get(*api).map_or("", String::as_str);
-                let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
-                visitor.unknown(at, api, name.unwrap_or(""), event)
+                visitor.unknown(at, api, text_at(event, *name), event)
             }
             Class::OwnWork(ns) => {
-                let ns = event.get_at(Scope::EventFields, *ns).and_then(Scalar::as_u64).unwrap_or(0);
-                self.stack(thread).measure(stream, ns);
+                self.stack(thread).measure(stream, number_at(event, *ns));
                 visitor.other(at, event)
             }
             Class::Definition(_) | Class::Other => visitor.other(at, event),
@@ -346,6 +344,15 @@ impl Walker {
 
 /// `count`, `first`, `last` and `total` of a run.
 pub(super) fn fold_fields(event: &Event<'_, '_>, fields: &[usize; 4]) -> [u64; 4] {
-    let get = |field: usize| event.get_at(Scope::EventFields, field).and_then(Scalar::as_u64).unwrap_or(0);
-    fields.map(get)
+    fields.map(|field| number_at(event, field))
+}
+
+/// The number in a field of an event; 0 if there is none.
+pub(super) fn number_at(event: &Event<'_, '_>, field: usize) -> u64 {
+    event.get_at(Scope::EventFields, field).and_then(Scalar::as_u64).unwrap_or(0)
+}
+
+/// The text in a field of an event; empty if there is none.
+pub(super) fn text_at<'e>(event: &'e Event<'_, '_>, field: usize) -> &'e str {
+    event.get_at(Scope::EventFields, field).and_then(Scalar::as_str).unwrap_or("")
 }

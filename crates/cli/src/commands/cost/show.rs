@@ -13,8 +13,12 @@ use super::measure::{Measured, Plan, Times, Traced};
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// The two times that are compared.
-const KINDS: [(&str, fn(&Times) -> f64); 2] = [("wall", |t| t.wall), ("lifetime", |t| t.lifetime)];
+/// One of the times of a run.
+type Kind = fn(&Times) -> f64;
+const WALL: Kind = |times| times.wall;
+const LIFETIME: Kind = |times| times.lifetime;
+/// Those that are compared.
+const KINDS: [Kind; 2] = [WALL, LIFETIME];
 
 /// One time in all rounds, against that of bare runs.
 struct Compared {
@@ -24,7 +28,7 @@ struct Compared {
 }
 
 impl Compared {
-    fn of(times: &[Times], bare: &[Times], kind: fn(&Times) -> f64) -> Self {
+    fn of(times: &[Times], bare: &[Times], kind: Kind) -> Self {
         let all = |times: &[Times]| times.iter().map(kind).collect::<Vec<f64>>();
         let (times, bare) = (all(times), all(bare));
         let pairs: Vec<f64> = times.iter().zip(&bare).map(|(time, bare)| time - bare).collect();
@@ -73,7 +77,7 @@ fn stated(traced: &Traced, part: fn(&TracingRow) -> u64) -> Option<f64> {
 
 /// A table and what must be known of it.
 pub fn text(plan: &Plan, measured: &Measured) -> String {
-    let confidence = Compared::of(&measured.again, &measured.bare, KINDS[0].1).added;
+    let confidence = Compared::of(&measured.again, &measured.bare, WALL).added;
     let confidence = confidence.map_or(0.0, |interval| interval.confidence * 100.0);
     let head = format!("added ({confidence:.0}%)");
     let mut rows = vec![
@@ -81,11 +85,11 @@ pub fn text(plan: &Plan, measured: &Measured) -> String {
     ];
     let bare = |kind| Compared::of(&measured.bare, &measured.bare, kind).median;
     let cell = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), duration_f);
-    let (wall, lifetime) = (cell(bare(KINDS[0].1)), cell(bare(KINDS[1].1)));
+    let (wall, lifetime) = (cell(bare(WALL)), cell(bare(LIFETIME)));
     let empty = String::new;
     rows.push(vec!["bare".to_owned(), wall, empty(), empty(), lifetime, empty(), empty(), empty()]);
     let mut row = |name: String, times: &[Times], stated: String| {
-        let cells = KINDS.iter().flat_map(|(_, kind)| Compared::of(times, &measured.bare, *kind).cells());
+        let cells = KINDS.iter().flat_map(|kind| Compared::of(times, &measured.bare, *kind).cells());
         rows.push(std::iter::once(name).chain(cells).chain([stated]).collect());
     };
     row("bare again".to_owned(), &measured.again, empty());
@@ -130,7 +134,7 @@ fn remarks(plan: &Plan, measured: &Measured) -> String {
 
 /// What both times of runs have more than those of bare runs, as far as that is known.
 fn differences(times: &[Times], measured: &Measured) -> Vec<Interval> {
-    KINDS.iter().filter_map(|(_, kind)| Compared::of(times, &measured.bare, *kind).added).collect()
+    KINDS.iter().filter_map(|kind| Compared::of(times, &measured.bare, *kind).added).collect()
 }
 
 /// Columns: the first is text, the others are numbers.
@@ -159,12 +163,12 @@ fn aligned(rows: &[Vec<String>]) -> String {
 /// The same for programs, with each single run.
 pub fn json(plan: &Plan, measured: &Measured) -> Result<String> {
     let samples = |times: &[Times]| {
-        let of = |kind: fn(&Times) -> f64| times.iter().map(kind).collect::<Vec<f64>>();
+        let of = |kind: Kind| times.iter().map(kind).collect::<Vec<f64>>();
         json!({ "wall_ns": of(|t| t.wall), "lifetime_ns": of(|t| t.lifetime) })
     };
     let against_bare = |times: &[Times]| {
         let of = |kind| Compared::of(times, &measured.bare, kind).json();
-        json!({ "wall": of(KINDS[0].1), "lifetime": of(KINDS[1].1), "samples": samples(times) })
+        json!({ "wall": of(WALL), "lifetime": of(LIFETIME), "samples": samples(times) })
     };
     let setting = |(setting, traced): (&super::Setting, &Traced)| -> Result<Value> {
         let mut row = against_bare(&traced.times);

@@ -303,7 +303,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         false => format!("{inside} of it inside calls (not subtracted)"),
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
-    format!("Tracing overhead: about {all}: {calls}, {} each{timing}{of}; {inside}.", duration_f(each))
+    let each = duration_f(each);
+    format!(
+        "Tracing overhead: about {all}: {calls}, {each} each{timing}{of}; {inside}. Loading, caches and drivers' additional \
+         work are not in it: `hetrace cost` measures all."
+    )
 }
 
 /// How far to trust devices' times: those of a name in a line.

@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 
-use hetrace_ctf::Scalar;
-use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{EventView, Next, Pause, StreamError, StreamReader};
 
 use super::super::calls::{Fold, Why};
 use super::super::commands::Command;
 use super::super::summary::Summary;
-use super::super::walk::{At, fold_fields};
+use super::super::walk::{At, fold_fields, number_at, text_at};
 use super::CallSink;
 use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::digester::{Commands, Digester, NO_ENTRY};
@@ -354,14 +352,10 @@ impl<'t> Input<'t> {
                 }
                 Class::Unknown(api, name) => {
                     let api = to.trace.functions().apis().get(*api).map_or("", String::as_str);
-                    let name = event.get_at(Scope::EventFields, *name).and_then(Scalar::as_str);
-                    to.sink.unknown(api, name.unwrap_or(""));
+                    to.sink.unknown(api, text_at(&event, *name));
                     return;
                 }
-                Class::OwnWork(ns) => {
-                    let ns = event.get_at(Scope::EventFields, *ns).and_then(Scalar::as_u64);
-                    entry(Special::OwnWork(ns.unwrap_or(0)))
-                }
+                Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
                 Class::Definition(_) | Class::Other => {
                     to.sink.other(&event);
                     return;
