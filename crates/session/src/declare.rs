@@ -90,6 +90,9 @@ impl Declarations {
         apis: impl Iterator<Item = (String, Result<Found, String>)>,
     ) -> io::Result<Self> {
         let path = trace.join(files::METADATA);
+        if !path.symlink_metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "metadata is no plain file"));
+        }
         let mut text = std::fs::read_to_string(&path)?;
         // It may have been killed while it wrote.
         text.truncate(Growing::whole(&text));

@@ -169,3 +169,13 @@ fn a_library_that_was_rebuilt_in_its_place_is_noticed() {
     let why = &folder.refused()[0].why;
     assert!(why.contains("libtoy.so") && why.contains("not that of its index"), "{why}");
 }
+
+#[test]
+fn a_pipe_in_place_of_the_metadata_is_not_waited_for() {
+    let bed = Bed::new();
+    let made =
+        std::process::Command::new("mkfifo").arg(bed.trace().join("metadata")).status().expect("mkfifo");
+    assert!(made.success());
+    let error = bed.resume(Ok(bed.library.clone())).expect_err("no metadata");
+    assert_eq!(error.to_string(), "metadata is no plain file");
+}

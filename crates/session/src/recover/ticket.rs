@@ -137,6 +137,10 @@ impl ApiLibrary {
         let lost = |why: String| {
             format!("functions of {} that were not called before are not known: {why}", self.name)
         };
+        // A pipe in its place would be waited for.
+        if !self.library.is_file() {
+            return Err(lost(format!("{} is gone", self.library.display())));
+        }
         let found = apis::open(&self.library).map_err(|error| lost(error.to_string()))?;
         if found.mark == self.mark {
             return Ok(found);
