@@ -25,7 +25,8 @@ const TOP: usize = 20;
 #[command(
     after_help = "Exit status: 0 on success, 1 if B is slower than --fail-on allows, 2 for an invalid \
                         command line, 125 if hetrace itself failed.\n\nMore runs give narrower intervals: use at \
-                        least three of each side."
+                        least three of each side. Of five or more, the fastest and the slowest fifth are left out, so \
+                        that a disturbed run does no harm."
 )]
 pub struct Diff {
     /// Traces of A, and after `--` those of B; files written by `hetrace tally --save` work, too
