@@ -45,7 +45,8 @@ fn works() -> impl Strategy<Value = Vec<Work>> {
         (0..FUNCTIONS.len(), (time(), time()), polls, own_work, prop::bool::weighted(0.2))
     };
     let made = |((function, around, polls, own_work, failed), inside)| {
-        let failed = failed && FUNCTIONS[function as usize].2;
+        let function: usize = function;
+        let failed = failed && FUNCTIONS[function].2;
         Work { function, around, inside, polls, own_work, failed }
     };
     let leaf = head().prop_map(move |head| made((head, Vec::new())));
