@@ -186,7 +186,7 @@ impl<'t> Gatherer<'t> {
                 untimed_commands: summary.untimed,
                 commands_under_way: losses.commands_under_way,
                 // Other tracers' traces have no models, and need no manifest.
-                manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
+                manifest_missing: trace.lacks_manifest(),
             },
             ..RunRow::default()
         };

@@ -157,7 +157,7 @@ pub(super) fn report(
         notes
             .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
     }
-    if !trace.manifest().is_present() && !trace.models().is_empty() {
+    if trace.lacks_manifest() {
         notes.push("The manifest is missing: the end of the program was not seen.".to_owned());
     }
     Report {

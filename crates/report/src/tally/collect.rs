@@ -390,7 +390,7 @@ impl Collector<'_> {
             exit: manifest.exit,
             duration_ns: summary.duration(),
             // Other tracers' traces have no models, and need no manifest.
-            manifest_missing: !manifest.is_present() && !trace.models().is_empty(),
+            manifest_missing: trace.lacks_manifest(),
             host_clock_error_ns: manifest.host_clock.error_ns as f64,
             clock_errors: clock_errors(manifest),
             tracing: self.host.tracing(trace, query.is_of_all()),

@@ -72,7 +72,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
             sampled: from.sampled,
             given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
             // Other tracers' traces have no models, and need no manifest.
-            manifest_missing: !manifest.is_present() && !reporter.from.trace.models().is_empty(),
+            manifest_missing: reporter.from.trace.lacks_manifest(),
             clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
             call_cost_ns: from.trace.costs().of_any(),
         },

@@ -81,6 +81,13 @@ impl Trace {
         &self.manifest
     }
 
+    /// Whether hetrace made the trace and left no manifest, so that nothing is known of losses: one without
+    /// records has no models.
+    pub fn lacks_manifest(&self) -> bool {
+        let is_ours = !self.models.is_empty() || hetrace_format::class::is_of_hetrace(self.ctf.class());
+        is_ours && !self.manifest.is_present()
+    }
+
     /// The ranks of the processes in their job.
     pub fn job(&self) -> Job {
         Job::new(&self.manifest)
