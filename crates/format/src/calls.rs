@@ -36,8 +36,12 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
     let api = Api::new(model);
     let events = layout::events(model);
     let own = events.iter().map(|e| api.event_class(e));
-    own.chain([unknown_event(&model.api), error_text_event(&model.api), own_work_event(&model.api)]).collect()
+    own.chain(NO_CALLS.iter().map(|(_, class)| class(&model.api))).collect()
 }
+
+/// The events that are no calls: their numbers, and what they are for an API of a name.
+const NO_CALLS: [(u16, fn(&str) -> EventClass); 3] =
+    [(UNKNOWN_ID, unknown_event), (ERROR_TEXT_ID, error_text_event), (OWN_WORK_ID, own_work_event)];
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
 /// need not be in the model; none if there is no such event.
@@ -49,10 +53,8 @@ pub fn class_of<E>(
     id: u16,
     function: impl FnOnce(usize) -> Result<Option<Function>, E>,
 ) -> Result<Option<EventClass>, E> {
-    match id {
-        UNKNOWN_ID => return Ok(Some(unknown_event(&model.api))),
-        ERROR_TEXT_ID => return Ok(Some(error_text_event(&model.api))),
-        _ => {}
+    if let Some((_, class)) = NO_CALLS.iter().find(|(known, _)| *known == id) {
+        return Ok(Some(class(&model.api)));
     }
     let Some(index) = layout::function_of(id) else { return Ok(None) };
     let Some(function) = function(index)? else { return Ok(None) };
