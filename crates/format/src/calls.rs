@@ -39,8 +39,11 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
     own.chain(NO_CALLS.iter().map(|(_, class)| class(&model.api))).collect()
 }
 
-/// The events that are no calls: their numbers, and what they are for an API of a name.
-const NO_CALLS: [(u16, fn(&str) -> EventClass); 3] =
+/// Makes an event's class for the API of a name.
+type OfApi = fn(&str) -> EventClass;
+
+/// The events that are no calls: their numbers, and what they are.
+const NO_CALLS: [(u16, OfApi); 3] =
     [(UNKNOWN_ID, unknown_event), (ERROR_TEXT_ID, error_text_event), (OWN_WORK_ID, own_work_event)];
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and

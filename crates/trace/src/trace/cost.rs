@@ -130,9 +130,11 @@ impl Costs {
                 return wrong(&format!("{whole} ns a poll, {inside} ns inside, cannot be"));
             }
         };
-        let known = call.whole > 0;
-        let mut costs =
-            Self { call, functions: Vec::new(), means: Vec::new(), fold, known, beside: Beside::default() };
+        // A call that took nothing was not measured: then nothing is taken off any time.
+        if call.whole == 0 {
+            return Ok(Self::default());
+        }
+        let mut costs = Self { call, fold, known: true, ..Self::default() };
         for timing in &recorded.timing {
             costs.beside.add(timing);
             let mean = |ns: u64, calls: u64| ns as f64 / calls.max(1) as f64;
@@ -240,6 +242,13 @@ mod tests {
         assert_eq!((cost.around(), cost.all()), (12, 50));
         assert_eq!((cost.without_timing().own(), cost.with_timing(u64::MAX).own()), (8, u32::MAX));
         assert_eq!(cost.in_time(5, 1_000), 3);
+    }
+
+    #[test]
+    fn where_calls_were_not_measured_nothing_is_taken_off() {
+        let timing = Timing { api: "toy".to_owned(), calls: 100, ns: 56_169, ..Timing::default() };
+        let recorded = Cost { fold_ns: 246.0, least_ns: 3.0, timing: vec![timing], ..Cost::default() };
+        assert_eq!(read(&recorded), Ok(Costs::default()));
     }
 
     #[test]
