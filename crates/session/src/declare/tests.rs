@@ -115,7 +115,8 @@ fn each_is_declared_as_if_all_were() {
     let bed = Bed::new();
     let folder = bed.write(bed.begin(), "a", &IDS);
     let declarations = folder.declarations().expect("they are its");
-    declarations.declare(api_stream(0), &[calls::UNKNOWN_ID, calls::ERROR_TEXT_ID, 999]).expect("declared");
+    let others = [calls::UNKNOWN_ID, calls::ERROR_TEXT_ID, calls::OWN_WORK_ID, 999];
+    declarations.declare(api_stream(0), &others).expect("declared");
     declarations.declare(DEVICE_STREAM, &[64, 87, 9999]).expect("declared");
     let model: Model = serde_json::from_str(MODEL).expect("a model");
     assert_eq!(bed.class().streams[1].events, calls::classes(&model));
