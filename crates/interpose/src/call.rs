@@ -9,7 +9,7 @@ use hetrace_ring::record::{HEAD, MAX_RECORD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 
 use crate::attach::{attach, lose_call};
-use crate::put::Put;
+use crate::put::{Plain, Put};
 use crate::tls;
 
 /// This thread's writer, made if need be.
@@ -460,24 +460,6 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     }
     // SAFETY: plain data without gaps.
     unsafe { record_extra_at(special::OWN_WORK, Plain(&OwnWorkRecord { ticks }), clock::ticks()) };
-}
-
-/// A record that is plain data.
-#[derive(Clone, Copy)]
-struct Plain<'d, T>(&'d T);
-
-impl<T> Put for Plain<'_, T> {
-    fn size(&self) -> usize {
-        size_of::<T>()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: room for it, as the contract says.
-        unsafe {
-            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
-            at.add(size_of::<T>())
-        }
-    }
 }
 
 /// Counts what collecting commands takes after a call that waited for a device.

@@ -42,6 +42,24 @@ macro_rules! put_number {
 
 put_number!(u8, u16, u32, u64, i8, i16, i32, i64, usize, isize, f32, f64);
 
+/// Plain data without gaps: the bytes of a record that is no call.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'d, T>(pub &'d T);
+
+impl<T> Put for Plain<'_, T> {
+    fn size(&self) -> usize {
+        size_of::<T>()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: contract of `put`: room for `size` bytes, which the reference has.
+        unsafe {
+            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
+            at.add(size_of::<T>())
+        }
+    }
+}
+
 impl<T> Put for *const T {
     #[inline(always)]
     fn size(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use hetrace_interpose::put::{Caps, Put, text};
+use hetrace_interpose::put::{Caps, Plain, text};
 use hetrace_interpose::ring::abi::{CommandRecord, PendingRecord, special};
 use hetrace_interpose::ring::clock::{nanoseconds, ticks};
 use hetrace_interpose::table::Table;
@@ -229,24 +229,6 @@ fn shift() -> i64 {
         }
     }
     best.1
-}
-
-/// A record's plain data.
-#[derive(Clone, Copy)]
-struct Plain<'d, T>(&'d T);
-
-impl<T> Put for Plain<'_, T> {
-    fn size(&self) -> usize {
-        size_of::<T>()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: room for it.
-        unsafe {
-            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
-            at.add(size_of::<T>())
-        }
-    }
 }
 
 #[cfg(test)]
