@@ -50,26 +50,28 @@ macro_rules! makes {
     )* };
 }
 
-pub unsafe fn cuCtxCreate(_: u64, pctx: *mut P, flags: u32, dev: i32) -> CUresult {
+/// Runs a function that puts a new context of a device behind `place`, and remembers it. Returns what it returned.
+///
+/// # Safety
+/// `place` is NULL, or `call` fills it in if it returns 0.
+unsafe fn making_context(place: *mut P, dev: i32, call: impl FnOnce() -> CUresult) -> CUresult {
     device::start();
-    // SAFETY: the program's own arguments.
-    let error = unsafe { real::cuCtxCreate(pctx, flags, dev) };
-    // SAFETY: the real function fills the place in.
-    if let Some(context) = unsafe { made(error, pctx) } {
+    let error = call();
+    // SAFETY: contract: `call` has filled the place in.
+    if let Some(context) = unsafe { made(error, place) } {
         device::context_made(context, dev);
     }
     error
 }
 
+pub unsafe fn cuCtxCreate(_: u64, pctx: *mut P, flags: u32, dev: i32) -> CUresult {
+    // SAFETY: the program's own arguments, of which the real function fills the place in.
+    unsafe { making_context(pctx, dev, || real::cuCtxCreate(pctx, flags, dev)) }
+}
+
 pub unsafe fn cuCtxCreate_v2(_: u64, pctx: *mut P, flags: u32, dev: i32) -> CUresult {
-    device::start();
-    // SAFETY: the program's own arguments.
-    let error = unsafe { real::cuCtxCreate_v2(pctx, flags, dev) };
-    // SAFETY: the real function fills the place in.
-    if let Some(context) = unsafe { made(error, pctx) } {
-        device::context_made(context, dev);
-    }
-    error
+    // SAFETY: the program's own arguments, of which the real function fills the place in.
+    unsafe { making_context(pctx, dev, || real::cuCtxCreate_v2(pctx, flags, dev)) }
 }
 
 pub unsafe fn cuCtxCreate_v3<T>(
@@ -80,25 +82,13 @@ pub unsafe fn cuCtxCreate_v3<T>(
     flags: u32,
     dev: i32,
 ) -> CUresult {
-    device::start();
-    // SAFETY: the program's own arguments.
-    let error = unsafe { real::cuCtxCreate_v3(pctx, params.cast(), n, flags, dev) };
-    // SAFETY: the real function fills the place in.
-    if let Some(context) = unsafe { made(error, pctx) } {
-        device::context_made(context, dev);
-    }
-    error
+    // SAFETY: the program's own arguments, `params` among them; the real function fills the place in.
+    unsafe { making_context(pctx, dev, || real::cuCtxCreate_v3(pctx, params.cast(), n, flags, dev)) }
 }
 
 pub unsafe fn cuCtxCreate_v4<T>(_: u64, pctx: *mut P, params: *mut T, flags: u32, dev: i32) -> CUresult {
-    device::start();
-    // SAFETY: the program's own arguments.
-    let error = unsafe { real::cuCtxCreate_v4(pctx, params.cast(), flags, dev) };
-    // SAFETY: the real function fills the place in.
-    if let Some(context) = unsafe { made(error, pctx) } {
-        device::context_made(context, dev);
-    }
-    error
+    // SAFETY: the program's own arguments, `params` among them; the real function fills the place in.
+    unsafe { making_context(pctx, dev, || real::cuCtxCreate_v4(pctx, params.cast(), flags, dev)) }
 }
 
 makes! { device::stream_made:
