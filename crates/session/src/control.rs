@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
+use hetrace_ring::writer::wake;
 use hetrace_ring::{Mapping, map_file};
 
 use crate::options::Options;
@@ -133,11 +134,7 @@ impl Control {
         let word = std::ptr::from_ref(&self.page().wake);
         // SAFETY: the mapping is never undone.
         let word: &'static AtomicU32 = unsafe { &*word };
-        move || {
-            word.store(1, Ordering::Release);
-            // SAFETY: a futex word that stays mapped.
-            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
-        }
+        move || wake(word)
     }
 
     /// Lines that programs left for the report.
