@@ -38,13 +38,12 @@ static const char *const part_names[PARTS] = {"arguments", "launch", "read", "fi
 
 static uint64_t iterate_by_parts(struct image *m, long iteration, uint64_t at, uint64_t *parts)
 {
-    size_t size[2] = {m->width, m->height}, bytes = sizeof(int) * m->width * m->height;
     uint64_t now;
     set_arguments(m, iteration);
     now = ticks(), parts[0] += now - at, at = now;
-    OK(clEnqueueNDRangeKernel(m->queue, m->kernel, 2, NULL, size, NULL, 0, NULL, NULL));
+    launch(m);
     now = ticks(), parts[1] += now - at, at = now;
-    OK(clEnqueueReadBuffer(m->queue, m->out, CL_TRUE, 0, bytes, m->pixels, 0, NULL, NULL));
+    read_back(m);
     now = ticks(), parts[2] += now - at, at = now;
     OK(clFinish(m->queue));
     now = ticks(), parts[3] += now - at;

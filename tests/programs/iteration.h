@@ -69,13 +69,23 @@ static void set_arguments(struct image *m, int iteration)
         OK(clSetKernelArg(m->kernel, 3 + i, sizeof(int), &v[i]));
 }
 
+static void launch(struct image *m)
+{
+    size_t size[2] = {m->width, m->height};
+    OK(clEnqueueNDRangeKernel(m->queue, m->kernel, 2, NULL, size, NULL, 0, NULL, NULL));
+}
+
+static void read_back(struct image *m)
+{
+    size_t bytes = sizeof(int) * m->width * m->height;
+    OK(clEnqueueReadBuffer(m->queue, m->out, CL_TRUE, 0, bytes, m->pixels, 0, NULL, NULL));
+}
+
 static void iterate(struct image *m, int iteration)
 {
     set_arguments(m, iteration);
-    size_t size[2] = {m->width, m->height};
-    OK(clEnqueueNDRangeKernel(m->queue, m->kernel, 2, NULL, size, NULL, 0, NULL, NULL));
-    size_t bytes = sizeof(int) * m->width * m->height;
-    OK(clEnqueueReadBuffer(m->queue, m->out, CL_TRUE, 0, bytes, m->pixels, 0, NULL, NULL));
+    launch(m);
+    read_back(m);
     OK(clFinish(m->queue));
 }
 

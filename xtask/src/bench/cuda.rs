@@ -9,11 +9,10 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::ground::Ground;
+use super::ground::{Ground, product};
 use super::instructions::per_call;
 use super::report::{Report, difference, number};
 use super::setting::{Measured, Pin, Setting, run as run_in};
-use crate::repo;
 
 /// Arguments of `bench cuda`.
 #[derive(Parser)]
@@ -97,7 +96,7 @@ const TARGETS: &[(&str, Setting, &str, f64)] = &[
 
 /// Measures and prints everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make_cuda(&product, LIBRARIES)?;
     let mut report = Report::new(args.json);
     let machine = ground.machine();

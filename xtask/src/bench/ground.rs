@@ -141,6 +141,11 @@ fn peer() -> Result<PathBuf, String> {
     Ok(repo::root().join("bench/lttng-peer/run.sh"))
 }
 
+/// The hetrace to measure: the one that was named, or that of a release build.
+pub fn product(named: Option<&Path>) -> PathBuf {
+    named.map_or_else(|| repo::root().join("target/release/hetrace"), Path::to_owned)
+}
+
 /// Runs make in a folder of the repository.
 pub fn make(folder: &str, what: &str) -> Result<()> {
     let out = Command::new("make").args(["-s", "-C", folder, what]).current_dir(repo::root()).output()?;

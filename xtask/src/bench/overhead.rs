@@ -7,11 +7,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use super::ground::Ground;
+use super::ground::{Ground, product};
 use super::report::Report;
 use super::verdict::Found;
 use super::{calls, commands, disk, instructions, iterations, memory, parts, startup, sustained, verdict};
-use crate::repo;
 
 /// Arguments of `bench overhead`.
 #[derive(Parser)]
@@ -41,7 +40,7 @@ pub struct Scale {
 
 /// Measures everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make(&product)?;
     let rounds = if args.quick { args.rounds.min(3) } else { args.rounds };
     let scale = Scale { rounds: rounds.max(1) as usize, quick: args.quick };

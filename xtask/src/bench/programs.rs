@@ -11,11 +11,10 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::{Map, Value, json};
 
-use super::ground::{Ground, succeeds};
+use super::ground::{Ground, product, succeeds};
 use super::numbers::Samples;
 use super::report::{Report, difference, number};
 use super::setting::command;
-use crate::repo;
 
 /// Arguments of `bench programs`.
 #[derive(Parser)]
@@ -82,7 +81,7 @@ fn programs(ground: &Ground) -> Vec<Program> {
 
 /// Measures all programs.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make_programs(&product)?;
     let mut report = Report::new(args.json);
     report.title("Programs: what tracing adds");

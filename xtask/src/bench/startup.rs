@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::{Value, json};
 
-use super::ground::{Ground, succeeds};
+use super::ground::{Ground, product, succeeds};
 use super::numbers::Samples;
 use super::overhead::Scale;
 use super::report::{Report, difference, number};
@@ -45,7 +45,7 @@ pub struct Args {
 
 /// Measures only this.
 pub fn alone(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make(&product)?;
     let mut report = Report::new(args.json);
     run(&ground, &Scale { rounds: 1, quick: args.quick }, &mut report)?;

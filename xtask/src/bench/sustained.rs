@@ -4,8 +4,8 @@
 //!
 //! A driver with threads of its own has two ways to run such a loop, and a scheduler chooses between
 //! them: its worker interrupts the program when it is woken, or waits until the program waits. A
-//! few microseconds more or less change that choice, so a mean is no sum of parts here. Switches between
-//! threads are shown beside it: they tell which of the two it was.
+//! microsecond more or less between two waits changes that choice, so a mean is no sum of parts here. Switches between
+//! threads are shown beside it: from them it is seen which of the two it was.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,11 +15,10 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::{Map, json};
 
-use super::ground::Ground;
+use super::ground::{Ground, product};
 use super::numbers::Samples;
 use super::report::{Report, difference, number};
 use super::setting::{self, DEFAULT, Pin, Setting};
-use crate::repo;
 
 /// Arguments of `bench sustained`.
 #[derive(Parser)]
@@ -37,7 +36,7 @@ pub struct Args {
 
 /// Measures this alone.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make(&product)?;
     let mut report = Report::new(args.json);
     if let Err(why) = &ground.peer {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use self::rows::{Found, Way};
 use self::traces::{Trace, Traces};
-use super::ground::{Ground, output};
+use super::ground::{Ground, output, product};
 use super::report::{Report, number};
 use crate::repo;
 
@@ -94,7 +94,7 @@ impl Scale {
 
 /// Measures everything. A missed target is reported and is no failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let product = args.hetrace.clone().unwrap_or_else(|| repo::root().join("target/release/hetrace"));
+    let product = product(args.hetrace.as_deref());
     let ground = Ground::make_analyze(&product)?;
     let mut report = Report::new(args.json);
     let mut machine = ground.machine();
