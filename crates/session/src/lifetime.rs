@@ -23,7 +23,7 @@ impl Lifetime {
 
     /// The program has ended, if nobody has said so before.
     pub fn end(&self) {
-        // Whoever comes second was told, or came by later.
+        // The first to notice was nearer to the end.
         let _ = self.ended.compare_exchange(0, now(), Ordering::AcqRel, Ordering::Relaxed);
     }
 
@@ -48,16 +48,16 @@ mod tests {
     #[test]
     fn it_is_that_of_the_program() {
         let mut lifetime = Lifetime::default();
-        let (told, (heard, hear)) = (lifetime.clone(), std::sync::mpsc::channel());
+        let (ended, (send, receive)) = (lifetime.clone(), std::sync::mpsc::channel());
         let ending = Ending::new(move || {
-            told.end();
-            heard.send(()).unwrap();
+            ended.end();
+            send.send(()).unwrap();
         });
         let mut child = Command::new("sleep").arg("0.05").spawn().expect("sleep");
         lifetime.begin();
         ending.of(child.id() as libc::pid_t);
         assert_eq!(lifetime.ns(), None);
-        hear.recv_timeout(Duration::from_secs(30)).expect("the end");
+        receive.recv_timeout(Duration::from_secs(30)).expect("the end");
         let ns = lifetime.ns().expect("it has ended");
         assert!(ns >= 40_000_000, "{ns}");
         // Whoever buries it, and whenever: that is not part of it.

@@ -31,7 +31,7 @@ pub struct TraceFolder {
     compress: bool,
     access: Access,
     files: Arc<Files>,
-    /// Who is told which events come; nobody if the metadata has all of them.
+    /// Where events are declared when they come; none if the metadata has all of them.
     declarations: Option<Arc<Declarations>>,
 }
 
@@ -47,7 +47,7 @@ impl TraceFolder {
         TraceFolder { declarations: Some(Arc::new(declarations)), ..self }
     }
 
-    /// Returns who declares events when they come, if somebody does.
+    /// Returns where events are declared when they come, if they are.
     pub fn declarations(&self) -> Option<&Declarations> {
         self.declarations.as_deref()
     }

@@ -9,7 +9,7 @@
 //! `/dev/null` for closed descriptors and does not start scripts without `#!`. So the program
 //! is started by [`exec`] with what [`inherited`] found, [`signals`] passes on what is
 //! sent to the launcher, [`stop`] stops the launcher while its program is stopped, and [`ending`]
-//! tells the launcher of its end.
+//! wakes the launcher at its end.
 
 mod ending;
 mod environment;

@@ -43,7 +43,7 @@ fn a_panic_waits_for_the_program_and_takes_its_status() {
     std::process::exit(9);
 }
 
-/// Without somebody who wakes it, the launcher would sleep for as long as it is told.
+/// If nothing woke it, the launcher would sleep for all of the time that it asks for.
 #[test]
 fn the_end_wakes_the_launcher_and_is_still_there_to_be_seen() {
     let session = tempfile::tempdir().unwrap();

@@ -45,8 +45,8 @@ pub(super) fn quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Appends a text that was found as bytes in quotes: what is not valid UTF-8 as `\xff`. Of other encodings there is no
-/// telling where the next character begins, so what is not valid is shown as bytes.
+/// Appends a text that was found as bytes in quotes: what is not valid UTF-8 as `\xff`. Of other encodings it is not
+/// known where the next character begins, so what is not valid is shown as bytes.
 pub(super) fn write_encoded(out: &mut String, encoding: Encoding, bytes: &[u8]) {
     if let Some(text) = encoding.decode(bytes) {
         return quoted(out, &text);
