@@ -18,6 +18,21 @@ fn exit_statuses_are_a_shells() {
 }
 
 #[test]
+fn an_option_that_there_is_not_is_no_program() {
+    let folder = tempfile::tempdir().expect("scratch");
+    let line = |words: &[&str]| run(Command::new(hetrace()).current_dir(folder.path()).args(words));
+    for words in [&["run", "--no-such", "--", "true"], &["cost", "--no-such", "--", "true"][..]] {
+        let done = line(words);
+        assert_eq!(done.status, 2, "{}", done.err);
+        assert!(done.err.contains("unexpected argument '--no-such'"), "{}", done.err);
+    }
+    assert_eq!(folder.path().read_dir().expect("the folder").count(), 0);
+    // Behind the program, and behind `--`, everything is the program's.
+    assert_eq!(line(&["run", "-q", "sh", "-c", "exit 7"]).status, 7);
+    assert_eq!(line(&["run", "-q", "--", "--no-such"]).status, 127);
+}
+
+#[test]
 fn a_trace_is_never_overwritten() {
     let folder = tempfile::tempdir().expect("scratch");
     let done = run(Command::new(hetrace()).arg("run").arg("-o").arg(folder.path()).args(["--", "true"]));
