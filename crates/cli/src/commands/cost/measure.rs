@@ -87,38 +87,15 @@ pub struct Measured {
     pub settings: Vec<Traced>,
 }
 
-/// Where traces are written, until it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Result<Self, Error> {
-        let parent = std::env::temp_dir();
-        for number in 0..1000 {
-            let path = parent.join(format!("hetrace-cost-{}-{number}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
-            }
-        }
-        Err(anyhow!("{}: no free name for a folder; remove old hetrace-cost-* folders", parent.display()))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Measures what a plan says.
 pub fn all(plan: &Plan) -> Result<Measured, Failure> {
-    let scratch = Scratch::make()?;
+    let scratch = tempfile::Builder::new().prefix("hetrace-cost-").tempdir();
+    let scratch = scratch.with_context(|| format!("a folder in {}", std::env::temp_dir().display()))?;
     let runner = Runner {
         plan,
         hetrace: std::env::current_exe().context("cannot find this program itself")?,
-        errors: scratch.0.join("stderr"),
-        trace: scratch.0.join("trace"),
+        errors: scratch.path().join("stderr"),
+        trace: scratch.path().join("trace"),
     };
     let expected = runner.warm_up()?;
     let mut measured = Measured::default();
