@@ -21,12 +21,16 @@ pub const UNKNOWN_ID: u16 = 6;
 pub const ERROR_TEXT_ID: u16 = 11;
 /// Number of the event of what the tracer did inside of a call that enqueues commands.
 pub const OWN_WORK_ID: u16 = 15;
+/// Number of the event from which a thread records otherwise, to keep within its budget.
+pub const BUDGET_STEP_ID: u16 = 16;
 /// How the names of these events end, behind the API's.
 pub const UNKNOWN: &str = ":unknown";
 /// See [`UNKNOWN`].
 pub const ERROR_TEXT: &str = ":error_text";
 /// See [`UNKNOWN`].
 pub const OWN_WORK: &str = ":own_work";
+/// See [`UNKNOWN`].
+pub const BUDGET_STEP: &str = ":budget_step";
 
 /// Arguments shown of a call that nobody knows: those that stand in registers.
 pub const UNKNOWN_ARGUMENTS: usize = 6;
@@ -43,8 +47,12 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
 type OfApi = fn(&str) -> EventClass;
 
 /// The events that are no calls: their numbers, and what they are.
-const NO_CALLS: [(u16, OfApi); 3] =
-    [(UNKNOWN_ID, unknown_event), (ERROR_TEXT_ID, error_text_event), (OWN_WORK_ID, own_work_event)];
+const NO_CALLS: [(u16, OfApi); 4] = [
+    (UNKNOWN_ID, unknown_event),
+    (ERROR_TEXT_ID, error_text_event),
+    (OWN_WORK_ID, own_work_event),
+    (BUDGET_STEP_ID, budget_step_event),
+];
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
 /// need not be in the model; none if there is no such event.
@@ -77,6 +85,37 @@ fn error_text_event(api: &str) -> EventClass {
 fn own_work_event(api: &str) -> EventClass {
     let fields = StructClass::default().field("ns", IntegerClass::unsigned(64));
     event(OWN_WORK_ID, &format!("{api}{OWN_WORK}"), fields)
+}
+
+/// What a thread records from here on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BudgetStep {
+    /// One of so many launches of each kernel, and of so many commands of any other kind, is timed; 1: all.
+    pub one_in: u32,
+    /// Whether calls are added up by function, without arguments and results.
+    pub summed: bool,
+    /// What recording took of the thread's time since the last step, in parts per million.
+    pub spent_ppm: u32,
+    /// What it may take, in parts per million.
+    pub budget_ppm: u32,
+}
+
+/// Returns the event of a [`BudgetStep`].
+fn budget_step_event(api: &str) -> EventClass {
+    let fields = StructClass::default()
+        .field("one_in", IntegerClass::unsigned(32))
+        .field("summed", IntegerClass::unsigned(32))
+        .field("spent_ppm", IntegerClass::unsigned(32))
+        .field("budget_ppm", IntegerClass::unsigned(32));
+    event(BUDGET_STEP_ID, &format!("{api}{BUDGET_STEP}"), fields)
+}
+
+/// The bytes of [`BUDGET_STEP`].
+pub fn put_budget_step(body: &mut Vec<u8>, step: &BudgetStep) {
+    let BudgetStep { one_in, summed, spent_ppm, budget_ppm } = *step;
+    for value in [one_in, u32::from(summed), spent_ppm, budget_ppm] {
+        body.extend_from_slice(&value.to_le_bytes());
+    }
 }
 
 /// The bytes of [`OWN_WORK`].

@@ -124,7 +124,9 @@ definitions! { "device":
         max_threads: u32,
     }
 
-    /// How often a function was launched so far, where only some launches are timed. The last one holds.
+    /// How often a function was launched so far, where only some launches are timed. The last one holds. Commands
+    /// that run no function are those of a function without a name: one for each kind, and for each pair of
+    /// kinds of memory between which they move bytes.
     Launches = 69, "launches" {
         /// The function's number.
         function: u32,
@@ -132,6 +134,8 @@ definitions! { "device":
         launches: u64,
         /// Those of them that were timed.
         timed: u64,
+        /// Bytes that all of them moved or set; 0 for kernels, and in older traces.
+        bytes: u64,
     }
 }
 

@@ -1,15 +1,15 @@
 //! How a call of each function is laid out in a trace.
 //!
 //! A function has three event classes: its *entry* (what the program passed),
-//! its *exit* (what it got back), and, if it polls, its *fold* (many equal
-//! calls in one record). The same list of fields makes the code that writes
+//! its *exit* (what it got back), and its *fold* (many calls in one record: equal polls
+//! in a row, or calls that were added up). The same list of fields makes the code that writes
 //! the bytes and the metadata that describes them, so they cannot disagree.
 
 use crate::extracted::{Kind, Type};
 use crate::resolved::{Direction, Follow, Function, Model, Param, Success};
 
 /// Numbers below this are for records that are not calls.
-pub const FIRST_FUNCTION_EVENT: u16 = 16;
+pub const FIRST_FUNCTION_EVENT: u16 = 32;
 /// Event classes of a function: entry, exit, fold.
 pub const EVENTS_PER_FUNCTION: u16 = 3;
 
@@ -161,12 +161,12 @@ pub fn events_of(model: &Model, f: &Function, index: usize) -> Vec<Event> {
         function: index,
         fields,
     };
-    let mut events =
-        vec![event(Phase::Entry, 0, entry_fields(model, f)), event(Phase::Exit, 1, exit_fields(model, f))];
-    if f.may_fold() {
-        events.push(event(Phase::Fold, 2, fold_fields()));
-    }
-    events
+    vec![
+        event(Phase::Entry, 0, entry_fields(model, f)),
+        event(Phase::Exit, 1, exit_fields(model, f)),
+        // Of any function: calls are added up where recording each would take too long.
+        event(Phase::Fold, 2, fold_fields()),
+    ]
 }
 
 fn entry_fields(model: &Model, f: &Function) -> Vec<Field> {
@@ -276,7 +276,7 @@ fn exit_fields(model: &Model, f: &Function) -> Vec<Field> {
     fields
 }
 
-/// Returns a run of polls: how many, when the first began and the last ended (as in
+/// Returns many calls: how many, when the first began and the last ended (as in
 /// event headers, but whole), and the time inside them all.
 fn fold_fields() -> Vec<Field> {
     let field = |name: &str| Field {

@@ -14,7 +14,7 @@ pub mod records;
 pub use records::*;
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -76,6 +76,10 @@ pub mod flag {
     pub const RECORD: u8 = 1 << 0;
     /// The function's hook is active, even if calls are not recorded.
     pub const HOOK: u8 = 1 << 1;
+    /// Calls count towards the budget of [`super::Control::overhead_ppm`].
+    pub const METERED: u8 = 1 << 2;
+    /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
+    pub const SUMMABLE: u8 = 1 << 3;
 }
 
 /// Start of the control file. The launcher writes it, traced programs read it.
@@ -132,6 +136,10 @@ pub struct Control {
     /// Commands on devices whose times are not known yet, at most, in each process and API;
     /// 0: as many as the library thinks right.
     pub most_in_flight: AtomicU32,
+    /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
+    pub overhead_ppm: AtomicU32,
+    /// Ticks that recording a call takes; 0 until it was measured.
+    pub call_ticks: AtomicU32,
     /// A robust mutex of the C library, which the launcher holds as long as it lives. The
     /// first word is its lock, in which the kernel marks that the holder died.
     pub keeper: [AtomicU32; 16],
@@ -202,6 +210,9 @@ pub struct ArenaHeader {
     pub reusable: AtomicI32,
     /// 1 if the maker holds the lock.
     pub locked: u32,
+    /// The part of [`Control::overhead_ppm`] that is this arena's, written by the drainer: a process may
+    /// have an arena for each of several APIs that its threads call. 0: the drainer was not here yet.
+    pub overhead_ppm: AtomicU32,
     /// Ticks that making the arena took, while the program waited.
     pub setup_ticks: AtomicU64,
     /// Ticks that a collector of device times took to begin, while the program waited.
@@ -308,6 +319,8 @@ pub struct RingHeader {
     pub collecting_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
+    /// Calls that were added up and have not become records yet.
+    pub sums: [OpenFold; SUMS],
     /// What the drainer knows of the records that come next.
     pub reader: ReaderState,
     /// The consumer's position.
@@ -327,16 +340,19 @@ pub struct ReaderState {
     pub time: AtomicU64,
 }
 
-/// A run of equal polls in progress. It stands here and not in the program's
-/// own memory so that the drainer can finish it when the program is killed.
+/// Functions whose calls a thread adds up at a time.
+pub const SUMS: usize = 16;
+
+/// Calls of a function that become one record: a run of equal polls, or calls that were added up. They stand
+/// here and not in the program's own memory so that the drainer can finish them when the program is killed.
 #[repr(C, align(64))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct OpenFold {
-    /// Number of the fold event; 0 when no run is open.
+    /// Number of the fold event; 0 when there is none.
     pub id: AtomicU32,
     /// Not used.
     pub reserved: u32,
-    /// Calls in the run.
+    /// Calls. 0 where a function's calls are added up and none came since the last record.
     pub count: AtomicU64,
     /// Counter value when the first began.
     pub first: AtomicU64,

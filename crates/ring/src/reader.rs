@@ -9,7 +9,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::{
-    ABI_VERSION, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, PAGE, RING_MAGIC, RingHeader,
+    ABI_VERSION, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold, PAGE, RING_MAGIC, RingHeader,
     directory_parts, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
@@ -226,12 +226,17 @@ impl Ring {
         self.data_bytes
     }
 
-    /// The run of polls that is still open. Only sure when the writer is gone.
-    pub fn open_fold(&self) -> Option<OpenRun> {
-        let fold = &self.header().fold;
-        // Pairs with the Release store in `Writer::fold`.
-        let id = fold.id.load(Ordering::Acquire);
-        (id != 0).then(|| OpenRun { id: id as u16, words: fold_words(fold) })
+    /// Calls that are in no record yet: the run of polls that is still open, and what was added up. Only sure when
+    /// the writer is gone.
+    pub fn open_folds(&self) -> impl Iterator<Item = OpenRun> {
+        let header = self.header();
+        let open = |fold: &OpenFold| {
+            // Pairs with the Release store in `Writer::fold`.
+            let id = fold.id.load(Ordering::Acquire);
+            let run = OpenRun { id: id as u16, words: fold_words(fold) };
+            (id != 0 && run.words[0] != 0).then_some(run)
+        };
+        std::iter::once(&header.fold).chain(&header.sums).filter_map(open)
     }
 
     /// Makes an empty ring that its thread has left free for another.

@@ -25,11 +25,11 @@ pub const LENGTH_BITS: u32 = 12;
 pub const MAX_ID: u16 = (1 << ID_BITS) - 1;
 
 /// Numbers below this are for records that are not calls.
-pub const FIRST_CALL_ID: u16 = 16;
-/// Numbers of a function: entry, exit, and a run of equal polls.
+pub const FIRST_CALL_ID: u16 = 32;
+/// Numbers of a function: entry, exit, and many calls in one record.
 pub const IDS_PER_CALL: u16 = 3;
 
-/// Whether an event number is that of a run of equal polls.
+/// Whether an event number is that of many calls in one record.
 #[inline(always)]
 pub const fn is_fold(id: u16) -> bool {
     id >= FIRST_CALL_ID && (id - FIRST_CALL_ID) % IDS_PER_CALL == 2

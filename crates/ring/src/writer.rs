@@ -392,7 +392,7 @@ impl Writer {
             fold.first.store(before, Ordering::Relaxed);
             fold.last.store(after, Ordering::Relaxed);
             fold.total.store(after.wrapping_sub(before), Ordering::Relaxed);
-            // Pairs with the Acquire load in `reader::open_fold`.
+            // Pairs with the Acquire load in `reader::open_folds`.
             fold.id.store(self.fold_id.get(), Ordering::Release);
             self.fold_open.set(true);
             // The next record, whichever it is, takes the slow path.

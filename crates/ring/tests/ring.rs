@@ -168,7 +168,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
     s.writer.remember_poll(21, &key);
     assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
     assert!(s.write(16, &[8; 92]));
-    assert!(s.reader.open_fold().is_none() && larger.reader.open_fold().is_none());
+    assert!(s.reader.open_folds().next().is_none() && larger.reader.open_folds().next().is_none());
     let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert_eq!(s.read().len(), kept);
     assert_eq!(larger.read(), [(21, expected), (16, vec![8; 92])]);
@@ -197,13 +197,13 @@ fn equal_polls_become_one_record_before_the_next() {
     assert!(s.writer.continues_poll(21, &key, FOLD_WORDS));
     assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
     assert!(!s.writer.fold(&[4; FOLD_WORDS], 0, 0, 0), "another answer ends the run");
-    let open = s.reader.open_fold().expect("visible to the drainer if the program dies now");
+    let open = s.reader.open_folds().next().expect("visible to the drainer if the program dies now");
     assert_eq!((open.id, open.words), (21, [2, 100, 150, 40]));
     s.write(16, b"other");
     let records = s.read();
     let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert_eq!(records, [(19, b"full".to_vec()), (21, expected), (16, b"other".to_vec())]);
-    assert!(s.reader.open_fold().is_none());
+    assert!(s.reader.open_folds().next().is_none());
     assert!(!s.writer.continues_poll(21, &key, FOLD_WORDS), "something else was recorded");
 }
 

@@ -329,7 +329,7 @@ impl Drainer {
         }
         source.ring.leave();
         // A process that lives on may add to the run; the trace ends here.
-        source.close_fold(host);
+        source.close_folds(host);
         let lost = source.lost();
         source.note_losses(lost, &self.apis);
         // Behind a record that was never finished: there, but out of reach. A call has two.

@@ -69,7 +69,7 @@ pub fn report_counts(last: bool) {
         let launches = function.launches.load(Ordering::Relaxed);
         if function.reported.swap(launches, Ordering::Relaxed) != launches {
             let timed = function.timed.load(Ordering::Relaxed);
-            send(special::COUNT, &CountRecord { function: function.id, launches, timed }, c"");
+            send(special::COUNT, &CountRecord { function: function.id, launches, timed, bytes: 0 }, c"");
         }
     }
 }

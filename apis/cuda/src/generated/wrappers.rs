@@ -5,2335 +5,2335 @@ use super::prelude::*;
 
 wrapper! { #[unsafe(no_mangle)] 0 cuGetErrorString(error: u32, pStr: *const P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 16, move || (error,), move |_| real::cuGetErrorString(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 32, move || (error,), move |_| real::cuGetErrorString(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 cuGetErrorName(error: u32, pStr: *const P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 19, move || (error,), move |_| real::cuGetErrorName(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 35, move || (error,), move |_| real::cuGetErrorName(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 cuInit(Flags: u32) -> u32, on, {
-    call(on, 22, move || (Flags,), move |time| crate::hooks::cuInit(time, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 38, move || (Flags,), move |time| crate::hooks::cuInit(time, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 cuDriverGetVersion(driverVersion: *mut i32) -> u32, on, {
-    poll(on, 25, 1, [driverVersion as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuDriverGetVersion(driverVersion), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(driverVersion.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(driverVersion, ok),) }, || ())
+    poll(on, 41, 1, [driverVersion as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuDriverGetVersion(driverVersion), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(driverVersion.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(driverVersion, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 cuDeviceGet(device: *mut i32, ordinal: i32) -> u32, on, {
-    poll(on, 28, 2, [device as u64, ordinal as u64, 0, 0, 0, 0, 0, 0], move || (ordinal,), move |_| real::cuDeviceGet(device, ordinal), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    poll(on, 44, 2, [device as u64, ordinal as u64, 0, 0, 0, 0, 0, 0], move || (ordinal,), move |_| real::cuDeviceGet(device, ordinal), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 cuDeviceGetCount(count: *mut i32) -> u32, on, {
-    call(on, 31, move || (), move |_| real::cuDeviceGetCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 47, move || (), move |_| real::cuDeviceGetCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 cuDeviceGetName(name: *mut i8, len: i32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 34, move || (len,dev,), move |_| real::cuDeviceGetName(name, len, dev), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 50, move || (len,dev,), move |_| real::cuDeviceGetName(name, len, dev), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 cuDeviceGetUuid_v2(uuid: *mut [u8; 16], dev: i32) -> u32, on, {
-    call(on, 37, move || (dev,), move |_| real::cuDeviceGetUuid_v2(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
+    call(on, 53, move || (dev,), move |_| real::cuDeviceGetUuid_v2(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 cuDeviceGetLuid(luid: *mut i8, deviceNodeMask: *mut u32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 40, move || (dev,), move |_| real::cuDeviceGetLuid(luid, deviceNodeMask, dev), move |result| { let ok = result == 0; (result,bytes(luid, if ok { 8 } else { 0 }, caps),one(deviceNodeMask, ok),) }, || ())
+    call(on, 56, move || (dev,), move |_| real::cuDeviceGetLuid(luid, deviceNodeMask, dev), move |result| { let ok = result == 0; (result,bytes(luid, if ok { 8 } else { 0 }, caps),one(deviceNodeMask, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 cuDeviceTotalMem_v2(bytes: *mut u64, dev: i32) -> u32, on, {
-    call(on, 43, move || (dev,), move |_| real::cuDeviceTotalMem_v2(bytes, dev), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
+    call(on, 59, move || (dev,), move |_| real::cuDeviceTotalMem_v2(bytes, dev), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 cuDeviceGetTexture1DLinearMaxWidth(maxWidthInElements: *mut u64, format: u32, numChannels: u32, dev: i32) -> u32, on, {
-    call(on, 46, move || (format,numChannels,dev,), move |_| real::cuDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, format, numChannels, dev), move |result| { let ok = result == 0; (result,one(maxWidthInElements, ok),) }, || ())
+    call(on, 62, move || (format,numChannels,dev,), move |_| real::cuDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, format, numChannels, dev), move |result| { let ok = result == 0; (result,one(maxWidthInElements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 11 cuDeviceGetAttribute(pi: *mut i32, attrib: u32, dev: i32) -> u32, on, {
-    poll(on, 49, 3, [pi as u64, attrib as u64, dev as u64, 0, 0, 0, 0, 0], move || (attrib,dev,), move |_| real::cuDeviceGetAttribute(pi, attrib, dev), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(pi.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
+    poll(on, 65, 3, [pi as u64, attrib as u64, dev as u64, 0, 0, 0, 0, 0], move || (attrib,dev,), move |_| real::cuDeviceGetAttribute(pi, attrib, dev), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(pi.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 cuDeviceGetHostAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 52, move || (seq(operations, count as usize, caps),count,dev,), move |_| real::cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, dev), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 68, move || (seq(operations, count as usize, caps),count,dev,), move |_| real::cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, dev), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 cuDeviceGetNvSciSyncAttributes(nvSciSyncAttrList: *mut c_void, dev: i32, flags: i32) -> u32, on, {
-    call(on, 55, move || (nvSciSyncAttrList,dev,flags,), move |_| real::cuDeviceGetNvSciSyncAttributes(nvSciSyncAttrList, dev, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 71, move || (nvSciSyncAttrList,dev,flags,), move |_| real::cuDeviceGetNvSciSyncAttributes(nvSciSyncAttrList, dev, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 cuDeviceSetMemPool(dev: i32, pool: P) -> u32, on, {
-    call(on, 58, move || (dev,pool,), move |_| real::cuDeviceSetMemPool(dev, pool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 74, move || (dev,pool,), move |_| real::cuDeviceSetMemPool(dev, pool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 cuDeviceGetMemPool(pool: *mut P, dev: i32) -> u32, on, {
-    call(on, 61, move || (dev,), move |_| real::cuDeviceGetMemPool(pool, dev), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
+    call(on, 77, move || (dev,), move |_| real::cuDeviceGetMemPool(pool, dev), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 16 cuDeviceGetDefaultMemPool(pool_out: *mut P, dev: i32) -> u32, on, {
-    call(on, 64, move || (dev,), move |_| real::cuDeviceGetDefaultMemPool(pool_out, dev), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
+    call(on, 80, move || (dev,), move |_| real::cuDeviceGetDefaultMemPool(pool_out, dev), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 cuDeviceGetExecAffinitySupport(pi: *mut i32, type_: u32, dev: i32) -> u32, on, {
-    call(on, 67, move || (type_,dev,), move |_| real::cuDeviceGetExecAffinitySupport(pi, type_, dev), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
+    call(on, 83, move || (type_,dev,), move |_| real::cuDeviceGetExecAffinitySupport(pi, type_, dev), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 18 cuFlushGPUDirectRDMAWrites(target: u32, scope: u32) -> u32, on, {
-    call(on, 70, move || (target,scope,), move |_| real::cuFlushGPUDirectRDMAWrites(target, scope), move |result| { let _ = result; (result,) }, || ())
+    call(on, 86, move || (target,scope,), move |_| real::cuFlushGPUDirectRDMAWrites(target, scope), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 19 cuDeviceGetProperties(prop: *mut [u8; 56], dev: i32) -> u32, on, {
-    call(on, 73, move || (dev,), move |_| real::cuDeviceGetProperties(prop, dev), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
+    call(on, 89, move || (dev,), move |_| real::cuDeviceGetProperties(prop, dev), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 cuDeviceComputeCapability(major: *mut i32, minor: *mut i32, dev: i32) -> u32, on, {
-    call(on, 76, move || (dev,), move |_| real::cuDeviceComputeCapability(major, minor, dev), move |result| { let ok = result == 0; (result,one(major, ok),one(minor, ok),) }, || ())
+    call(on, 92, move || (dev,), move |_| real::cuDeviceComputeCapability(major, minor, dev), move |result| { let ok = result == 0; (result,one(major, ok),one(minor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 cuDevicePrimaryCtxRetain(pctx: *mut P, dev: i32) -> u32, on, {
-    call(on, 79, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRetain(time, pctx, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 95, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRetain(time, pctx, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 cuDevicePrimaryCtxRelease_v2(dev: i32) -> u32, on, {
-    call(on, 82, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRelease_v2(time, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 98, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRelease_v2(time, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 cuDevicePrimaryCtxSetFlags_v2(dev: i32, flags: u32) -> u32, on, {
-    call(on, 85, move || (dev,flags,), move |_| real::cuDevicePrimaryCtxSetFlags_v2(dev, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 101, move || (dev,flags,), move |_| real::cuDevicePrimaryCtxSetFlags_v2(dev, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 24 cuDevicePrimaryCtxGetState(dev: i32, flags: *mut u32, active: *mut i32) -> u32, on, {
-    call(on, 88, move || (dev,), move |_| real::cuDevicePrimaryCtxGetState(dev, flags, active), move |result| { let ok = result == 0; (result,one(flags, ok),one(active, ok),) }, || ())
+    call(on, 104, move || (dev,), move |_| real::cuDevicePrimaryCtxGetState(dev, flags, active), move |result| { let ok = result == 0; (result,one(flags, ok),one(active, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 25 cuDevicePrimaryCtxReset_v2(dev: i32) -> u32, on, {
-    call(on, 91, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxReset_v2(time, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 107, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxReset_v2(time, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 cuCtxCreate_v4(pctx: *mut P, ctxCreateParams: *mut [u8; 24], flags: u32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 94, move || (one(ctxCreateParams, true),seq(at_ptr::<[u8; 8]>(ctxCreateParams.cast(), 0, true), (at_num::<i32>(ctxCreateParams.cast(), 8)).min(1), caps),one(at_ptr::<[u8; 16]>(ctxCreateParams.cast(), 16, true), true),flags,dev,), move |time| crate::hooks::cuCtxCreate_v4(time, pctx, ctxCreateParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 110, move || (one(ctxCreateParams, true),seq(at_ptr::<[u8; 8]>(ctxCreateParams.cast(), 0, true), (at_num::<i32>(ctxCreateParams.cast(), 8)).min(1), caps),one(at_ptr::<[u8; 16]>(ctxCreateParams.cast(), 16, true), true),flags,dev,), move |time| crate::hooks::cuCtxCreate_v4(time, pctx, ctxCreateParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 cuCtxDestroy_v2(ctx: P) -> u32, on, {
-    call(on, 97, move || (ctx,), move |time| crate::hooks::cuCtxDestroy_v2(time, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 113, move || (ctx,), move |time| crate::hooks::cuCtxDestroy_v2(time, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 cuCtxPushCurrent_v2(ctx: P) -> u32, on, {
-    call(on, 100, move || (ctx,), move |_| real::cuCtxPushCurrent_v2(ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 116, move || (ctx,), move |_| real::cuCtxPushCurrent_v2(ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 29 cuCtxPopCurrent_v2(pctx: *mut P) -> u32, on, {
-    call(on, 103, move || (), move |_| real::cuCtxPopCurrent_v2(pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 119, move || (), move |_| real::cuCtxPopCurrent_v2(pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 30 cuCtxSetCurrent(ctx: P) -> u32, on, {
-    call(on, 106, move || (ctx,), move |_| real::cuCtxSetCurrent(ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 122, move || (ctx,), move |_| real::cuCtxSetCurrent(ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 31 cuCtxGetCurrent(pctx: *mut P) -> u32, on, {
-    poll(on, 109, 1, [pctx as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuCtxGetCurrent(pctx), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(pctx.cast(), 8) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    poll(on, 125, 1, [pctx as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuCtxGetCurrent(pctx), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(pctx.cast(), 8) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 32 cuCtxGetDevice(device: *mut i32) -> u32, on, {
-    poll(on, 112, 1, [device as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuCtxGetDevice(device), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    poll(on, 128, 1, [device as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cuCtxGetDevice(device), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 cuCtxGetDevice_v2(device: *mut i32, ctx: P) -> u32, on, {
-    poll(on, 115, 2, [device as u64, ctx as u64, 0, 0, 0, 0, 0, 0], move || (ctx,), move |_| real::cuCtxGetDevice_v2(device, ctx), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    poll(on, 131, 2, [device as u64, ctx as u64, 0, 0, 0, 0, 0, 0], move || (ctx,), move |_| real::cuCtxGetDevice_v2(device, ctx), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 34 cuCtxGetFlags(flags: *mut u32) -> u32, on, {
-    call(on, 118, move || (), move |_| real::cuCtxGetFlags(flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 134, move || (), move |_| real::cuCtxGetFlags(flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 cuCtxSetFlags(flags: u32) -> u32, on, {
-    call(on, 121, move || (flags,), move |_| real::cuCtxSetFlags(flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 137, move || (flags,), move |_| real::cuCtxSetFlags(flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 36 cuCtxGetId(ctx: P, ctxId: *mut u64) -> u32, on, {
-    call(on, 124, move || (ctx,), move |_| real::cuCtxGetId(ctx, ctxId), move |result| { let ok = result == 0; (result,one(ctxId, ok),) }, || ())
+    call(on, 140, move || (ctx,), move |_| real::cuCtxGetId(ctx, ctxId), move |result| { let ok = result == 0; (result,one(ctxId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 37 cuCtxSynchronize() -> u32, on, {
-    call(on, 127, move || (), move |_| real::cuCtxSynchronize(), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 143, move || (), move |_| real::cuCtxSynchronize(), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 cuCtxSynchronize_v2(ctx: P) -> u32, on, {
-    call(on, 130, move || (ctx,), move |_| real::cuCtxSynchronize_v2(ctx), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 146, move || (ctx,), move |_| real::cuCtxSynchronize_v2(ctx), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 cuCtxSetLimit(limit: u32, value: u64) -> u32, on, {
-    call(on, 133, move || (limit,value,), move |_| real::cuCtxSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 149, move || (limit,value,), move |_| real::cuCtxSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 40 cuCtxGetLimit(pvalue: *mut u64, limit: u32) -> u32, on, {
-    call(on, 136, move || (limit,), move |_| real::cuCtxGetLimit(pvalue, limit), move |result| { let ok = result == 0; (result,one(pvalue, ok),) }, || ())
+    call(on, 152, move || (limit,), move |_| real::cuCtxGetLimit(pvalue, limit), move |result| { let ok = result == 0; (result,one(pvalue, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 41 cuCtxGetCacheConfig(pconfig: *mut u32) -> u32, on, {
-    call(on, 139, move || (), move |_| real::cuCtxGetCacheConfig(pconfig), move |result| { let ok = result == 0; (result,one(pconfig, ok),) }, || ())
+    call(on, 155, move || (), move |_| real::cuCtxGetCacheConfig(pconfig), move |result| { let ok = result == 0; (result,one(pconfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 42 cuCtxSetCacheConfig(config: u32) -> u32, on, {
-    call(on, 142, move || (config,), move |_| real::cuCtxSetCacheConfig(config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 158, move || (config,), move |_| real::cuCtxSetCacheConfig(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 43 cuCtxGetApiVersion(ctx: P, version: *mut u32) -> u32, on, {
-    call(on, 145, move || (ctx,), move |_| real::cuCtxGetApiVersion(ctx, version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
+    call(on, 161, move || (ctx,), move |_| real::cuCtxGetApiVersion(ctx, version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 44 cuCtxGetStreamPriorityRange(leastPriority: *mut i32, greatestPriority: *mut i32) -> u32, on, {
-    call(on, 148, move || (), move |_| real::cuCtxGetStreamPriorityRange(leastPriority, greatestPriority), move |result| { let ok = result == 0; (result,one(leastPriority, ok),one(greatestPriority, ok),) }, || ())
+    call(on, 164, move || (), move |_| real::cuCtxGetStreamPriorityRange(leastPriority, greatestPriority), move |result| { let ok = result == 0; (result,one(leastPriority, ok),one(greatestPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 45 cuCtxResetPersistingL2Cache() -> u32, on, {
-    call(on, 151, move || (), move |_| real::cuCtxResetPersistingL2Cache(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 167, move || (), move |_| real::cuCtxResetPersistingL2Cache(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 46 cuCtxGetExecAffinity(pExecAffinity: *mut [u8; 8], type_: u32) -> u32, on, {
-    call(on, 154, move || (type_,), move |_| real::cuCtxGetExecAffinity(pExecAffinity, type_), move |result| { let ok = result == 0; (result,one(pExecAffinity, ok),) }, || ())
+    call(on, 170, move || (type_,), move |_| real::cuCtxGetExecAffinity(pExecAffinity, type_), move |result| { let ok = result == 0; (result,one(pExecAffinity, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 47 cuCtxRecordEvent(hCtx: P, hEvent: P) -> u32, on, {
-    call(on, 157, move || (hCtx,hEvent,), move |_| real::cuCtxRecordEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 173, move || (hCtx,hEvent,), move |_| real::cuCtxRecordEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 48 cuCtxWaitEvent(hCtx: P, hEvent: P) -> u32, on, {
-    call(on, 160, move || (hCtx,hEvent,), move |_| real::cuCtxWaitEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (hCtx,hEvent,), move |_| real::cuCtxWaitEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 49 cuCtxAttach(pctx: *mut P, flags: u32) -> u32, on, {
-    call(on, 163, move || (flags,), move |_| real::cuCtxAttach(pctx, flags), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 179, move || (flags,), move |_| real::cuCtxAttach(pctx, flags), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 50 cuCtxDetach(ctx: P) -> u32, on, {
-    call(on, 166, move || (ctx,), move |time| crate::hooks::cuCtxDetach(time, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 182, move || (ctx,), move |time| crate::hooks::cuCtxDetach(time, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 51 cuCtxGetSharedMemConfig(pConfig: *mut u32) -> u32, on, {
-    call(on, 169, move || (), move |_| real::cuCtxGetSharedMemConfig(pConfig), move |result| { let ok = result == 0; (result,one(pConfig, ok),) }, || ())
+    call(on, 185, move || (), move |_| real::cuCtxGetSharedMemConfig(pConfig), move |result| { let ok = result == 0; (result,one(pConfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 52 cuCtxSetSharedMemConfig(config: u32) -> u32, on, {
-    call(on, 172, move || (config,), move |_| real::cuCtxSetSharedMemConfig(config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 188, move || (config,), move |_| real::cuCtxSetSharedMemConfig(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 53 cuModuleLoad(module: *mut P, fname: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 175, move || (text(fname, 0, caps),), move |time| crate::hooks::cuModuleLoad(time, module, fname), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
+    call(on, 191, move || (text(fname, 0, caps),), move |time| crate::hooks::cuModuleLoad(time, module, fname), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 54 cuModuleLoadData(module: *mut P, image: *const c_void) -> u32, on, {
-    call(on, 178, move || (image,), move |time| crate::hooks::cuModuleLoadData(time, module, image), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
+    call(on, 194, move || (image,), move |time| crate::hooks::cuModuleLoadData(time, module, image), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 55 cuModuleLoadDataEx(module: *mut P, image: *const c_void, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 181, move || (image,numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |time| crate::hooks::cuModuleLoadDataEx(time, module, image, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,one(module, ok),seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 197, move || (image,numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |time| crate::hooks::cuModuleLoadDataEx(time, module, image, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,one(module, ok),seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 56 cuModuleLoadFatBinary(module: *mut P, fatCubin: *const c_void) -> u32, on, {
-    call(on, 184, move || (fatCubin,), move |time| crate::hooks::cuModuleLoadFatBinary(time, module, fatCubin), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
+    call(on, 200, move || (fatCubin,), move |time| crate::hooks::cuModuleLoadFatBinary(time, module, fatCubin), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 57 cuModuleUnload(hmod: P) -> u32, on, {
-    call(on, 187, move || (hmod,), move |time| crate::hooks::cuModuleUnload(time, hmod), move |result| { let _ = result; (result,) }, || ())
+    call(on, 203, move || (hmod,), move |time| crate::hooks::cuModuleUnload(time, hmod), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 58 cuModuleGetLoadingMode(mode: *mut u32) -> u32, on, {
-    call(on, 190, move || (), move |_| real::cuModuleGetLoadingMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
+    call(on, 206, move || (), move |_| real::cuModuleGetLoadingMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 59 cuModuleGetFunction(hfunc: *mut P, hmod: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 193, move || (hmod,text(name, 0, caps),), move |time| crate::hooks::cuModuleGetFunction(time, hfunc, hmod, name), move |result| { let ok = result == 0; (result,one(hfunc, ok),) }, || ())
+    call(on, 209, move || (hmod,text(name, 0, caps),), move |time| crate::hooks::cuModuleGetFunction(time, hfunc, hmod, name), move |result| { let ok = result == 0; (result,one(hfunc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 60 cuModuleGetFunctionCount(count: *mut u32, mod_: P) -> u32, on, {
-    call(on, 196, move || (mod_,), move |_| real::cuModuleGetFunctionCount(count, mod_), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 212, move || (mod_,), move |_| real::cuModuleGetFunctionCount(count, mod_), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 cuModuleEnumerateFunctions(functions: *mut P, numFunctions: u32, mod_: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 199, move || (numFunctions,mod_,), move |time| crate::hooks::cuModuleEnumerateFunctions(time, functions, numFunctions, mod_), move |result| { let ok = result == 0; (result,seq(functions, if ok { numFunctions as usize } else { 0 }, caps),) }, || ())
+    call(on, 215, move || (numFunctions,mod_,), move |time| crate::hooks::cuModuleEnumerateFunctions(time, functions, numFunctions, mod_), move |result| { let ok = result == 0; (result,seq(functions, if ok { numFunctions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 cuModuleGetGlobal_v2(dptr: *mut u64, bytes: *mut u64, hmod: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 202, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal_v2(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 218, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal_v2(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 cuLinkCreate_v2(numOptions: u32, options: *mut u32, optionValues: *mut P, stateOut: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 205, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate_v2(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
+    call(on, 221, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate_v2(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 64 cuLinkAddData_v2(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 208, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 224, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 65 cuLinkAddFile_v2(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 211, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 227, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 cuLinkComplete(state: P, cubinOut: *mut P, sizeOut: *mut u64) -> u32, on, {
-    call(on, 214, move || (state,), move |_| real::cuLinkComplete(state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ())
+    call(on, 230, move || (state,), move |_| real::cuLinkComplete(state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 cuLinkDestroy(state: P) -> u32, on, {
-    call(on, 217, move || (state,), move |_| real::cuLinkDestroy(state), move |result| { let _ = result; (result,) }, || ())
+    call(on, 233, move || (state,), move |_| real::cuLinkDestroy(state), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 cuModuleGetTexRef(pTexRef: *mut P, hmod: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 220, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetTexRef(pTexRef, hmod, name), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
+    call(on, 236, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetTexRef(pTexRef, hmod, name), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 cuModuleGetSurfRef(pSurfRef: *mut P, hmod: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 223, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetSurfRef(pSurfRef, hmod, name), move |result| { let ok = result == 0; (result,one(pSurfRef, ok),) }, || ())
+    call(on, 239, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetSurfRef(pSurfRef, hmod, name), move |result| { let ok = result == 0; (result,one(pSurfRef, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 cuLibraryLoadData(library: *mut P, code: *const c_void, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 226, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadData(time, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 242, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadData(time, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 cuLibraryLoadFromFile(library: *mut P, fileName: *const i8, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 229, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadFromFile(time, library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 245, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadFromFile(time, library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 cuLibraryUnload(library: P) -> u32, on, {
-    call(on, 232, move || (library,), move |time| crate::hooks::cuLibraryUnload(time, library), move |result| { let _ = result; (result,) }, || ())
+    call(on, 248, move || (library,), move |time| crate::hooks::cuLibraryUnload(time, library), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 cuLibraryGetKernel(pKernel: *mut P, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 235, move || (library,text(name, 0, caps),), move |time| crate::hooks::cuLibraryGetKernel(time, pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
+    call(on, 251, move || (library,text(name, 0, caps),), move |time| crate::hooks::cuLibraryGetKernel(time, pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 cuLibraryGetKernelCount(count: *mut u32, lib: P) -> u32, on, {
-    call(on, 238, move || (lib,), move |_| real::cuLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 254, move || (lib,), move |_| real::cuLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 75 cuLibraryEnumerateKernels(kernels: *mut P, numKernels: u32, lib: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 241, move || (numKernels,lib,), move |time| crate::hooks::cuLibraryEnumerateKernels(time, kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
+    call(on, 257, move || (numKernels,lib,), move |time| crate::hooks::cuLibraryEnumerateKernels(time, kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 cuLibraryGetModule(pMod: *mut P, library: P) -> u32, on, {
-    call(on, 244, move || (library,), move |_| real::cuLibraryGetModule(pMod, library), move |result| { let ok = result == 0; (result,one(pMod, ok),) }, || ())
+    call(on, 260, move || (library,), move |_| real::cuLibraryGetModule(pMod, library), move |result| { let ok = result == 0; (result,one(pMod, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 77 cuKernelGetFunction(pFunc: *mut P, kernel: P) -> u32, on, {
-    call(on, 247, move || (kernel,), move |time| crate::hooks::cuKernelGetFunction(time, pFunc, kernel), move |result| { let ok = result == 0; (result,one(pFunc, ok),) }, || ())
+    call(on, 263, move || (kernel,), move |time| crate::hooks::cuKernelGetFunction(time, pFunc, kernel), move |result| { let ok = result == 0; (result,one(pFunc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 78 cuKernelGetLibrary(pLib: *mut P, kernel: P) -> u32, on, {
-    call(on, 250, move || (kernel,), move |_| real::cuKernelGetLibrary(pLib, kernel), move |result| { let ok = result == 0; (result,one(pLib, ok),) }, || ())
+    call(on, 266, move || (kernel,), move |_| real::cuKernelGetLibrary(pLib, kernel), move |result| { let ok = result == 0; (result,one(pLib, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 79 cuLibraryGetGlobal(dptr: *mut u64, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 253, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 269, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 80 cuLibraryGetManaged(dptr: *mut u64, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 256, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 272, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 cuLibraryGetUnifiedFunction(fptr: *mut P, library: P, symbol: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 259, move || (library,text(symbol, 0, caps),), move |_| real::cuLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
+    call(on, 275, move || (library,text(symbol, 0, caps),), move |_| real::cuLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 82 cuKernelGetAttribute(pi: *mut i32, attrib: u32, kernel: P, dev: i32) -> u32, on, {
-    call(on, 262, move || (attrib,kernel,dev,), move |_| real::cuKernelGetAttribute(pi, attrib, kernel, dev), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
+    call(on, 278, move || (attrib,kernel,dev,), move |_| real::cuKernelGetAttribute(pi, attrib, kernel, dev), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 83 cuKernelSetAttribute(attrib: u32, val: i32, kernel: P, dev: i32) -> u32, on, {
-    call(on, 265, move || (attrib,val,kernel,dev,), move |_| real::cuKernelSetAttribute(attrib, val, kernel, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 281, move || (attrib,val,kernel,dev,), move |_| real::cuKernelSetAttribute(attrib, val, kernel, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 84 cuKernelSetCacheConfig(kernel: P, config: u32, dev: i32) -> u32, on, {
-    call(on, 268, move || (kernel,config,dev,), move |_| real::cuKernelSetCacheConfig(kernel, config, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 284, move || (kernel,config,dev,), move |_| real::cuKernelSetCacheConfig(kernel, config, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 85 cuKernelGetName(name: *const P, hfunc: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 271, move || (hfunc,), move |_| real::cuKernelGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 287, move || (hfunc,), move |_| real::cuKernelGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 86 cuKernelGetParamInfo(kernel: P, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
-    call(on, 274, move || (kernel,paramIndex,), move |_| real::cuKernelGetParamInfo(kernel, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
+    call(on, 290, move || (kernel,paramIndex,), move |_| real::cuKernelGetParamInfo(kernel, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 87 cuKernelGetParamCount(kernel: P, paramCount: *mut u64) -> u32, on, {
-    call(on, 277, move || (kernel,), move |_| real::cuKernelGetParamCount(kernel, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
+    call(on, 293, move || (kernel,), move |_| real::cuKernelGetParamCount(kernel, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 cuMemGetInfo_v2(free: *mut u64, total: *mut u64) -> u32, on, {
-    call(on, 280, move || (), move |_| real::cuMemGetInfo_v2(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
+    call(on, 296, move || (), move |_| real::cuMemGetInfo_v2(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 89 cuMemAlloc_v2(dptr: *mut u64, bytesize: u64) -> u32, on, {
-    call(on, 283, move || (bytesize,), move |_| real::cuMemAlloc_v2(dptr, bytesize), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 299, move || (bytesize,), move |_| real::cuMemAlloc_v2(dptr, bytesize), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 90 cuMemAllocPitch_v2(dptr: *mut u64, pPitch: *mut u64, WidthInBytes: u64, Height: u64, ElementSizeBytes: u32) -> u32, on, {
-    call(on, 286, move || (WidthInBytes,Height,ElementSizeBytes,), move |_| real::cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), move |result| { let ok = result == 0; (result,one(dptr, ok),one(pPitch, ok),) }, || ())
+    call(on, 302, move || (WidthInBytes,Height,ElementSizeBytes,), move |_| real::cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), move |result| { let ok = result == 0; (result,one(dptr, ok),one(pPitch, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 91 cuMemFree_v2(dptr: u64) -> u32, on, {
-    call(on, 289, move || (dptr,), move |_| real::cuMemFree_v2(dptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 305, move || (dptr,), move |_| real::cuMemFree_v2(dptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 92 cuMemGetAddressRange_v2(pbase: *mut u64, psize: *mut u64, dptr: u64) -> u32, on, {
-    call(on, 292, move || (dptr,), move |_| real::cuMemGetAddressRange_v2(pbase, psize, dptr), move |result| { let ok = result == 0; (result,one(pbase, ok),one(psize, ok),) }, || ())
+    call(on, 308, move || (dptr,), move |_| real::cuMemGetAddressRange_v2(pbase, psize, dptr), move |result| { let ok = result == 0; (result,one(pbase, ok),one(psize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 cuMemAllocHost_v2(pp: *mut P, bytesize: u64) -> u32, on, {
-    call(on, 295, move || (bytesize,), move |_| real::cuMemAllocHost_v2(pp, bytesize), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
+    call(on, 311, move || (bytesize,), move |_| real::cuMemAllocHost_v2(pp, bytesize), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 cuMemFreeHost(p: *mut c_void) -> u32, on, {
-    call(on, 298, move || (p,), move |_| real::cuMemFreeHost(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 314, move || (p,), move |_| real::cuMemFreeHost(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 95 cuMemHostAlloc(pp: *mut P, bytesize: u64, Flags: u32) -> u32, on, {
-    call(on, 301, move || (bytesize,Flags,), move |_| real::cuMemHostAlloc(pp, bytesize, Flags), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
+    call(on, 317, move || (bytesize,Flags,), move |_| real::cuMemHostAlloc(pp, bytesize, Flags), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 96 cuMemHostGetDevicePointer_v2(pdptr: *mut u64, p: *mut c_void, Flags: u32) -> u32, on, {
-    call(on, 304, move || (p,Flags,), move |_| real::cuMemHostGetDevicePointer_v2(pdptr, p, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 320, move || (p,Flags,), move |_| real::cuMemHostGetDevicePointer_v2(pdptr, p, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 cuMemHostGetFlags(pFlags: *mut u32, p: *mut c_void) -> u32, on, {
-    call(on, 307, move || (p,), move |_| real::cuMemHostGetFlags(pFlags, p), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
+    call(on, 323, move || (p,), move |_| real::cuMemHostGetFlags(pFlags, p), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 cuMemAllocManaged(dptr: *mut u64, bytesize: u64, flags: u32) -> u32, on, {
-    call(on, 310, move || (bytesize,flags,), move |_| real::cuMemAllocManaged(dptr, bytesize, flags), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 326, move || (bytesize,flags,), move |_| real::cuMemAllocManaged(dptr, bytesize, flags), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 99 cuDeviceRegisterAsyncNotification(device: i32, callbackFunc: P, userData: *mut c_void, callback: *mut P) -> u32, on, {
-    call(on, 313, move || (device,callbackFunc,userData,), move |_| real::cuDeviceRegisterAsyncNotification(device, callbackFunc, userData, callback), move |result| { let ok = result == 0; (result,one(callback, ok),) }, || ())
+    call(on, 329, move || (device,callbackFunc,userData,), move |_| real::cuDeviceRegisterAsyncNotification(device, callbackFunc, userData, callback), move |result| { let ok = result == 0; (result,one(callback, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 100 cuDeviceUnregisterAsyncNotification(device: i32, callback: P) -> u32, on, {
-    call(on, 316, move || (device,callback,), move |_| real::cuDeviceUnregisterAsyncNotification(device, callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 332, move || (device,callback,), move |_| real::cuDeviceUnregisterAsyncNotification(device, callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 101 cuDeviceGetByPCIBusId(dev: *mut i32, pciBusId: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 319, move || (text(pciBusId, 0, caps),), move |_| real::cuDeviceGetByPCIBusId(dev, pciBusId), move |result| { let ok = result == 0; (result,one(dev, ok),) }, || ())
+    call(on, 335, move || (text(pciBusId, 0, caps),), move |_| real::cuDeviceGetByPCIBusId(dev, pciBusId), move |result| { let ok = result == 0; (result,one(dev, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 cuDeviceGetPCIBusId(pciBusId: *mut i8, len: i32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 322, move || (len,dev,), move |_| real::cuDeviceGetPCIBusId(pciBusId, len, dev), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 338, move || (len,dev,), move |_| real::cuDeviceGetPCIBusId(pciBusId, len, dev), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 103 cuIpcGetEventHandle(pHandle: *mut [u8; 64], event: P) -> u32, on, {
-    call(on, 325, move || (event,), move |_| real::cuIpcGetEventHandle(pHandle, event), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 341, move || (event,), move |_| real::cuIpcGetEventHandle(pHandle, event), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 104 cuIpcOpenEventHandle(phEvent: *mut P, handle: Val<[u64; 8]>) -> u32, on, {
-    call(on, 328, move || (handle,), move |_| real::cuIpcOpenEventHandle(phEvent, handle), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 344, move || (handle,), move |_| real::cuIpcOpenEventHandle(phEvent, handle), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 105 cuIpcGetMemHandle(pHandle: *mut [u8; 64], dptr: u64) -> u32, on, {
-    call(on, 331, move || (dptr,), move |_| real::cuIpcGetMemHandle(pHandle, dptr), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 347, move || (dptr,), move |_| real::cuIpcGetMemHandle(pHandle, dptr), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 106 cuIpcOpenMemHandle_v2(pdptr: *mut u64, handle: Val<[u64; 8]>, Flags: u32) -> u32, on, {
-    call(on, 334, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle_v2(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 350, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle_v2(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 107 cuIpcCloseMemHandle(dptr: u64) -> u32, on, {
-    call(on, 337, move || (dptr,), move |_| real::cuIpcCloseMemHandle(dptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 353, move || (dptr,), move |_| real::cuIpcCloseMemHandle(dptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 108 cuMemHostRegister_v2(p: *mut c_void, bytesize: u64, Flags: u32) -> u32, on, {
-    call(on, 340, move || (p,bytesize,Flags,), move |_| real::cuMemHostRegister_v2(p, bytesize, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 356, move || (p,bytesize,Flags,), move |_| real::cuMemHostRegister_v2(p, bytesize, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 109 cuMemHostUnregister(p: *mut c_void) -> u32, on, {
-    call(on, 343, move || (p,), move |_| real::cuMemHostUnregister(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 359, move || (p,), move |_| real::cuMemHostUnregister(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 110 cuMemcpy(dst: u64, src: u64, ByteCount: u64) -> u32, on, {
-    call(on, 346, move || (dst,src,ByteCount,), move |time| crate::device::copy(time, null_mut(), 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpy(dst, src, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 362, move || (dst,src,ByteCount,), move |time| crate::device::copy(time, null_mut(), 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpy(dst, src, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 111 cuMemcpyPeer(dstDevice: u64, dstContext: P, srcDevice: u64, srcContext: P, ByteCount: u64) -> u32, on, {
-    call(on, 349, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 365, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 112 cuMemcpyHtoD_v2(dstDevice: u64, srcHost: *const c_void, ByteCount: u64) -> u32, on, {
-    call(on, 352, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 368, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 113 cuMemcpyDtoH_v2(dstHost: *mut c_void, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 355, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 371, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 114 cuMemcpyDtoD_v2(dstDevice: u64, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 358, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 374, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 115 cuMemcpyDtoA_v2(dstArray: P, dstOffset: u64, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 361, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA_v2(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 377, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA_v2(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 116 cuMemcpyAtoD_v2(dstDevice: u64, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 364, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD_v2(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 380, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD_v2(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 117 cuMemcpyHtoA_v2(dstArray: P, dstOffset: u64, srcHost: *const c_void, ByteCount: u64) -> u32, on, {
-    call(on, 367, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA_v2(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 383, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA_v2(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 118 cuMemcpyAtoH_v2(dstHost: *mut c_void, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 370, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH_v2(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 386, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH_v2(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 119 cuMemcpyAtoA_v2(dstArray: P, dstOffset: u64, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 373, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA_v2(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 389, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA_v2(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 120 cuMemcpy2D_v2(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 376, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2D_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 392, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2D_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 121 cuMemcpy2DUnaligned_v2(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 379, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 395, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 122 cuMemcpy3D_v2(pCopy: *const [u8; 200]) -> u32, on, {
-    call(on, 382, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3D_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 398, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3D_v2(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 123 cuMemcpy3DPeer(pCopy: *const [u8; 200]) -> u32, on, {
-    call(on, 385, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeer(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 401, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeer(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 124 cuMemcpyAsync(dst: u64, src: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 388, move || (dst,src,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpyAsync(dst, src, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 404, move || (dst,src,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpyAsync(dst, src, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 125 cuMemcpyPeerAsync(dstDevice: u64, dstContext: P, srcDevice: u64, srcContext: P, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 391, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 407, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 126 cuMemcpyHtoDAsync_v2(dstDevice: u64, srcHost: *const c_void, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 394, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 410, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 127 cuMemcpyDtoHAsync_v2(dstHost: *mut c_void, srcDevice: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 397, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 413, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 128 cuMemcpyDtoDAsync_v2(dstDevice: u64, srcDevice: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 400, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 416, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 129 cuMemcpyHtoAAsync_v2(dstArray: P, dstOffset: u64, srcHost: *const c_void, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 403, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 419, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 130 cuMemcpyAtoHAsync_v2(dstHost: *mut c_void, srcArray: P, srcOffset: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 406, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 422, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 cuMemcpy2DAsync_v2(pCopy: *const [u8; 128], hStream: P) -> u32, on, {
-    call(on, 409, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DAsync_v2(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 425, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DAsync_v2(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 132 cuMemcpy3DAsync_v2(pCopy: *const [u8; 200], hStream: P) -> u32, on, {
-    call(on, 412, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DAsync_v2(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 428, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DAsync_v2(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 133 cuMemcpy3DPeerAsync(pCopy: *const [u8; 200], hStream: P) -> u32, on, {
-    call(on, 415, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 431, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 cuMemcpyBatchAsync_v2(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 418, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 434, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 cuMemcpy3DBatchAsync_v2(numOps: u64, opList: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 421, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 437, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 cuMemcpyWithAttributesAsync(dst: u64, src: u64, size: u64, attr: *mut [u8; 24], hStream: P) -> u32, on, {
-    call(on, 424, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 440, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 cuMemcpy3DWithAttributesAsync(op: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
-    call(on, 427, move || (one(op, true),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(op as usize, 1), 0), move || [0; 6], move || real::cuMemcpy3DWithAttributesAsync(op, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 443, move || (one(op, true),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(op as usize, 1), 0), move || [0; 6], move || real::cuMemcpy3DWithAttributesAsync(op, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 cuMemsetD8_v2(dstDevice: u64, uc: u8, N: u64) -> u32, on, {
-    call(on, 430, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8_v2(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8_v2(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 cuMemsetD16_v2(dstDevice: u64, us: u16, N: u64) -> u32, on, {
-    call(on, 433, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16_v2(dstDevice, us, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 449, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16_v2(dstDevice, us, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 cuMemsetD32_v2(dstDevice: u64, ui: u32, N: u64) -> u32, on, {
-    call(on, 436, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32_v2(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 452, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32_v2(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 cuMemsetD2D8_v2(dstDevice: u64, dstPitch: u64, uc: u8, Width: u64, Height: u64) -> u32, on, {
-    call(on, 439, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8_v2(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 455, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8_v2(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 cuMemsetD2D16_v2(dstDevice: u64, dstPitch: u64, us: u16, Width: u64, Height: u64) -> u32, on, {
-    call(on, 442, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16_v2(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 458, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16_v2(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 cuMemsetD2D32_v2(dstDevice: u64, dstPitch: u64, ui: u32, Width: u64, Height: u64) -> u32, on, {
-    call(on, 445, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32_v2(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 461, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32_v2(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 144 cuMemsetD8Async(dstDevice: u64, uc: u8, N: u64, hStream: P) -> u32, on, {
-    call(on, 448, move || (dstDevice,uc,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8Async(dstDevice, uc, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 464, move || (dstDevice,uc,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8Async(dstDevice, uc, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 145 cuMemsetD16Async(dstDevice: u64, us: u16, N: u64, hStream: P) -> u32, on, {
-    call(on, 451, move || (dstDevice,us,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16Async(dstDevice, us, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 467, move || (dstDevice,us,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16Async(dstDevice, us, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 cuMemsetD32Async(dstDevice: u64, ui: u32, N: u64, hStream: P) -> u32, on, {
-    call(on, 454, move || (dstDevice,ui,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32Async(dstDevice, ui, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 470, move || (dstDevice,ui,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32Async(dstDevice, ui, N, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 147 cuMemsetD2D8Async(dstDevice: u64, dstPitch: u64, uc: u8, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 457, move || (dstDevice,dstPitch,uc,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 473, move || (dstDevice,dstPitch,uc,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 148 cuMemsetD2D16Async(dstDevice: u64, dstPitch: u64, us: u16, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 460, move || (dstDevice,dstPitch,us,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 476, move || (dstDevice,dstPitch,us,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 149 cuMemsetD2D32Async(dstDevice: u64, dstPitch: u64, ui: u32, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 463, move || (dstDevice,dstPitch,ui,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 479, move || (dstDevice,dstPitch,ui,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 150 cuArrayCreate_v2(pHandle: *mut P, pAllocateArray: *const [u8; 24]) -> u32, on, {
-    call(on, 466, move || (one(pAllocateArray, true),), move |_| real::cuArrayCreate_v2(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 482, move || (one(pAllocateArray, true),), move |_| real::cuArrayCreate_v2(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 cuArrayGetDescriptor_v2(pArrayDescriptor: *mut [u8; 24], hArray: P) -> u32, on, {
-    call(on, 469, move || (hArray,), move |_| real::cuArrayGetDescriptor_v2(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
+    call(on, 485, move || (hArray,), move |_| real::cuArrayGetDescriptor_v2(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 152 cuArrayGetSparseProperties(sparseProperties: *mut [u8; 48], array: P) -> u32, on, {
-    call(on, 472, move || (array,), move |_| real::cuArrayGetSparseProperties(sparseProperties, array), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
+    call(on, 488, move || (array,), move |_| real::cuArrayGetSparseProperties(sparseProperties, array), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 153 cuMipmappedArrayGetSparseProperties(sparseProperties: *mut [u8; 48], mipmap: P) -> u32, on, {
-    call(on, 475, move || (mipmap,), move |_| real::cuMipmappedArrayGetSparseProperties(sparseProperties, mipmap), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
+    call(on, 491, move || (mipmap,), move |_| real::cuMipmappedArrayGetSparseProperties(sparseProperties, mipmap), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 154 cuArrayGetMemoryRequirements(memoryRequirements: *mut [u8; 32], array: P, device: i32) -> u32, on, {
-    call(on, 478, move || (array,device,), move |_| real::cuArrayGetMemoryRequirements(memoryRequirements, array, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
+    call(on, 494, move || (array,device,), move |_| real::cuArrayGetMemoryRequirements(memoryRequirements, array, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 155 cuMipmappedArrayGetMemoryRequirements(memoryRequirements: *mut [u8; 32], mipmap: P, device: i32) -> u32, on, {
-    call(on, 481, move || (mipmap,device,), move |_| real::cuMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
+    call(on, 497, move || (mipmap,device,), move |_| real::cuMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 156 cuArrayGetPlane(pPlaneArray: *mut P, hArray: P, planeIdx: u32) -> u32, on, {
-    call(on, 484, move || (hArray,planeIdx,), move |_| real::cuArrayGetPlane(pPlaneArray, hArray, planeIdx), move |result| { let ok = result == 0; (result,one(pPlaneArray, ok),) }, || ())
+    call(on, 500, move || (hArray,planeIdx,), move |_| real::cuArrayGetPlane(pPlaneArray, hArray, planeIdx), move |result| { let ok = result == 0; (result,one(pPlaneArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 157 cuArrayDestroy(hArray: P) -> u32, on, {
-    call(on, 487, move || (hArray,), move |_| real::cuArrayDestroy(hArray), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || (hArray,), move |_| real::cuArrayDestroy(hArray), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 158 cuArray3DCreate_v2(pHandle: *mut P, pAllocateArray: *const [u8; 40]) -> u32, on, {
-    call(on, 490, move || (one(pAllocateArray, true),), move |_| real::cuArray3DCreate_v2(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 506, move || (one(pAllocateArray, true),), move |_| real::cuArray3DCreate_v2(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 159 cuArray3DGetDescriptor_v2(pArrayDescriptor: *mut [u8; 40], hArray: P) -> u32, on, {
-    call(on, 493, move || (hArray,), move |_| real::cuArray3DGetDescriptor_v2(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
+    call(on, 509, move || (hArray,), move |_| real::cuArray3DGetDescriptor_v2(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 160 cuMipmappedArrayCreate(pHandle: *mut P, pMipmappedArrayDesc: *const [u8; 40], numMipmapLevels: u32) -> u32, on, {
-    call(on, 496, move || (one(pMipmappedArrayDesc, true),numMipmapLevels,), move |_| real::cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 512, move || (one(pMipmappedArrayDesc, true),numMipmapLevels,), move |_| real::cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 cuMipmappedArrayGetLevel(pLevelArray: *mut P, hMipmappedArray: P, level: u32) -> u32, on, {
-    call(on, 499, move || (hMipmappedArray,level,), move |_| real::cuMipmappedArrayGetLevel(pLevelArray, hMipmappedArray, level), move |result| { let ok = result == 0; (result,one(pLevelArray, ok),) }, || ())
+    call(on, 515, move || (hMipmappedArray,level,), move |_| real::cuMipmappedArrayGetLevel(pLevelArray, hMipmappedArray, level), move |result| { let ok = result == 0; (result,one(pLevelArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 cuMipmappedArrayDestroy(hMipmappedArray: P) -> u32, on, {
-    call(on, 502, move || (hMipmappedArray,), move |_| real::cuMipmappedArrayDestroy(hMipmappedArray), move |result| { let _ = result; (result,) }, || ())
+    call(on, 518, move || (hMipmappedArray,), move |_| real::cuMipmappedArrayDestroy(hMipmappedArray), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 cuMemGetHandleForAddressRange(handle: *mut c_void, dptr: u64, size: u64, handleType: u32, flags: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 505, move || (dptr,size,handleType,flags,), move |_| real::cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle, if ok { 4 } else { 0 }, caps),) }, || ())
+    call(on, 521, move || (dptr,size,handleType,flags,), move |_| real::cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle, if ok { 4 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 cuMemBatchDecompressAsync(paramsArray: *mut [u8; 64], count: u64, flags: u32, errorIndex: *mut u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 508, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
+    call(on, 524, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 165 cuMemAddressReserve(ptr: *mut u64, size: u64, alignment: u64, addr: u64, flags: u64) -> u32, on, {
-    call(on, 511, move || (size,alignment,addr,flags,), move |_| real::cuMemAddressReserve(ptr, size, alignment, addr, flags), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 527, move || (size,alignment,addr,flags,), move |_| real::cuMemAddressReserve(ptr, size, alignment, addr, flags), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 166 cuMemAddressFree(ptr: u64, size: u64) -> u32, on, {
-    call(on, 514, move || (ptr,size,), move |_| real::cuMemAddressFree(ptr, size), move |result| { let _ = result; (result,) }, || ())
+    call(on, 530, move || (ptr,size,), move |_| real::cuMemAddressFree(ptr, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 cuMemCreate(handle: *mut u64, size: u64, prop: *const [u8; 32], flags: u64) -> u32, on, {
-    call(on, 517, move || (size,one(prop, true),flags,), move |_| real::cuMemCreate(handle, size, prop, flags), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 533, move || (size,one(prop, true),flags,), move |_| real::cuMemCreate(handle, size, prop, flags), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 168 cuMemRelease(handle: u64) -> u32, on, {
-    call(on, 520, move || (handle,), move |_| real::cuMemRelease(handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 536, move || (handle,), move |_| real::cuMemRelease(handle), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 169 cuMemMap(ptr: u64, size: u64, offset: u64, handle: u64, flags: u64) -> u32, on, {
-    call(on, 523, move || (ptr,size,offset,handle,flags,), move |_| real::cuMemMap(ptr, size, offset, handle, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 539, move || (ptr,size,offset,handle,flags,), move |_| real::cuMemMap(ptr, size, offset, handle, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 170 cuMemMapArrayAsync(mapInfoList: *mut [u8; 96], count: u32, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 526, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 542, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 cuMemUnmap(ptr: u64, size: u64) -> u32, on, {
-    call(on, 529, move || (ptr,size,), move |_| real::cuMemUnmap(ptr, size), move |result| { let _ = result; (result,) }, || ())
+    call(on, 545, move || (ptr,size,), move |_| real::cuMemUnmap(ptr, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 cuMemSetAccess(ptr: u64, size: u64, desc: *const [u8; 12], count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 532, move || (ptr,size,seq(desc, count as usize, caps),count,), move |_| real::cuMemSetAccess(ptr, size, desc, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 548, move || (ptr,size,seq(desc, count as usize, caps),count,), move |_| real::cuMemSetAccess(ptr, size, desc, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 cuMemGetAccess(flags: *mut u64, location: *const [u8; 8], ptr: u64) -> u32, on, {
-    call(on, 535, move || (one(location, true),ptr,), move |_| real::cuMemGetAccess(flags, location, ptr), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 551, move || (one(location, true),ptr,), move |_| real::cuMemGetAccess(flags, location, ptr), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 174 cuMemExportToShareableHandle(shareableHandle: *mut c_void, handle: u64, handleType: u32, flags: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 538, move || (handle,handleType,flags,), move |_| real::cuMemExportToShareableHandle(shareableHandle, handle, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 554, move || (handle,handleType,flags,), move |_| real::cuMemExportToShareableHandle(shareableHandle, handle, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 175 cuMemImportFromShareableHandle(handle: *mut u64, osHandle: *mut c_void, shHandleType: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 541, move || (bytes(osHandle, crate::measure::imported_bytes(shHandleType as usize), caps),shHandleType,), move |_| real::cuMemImportFromShareableHandle(handle, osHandle, shHandleType), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 557, move || (bytes(osHandle, crate::measure::imported_bytes(shHandleType as usize), caps),shHandleType,), move |_| real::cuMemImportFromShareableHandle(handle, osHandle, shHandleType), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 176 cuMemGetAllocationGranularity(granularity: *mut u64, prop: *const [u8; 32], option: u32) -> u32, on, {
-    call(on, 544, move || (one(prop, true),option,), move |_| real::cuMemGetAllocationGranularity(granularity, prop, option), move |result| { let ok = result == 0; (result,one(granularity, ok),) }, || ())
+    call(on, 560, move || (one(prop, true),option,), move |_| real::cuMemGetAllocationGranularity(granularity, prop, option), move |result| { let ok = result == 0; (result,one(granularity, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 177 cuMemGetAllocationPropertiesFromHandle(prop: *mut [u8; 32], handle: u64) -> u32, on, {
-    call(on, 547, move || (handle,), move |_| real::cuMemGetAllocationPropertiesFromHandle(prop, handle), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
+    call(on, 563, move || (handle,), move |_| real::cuMemGetAllocationPropertiesFromHandle(prop, handle), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 178 cuMemRetainAllocationHandle(handle: *mut u64, addr: *mut c_void) -> u32, on, {
-    call(on, 550, move || (addr,), move |_| real::cuMemRetainAllocationHandle(handle, addr), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 566, move || (addr,), move |_| real::cuMemRetainAllocationHandle(handle, addr), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 179 cuMemFreeAsync(dptr: u64, hStream: P) -> u32, on, {
-    call(on, 553, move || (dptr,hStream,), move |_| real::cuMemFreeAsync(dptr, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 569, move || (dptr,hStream,), move |_| real::cuMemFreeAsync(dptr, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 180 cuMemAllocAsync(dptr: *mut u64, bytesize: u64, hStream: P) -> u32, on, {
-    call(on, 556, move || (bytesize,hStream,), move |_| real::cuMemAllocAsync(dptr, bytesize, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 572, move || (bytesize,hStream,), move |_| real::cuMemAllocAsync(dptr, bytesize, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 181 cuMemPoolTrimTo(pool: P, minBytesToKeep: u64) -> u32, on, {
-    call(on, 559, move || (pool,minBytesToKeep,), move |_| real::cuMemPoolTrimTo(pool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
+    call(on, 575, move || (pool,minBytesToKeep,), move |_| real::cuMemPoolTrimTo(pool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 cuMemPoolSetAttribute(pool: P, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 562, move || (pool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cuMemPoolSetAttribute(pool, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 578, move || (pool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cuMemPoolSetAttribute(pool, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 cuMemPoolGetAttribute(pool: P, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 565, move || (pool,attr,), move |_| real::cuMemPoolGetAttribute(pool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
+    call(on, 581, move || (pool,attr,), move |_| real::cuMemPoolGetAttribute(pool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 184 cuMemPoolSetAccess(pool: P, map: *const [u8; 12], count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 568, move || (pool,seq(map, count as usize, caps),count,), move |_| real::cuMemPoolSetAccess(pool, map, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 584, move || (pool,seq(map, count as usize, caps),count,), move |_| real::cuMemPoolSetAccess(pool, map, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 185 cuMemPoolGetAccess(flags: *mut u32, memPool: P, location: *mut [u8; 8]) -> u32, on, {
-    call(on, 571, move || (memPool,one(location, true),), move |_| real::cuMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 587, move || (memPool,one(location, true),), move |_| real::cuMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 186 cuMemPoolCreate(pool: *mut P, poolProps: *const [u8; 88]) -> u32, on, {
-    call(on, 574, move || (one(poolProps, true),), move |_| real::cuMemPoolCreate(pool, poolProps), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
+    call(on, 590, move || (one(poolProps, true),), move |_| real::cuMemPoolCreate(pool, poolProps), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 187 cuMemPoolDestroy(pool: P) -> u32, on, {
-    call(on, 577, move || (pool,), move |_| real::cuMemPoolDestroy(pool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 593, move || (pool,), move |_| real::cuMemPoolDestroy(pool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 188 cuMemGetDefaultMemPool(pool_out: *mut P, location: *mut [u8; 8], type_: u32) -> u32, on, {
-    call(on, 580, move || (one(location, true),type_,), move |_| real::cuMemGetDefaultMemPool(pool_out, location, type_), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
+    call(on, 596, move || (one(location, true),type_,), move |_| real::cuMemGetDefaultMemPool(pool_out, location, type_), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 189 cuMemGetMemPool(pool: *mut P, location: *mut [u8; 8], type_: u32) -> u32, on, {
-    call(on, 583, move || (one(location, true),type_,), move |_| real::cuMemGetMemPool(pool, location, type_), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
+    call(on, 599, move || (one(location, true),type_,), move |_| real::cuMemGetMemPool(pool, location, type_), move |result| { let ok = result == 0; (result,one(pool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 190 cuMemSetMemPool(location: *mut [u8; 8], type_: u32, pool: P) -> u32, on, {
-    call(on, 586, move || (one(location, true),type_,pool,), move |_| real::cuMemSetMemPool(location, type_, pool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 602, move || (one(location, true),type_,pool,), move |_| real::cuMemSetMemPool(location, type_, pool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 cuMemAllocFromPoolAsync(dptr: *mut u64, bytesize: u64, pool: P, hStream: P) -> u32, on, {
-    call(on, 589, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 605, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 cuMemPoolExportToShareableHandle(handle_out: *mut c_void, pool: P, handleType: u32, flags: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 592, move || (pool,handleType,flags,), move |_| real::cuMemPoolExportToShareableHandle(handle_out, pool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle_out, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 608, move || (pool,handleType,flags,), move |_| real::cuMemPoolExportToShareableHandle(handle_out, pool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle_out, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 cuMemPoolImportFromShareableHandle(pool_out: *mut P, handle: *mut c_void, handleType: u32, flags: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 595, move || (bytes(handle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cuMemPoolImportFromShareableHandle(pool_out, handle, handleType, flags), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
+    call(on, 611, move || (bytes(handle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cuMemPoolImportFromShareableHandle(pool_out, handle, handleType, flags), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 cuMemPoolExportPointer(shareData_out: *mut [u8; 64], ptr: u64) -> u32, on, {
-    call(on, 598, move || (ptr,), move |_| real::cuMemPoolExportPointer(shareData_out, ptr), move |result| { let ok = result == 0; (result,one(shareData_out, ok),) }, || ())
+    call(on, 614, move || (ptr,), move |_| real::cuMemPoolExportPointer(shareData_out, ptr), move |result| { let ok = result == 0; (result,one(shareData_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 195 cuMemPoolImportPointer(ptr_out: *mut u64, pool: P, shareData: *mut [u8; 64]) -> u32, on, {
-    call(on, 601, move || (pool,one(shareData, true),), move |_| real::cuMemPoolImportPointer(ptr_out, pool, shareData), move |result| { let ok = result == 0; (result,one(ptr_out, ok),) }, || ())
+    call(on, 617, move || (pool,one(shareData, true),), move |_| real::cuMemPoolImportPointer(ptr_out, pool, shareData), move |result| { let ok = result == 0; (result,one(ptr_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 196 cuMulticastCreate(mcHandle: *mut u64, prop: *const [u8; 32]) -> u32, on, {
-    call(on, 604, move || (one(prop, true),), move |_| real::cuMulticastCreate(mcHandle, prop), move |result| { let ok = result == 0; (result,one(mcHandle, ok),) }, || ())
+    call(on, 620, move || (one(prop, true),), move |_| real::cuMulticastCreate(mcHandle, prop), move |result| { let ok = result == 0; (result,one(mcHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 197 cuMulticastAddDevice(mcHandle: u64, dev: i32) -> u32, on, {
-    call(on, 607, move || (mcHandle,dev,), move |_| real::cuMulticastAddDevice(mcHandle, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 623, move || (mcHandle,dev,), move |_| real::cuMulticastAddDevice(mcHandle, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 198 cuMulticastBindMem(mcHandle: u64, mcOffset: u64, memHandle: u64, memOffset: u64, size: u64, flags: u64) -> u32, on, {
-    call(on, 610, move || (mcHandle,mcOffset,memHandle,memOffset,size,flags,), move |_| real::cuMulticastBindMem(mcHandle, mcOffset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 626, move || (mcHandle,mcOffset,memHandle,memOffset,size,flags,), move |_| real::cuMulticastBindMem(mcHandle, mcOffset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 199 cuMulticastBindMem_v2(mcHandle: u64, dev: i32, mcOffset: u64, memHandle: u64, memOffset: u64, size: u64, flags: u64) -> u32, on, {
-    call(on, 613, move || (mcHandle,dev,mcOffset,memHandle,memOffset,size,flags,), move |_| real::cuMulticastBindMem_v2(mcHandle, dev, mcOffset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 629, move || (mcHandle,dev,mcOffset,memHandle,memOffset,size,flags,), move |_| real::cuMulticastBindMem_v2(mcHandle, dev, mcOffset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 200 cuMulticastBindAddr(mcHandle: u64, mcOffset: u64, memptr: u64, size: u64, flags: u64) -> u32, on, {
-    call(on, 616, move || (mcHandle,mcOffset,memptr,size,flags,), move |_| real::cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 632, move || (mcHandle,mcOffset,memptr,size,flags,), move |_| real::cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 201 cuMulticastBindAddr_v2(mcHandle: u64, dev: i32, mcOffset: u64, memptr: u64, size: u64, flags: u64) -> u32, on, {
-    call(on, 619, move || (mcHandle,dev,mcOffset,memptr,size,flags,), move |_| real::cuMulticastBindAddr_v2(mcHandle, dev, mcOffset, memptr, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 635, move || (mcHandle,dev,mcOffset,memptr,size,flags,), move |_| real::cuMulticastBindAddr_v2(mcHandle, dev, mcOffset, memptr, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 202 cuMulticastUnbind(mcHandle: u64, dev: i32, mcOffset: u64, size: u64) -> u32, on, {
-    call(on, 622, move || (mcHandle,dev,mcOffset,size,), move |_| real::cuMulticastUnbind(mcHandle, dev, mcOffset, size), move |result| { let _ = result; (result,) }, || ())
+    call(on, 638, move || (mcHandle,dev,mcOffset,size,), move |_| real::cuMulticastUnbind(mcHandle, dev, mcOffset, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 203 cuMulticastGetGranularity(granularity: *mut u64, prop: *const [u8; 32], option: u32) -> u32, on, {
-    call(on, 625, move || (one(prop, true),option,), move |_| real::cuMulticastGetGranularity(granularity, prop, option), move |result| { let ok = result == 0; (result,one(granularity, ok),) }, || ())
+    call(on, 641, move || (one(prop, true),option,), move |_| real::cuMulticastGetGranularity(granularity, prop, option), move |result| { let ok = result == 0; (result,one(granularity, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 204 cuDeviceGetFabricClusterUuid(uuid: *mut [u8; 16], dev: i32) -> u32, on, {
-    call(on, 628, move || (dev,), move |_| real::cuDeviceGetFabricClusterUuid(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
+    call(on, 644, move || (dev,), move |_| real::cuDeviceGetFabricClusterUuid(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 205 cuDeviceGetCliqueCount(count: *mut u64, dev: i32) -> u32, on, {
-    call(on, 631, move || (dev,), move |_| real::cuDeviceGetCliqueCount(count, dev), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 647, move || (dev,), move |_| real::cuDeviceGetCliqueCount(count, dev), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 206 cuDeviceGetCliqueInfo(cliqueInfo: *mut [u8; 8], count: *mut u64, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 634, move || (one(count, true),dev,), move |_| real::cuDeviceGetCliqueInfo(cliqueInfo, count, dev), move |result| { let ok = result == 0; (result,seq(cliqueInfo, if ok { behind(count) } else { 0 }, caps),one(count, ok),) }, || ())
+    call(on, 650, move || (one(count, true),dev,), move |_| real::cuDeviceGetCliqueInfo(cliqueInfo, count, dev), move |result| { let ok = result == 0; (result,seq(cliqueInfo, if ok { behind(count) } else { 0 }, caps),one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 207 cuLogicalEndpointIdReserve(baseLeId: *mut u32, count: u32) -> u32, on, {
-    call(on, 637, move || (count,), move |_| real::cuLogicalEndpointIdReserve(baseLeId, count), move |result| { let ok = result == 0; (result,one(baseLeId, ok),) }, || ())
+    call(on, 653, move || (count,), move |_| real::cuLogicalEndpointIdReserve(baseLeId, count), move |result| { let ok = result == 0; (result,one(baseLeId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 208 cuLogicalEndpointIdRelease(baseLeId: u32, count: u32) -> u32, on, {
-    call(on, 640, move || (baseLeId,count,), move |_| real::cuLogicalEndpointIdRelease(baseLeId, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 656, move || (baseLeId,count,), move |_| real::cuLogicalEndpointIdRelease(baseLeId, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 209 cuLogicalEndpointCreate(leId: u32, prop: *const [u8; 24]) -> u32, on, {
-    call(on, 643, move || (leId,one(prop, true),), move |_| real::cuLogicalEndpointCreate(leId, prop), move |result| { let _ = result; (result,) }, || ())
+    call(on, 659, move || (leId,one(prop, true),), move |_| real::cuLogicalEndpointCreate(leId, prop), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 210 cuLogicalEndpointAddDevice(leId: u32, dev: i32) -> u32, on, {
-    call(on, 646, move || (leId,dev,), move |_| real::cuLogicalEndpointAddDevice(leId, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 662, move || (leId,dev,), move |_| real::cuLogicalEndpointAddDevice(leId, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 cuLogicalEndpointDestroy(leId: u32) -> u32, on, {
-    call(on, 649, move || (leId,), move |_| real::cuLogicalEndpointDestroy(leId), move |result| { let _ = result; (result,) }, || ())
+    call(on, 665, move || (leId,), move |_| real::cuLogicalEndpointDestroy(leId), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 212 cuLogicalEndpointBindAddr(leId: u32, dev: i32, offset: u64, ptr: *mut c_void, size: u64, flags: u64) -> u32, on, {
-    call(on, 652, move || (leId,dev,offset,ptr,size,flags,), move |_| real::cuLogicalEndpointBindAddr(leId, dev, offset, ptr, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 668, move || (leId,dev,offset,ptr,size,flags,), move |_| real::cuLogicalEndpointBindAddr(leId, dev, offset, ptr, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 213 cuLogicalEndpointBindMem(leId: u32, dev: i32, offset: u64, memHandle: u64, memOffset: u64, size: u64, flags: u64) -> u32, on, {
-    call(on, 655, move || (leId,dev,offset,memHandle,memOffset,size,flags,), move |_| real::cuLogicalEndpointBindMem(leId, dev, offset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 671, move || (leId,dev,offset,memHandle,memOffset,size,flags,), move |_| real::cuLogicalEndpointBindMem(leId, dev, offset, memHandle, memOffset, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 214 cuLogicalEndpointUnbind(leId: u32, dev: i32, offset: u64, size: u64) -> u32, on, {
-    call(on, 658, move || (leId,dev,offset,size,), move |_| real::cuLogicalEndpointUnbind(leId, dev, offset, size), move |result| { let _ = result; (result,) }, || ())
+    call(on, 674, move || (leId,dev,offset,size,), move |_| real::cuLogicalEndpointUnbind(leId, dev, offset, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 215 cuLogicalEndpointExport(handle: *mut c_void, leId: u32, handleType: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 661, move || (leId,handleType,), move |_| real::cuLogicalEndpointExport(handle, leId, handleType), move |result| { let ok = result == 0; (result,bytes(handle, if ok { crate::measure::endpoint_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 677, move || (leId,handleType,), move |_| real::cuLogicalEndpointExport(handle, leId, handleType), move |result| { let ok = result == 0; (result,bytes(handle, if ok { crate::measure::endpoint_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 216 cuLogicalEndpointImport(leId: u32, handle: *const c_void, handleType: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 664, move || (leId,bytes(handle, crate::measure::endpoint_bytes(handleType as usize), caps),handleType,), move |_| real::cuLogicalEndpointImport(leId, handle, handleType), move |result| { let _ = result; (result,) }, || ())
+    call(on, 680, move || (leId,bytes(handle, crate::measure::endpoint_bytes(handleType as usize), caps),handleType,), move |_| real::cuLogicalEndpointImport(leId, handle, handleType), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 217 cuLogicalEndpointGetLimits(bindAlignment: *mut u64, maxSize: *mut u64, prop: *const [u8; 24]) -> u32, on, {
-    call(on, 667, move || (one(prop, true),), move |_| real::cuLogicalEndpointGetLimits(bindAlignment, maxSize, prop), move |result| { let ok = result == 0; (result,one(bindAlignment, ok),one(maxSize, ok),) }, || ())
+    call(on, 683, move || (one(prop, true),), move |_| real::cuLogicalEndpointGetLimits(bindAlignment, maxSize, prop), move |result| { let ok = result == 0; (result,one(bindAlignment, ok),one(maxSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 218 cuLogicalEndpointQuery(leId: u32, count: u32, queryStatus: *mut i32) -> u32, on, {
-    call(on, 670, move || (leId,count,), move |_| real::cuLogicalEndpointQuery(leId, count, queryStatus), move |result| { let ok = result == 0; (result,one(queryStatus, ok),) }, || ())
+    call(on, 686, move || (leId,count,), move |_| real::cuLogicalEndpointQuery(leId, count, queryStatus), move |result| { let ok = result == 0; (result,one(queryStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 219 cuFabricCpyBatchAsync(numOps: u64, opList: *mut [u8; 64], flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 673, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 689, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 220 cuPointerGetAttribute(data: *mut c_void, attribute: u32, ptr: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 676, move || (attribute,ptr,), move |_| real::cuPointerGetAttribute(data, attribute, ptr), move |result| { let ok = result == 0; (result,bytes(data, if ok { crate::measure::pointer_attribute_bytes(attribute as usize) } else { 0 }, caps),) }, || ())
+    call(on, 692, move || (attribute,ptr,), move |_| real::cuPointerGetAttribute(data, attribute, ptr), move |result| { let ok = result == 0; (result,bytes(data, if ok { crate::measure::pointer_attribute_bytes(attribute as usize) } else { 0 }, caps),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 221 cuMemPrefetchAsync_v2(devPtr: u64, count: u64, location: Val<[u64; 1]>, flags: u32, hStream: P) -> u32, on, {
-    call(on, 679, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 695, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 222 cuMemAdvise_v2(devPtr: u64, count: u64, advice: u32, location: Val<[u64; 1]>) -> u32, on, {
-    call(on, 682, move || (devPtr,count,advice,location,), move |_| real::cuMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
+    call(on, 698, move || (devPtr,count,advice,location,), move |_| real::cuMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 223 cuMemPrefetchBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 685, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 701, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 cuMemDiscardBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 688, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 704, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 225 cuMemDiscardAndPrefetchBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 691, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 707, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 226 cuMemGetLocationInfo(ptr: u64, size: u64, summaryGranularity: u64, samplingGranularity: u64, location_out: *mut [u8; 8]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 694, move || (ptr,size,summaryGranularity,samplingGranularity,), move |_| real::cuMemGetLocationInfo(ptr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
+    call(on, 710, move || (ptr,size,summaryGranularity,samplingGranularity,), move |_| real::cuMemGetLocationInfo(ptr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 227 cuMemRangeGetAttribute(data: *mut c_void, dataSize: u64, attribute: u32, devPtr: u64, count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 697, move || (dataSize,attribute,devPtr,count,), move |_| real::cuMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
+    call(on, 713, move || (dataSize,attribute,devPtr,count,), move |_| real::cuMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 228 cuMemRangeGetAttributes(data: *mut P, dataSizes: *mut u64, attributes: *mut u32, numAttributes: u64, devPtr: u64, count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 700, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cuMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 716, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cuMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 cuPointerSetAttribute(value: *const c_void, attribute: u32, ptr: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 703, move || (bytes(value, crate::measure::pointer_attribute_bytes(attribute as usize), caps),attribute,ptr,), move |_| real::cuPointerSetAttribute(value, attribute, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 719, move || (bytes(value, crate::measure::pointer_attribute_bytes(attribute as usize), caps),attribute,ptr,), move |_| real::cuPointerSetAttribute(value, attribute, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 cuPointerGetAttributes(numAttributes: u32, attributes: *mut u32, data: *mut P, ptr: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 706, move || (numAttributes,seq(attributes, numAttributes as usize, caps),seq(data, numAttributes as usize, caps),ptr,), move |_| real::cuPointerGetAttributes(numAttributes, attributes, data, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 722, move || (numAttributes,seq(attributes, numAttributes as usize, caps),seq(data, numAttributes as usize, caps),ptr,), move |_| real::cuPointerGetAttributes(numAttributes, attributes, data, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 231 cuStreamCreate(phStream: *mut P, Flags: u32) -> u32, on, {
-    call(on, 709, move || (Flags,), move |time| crate::hooks::cuStreamCreate(time, phStream, Flags), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
+    call(on, 725, move || (Flags,), move |time| crate::hooks::cuStreamCreate(time, phStream, Flags), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 232 cuStreamCreateWithPriority(phStream: *mut P, flags: u32, priority: i32) -> u32, on, {
-    call(on, 712, move || (flags,priority,), move |time| crate::hooks::cuStreamCreateWithPriority(time, phStream, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
+    call(on, 728, move || (flags,priority,), move |time| crate::hooks::cuStreamCreateWithPriority(time, phStream, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 233 cuStreamBeginCaptureToCig(hStream: P, streamCigCaptureParams: *mut [u8; 8]) -> u32, on, {
-    call(on, 715, move || (hStream,one(streamCigCaptureParams, true),one(at_ptr::<[u8; 16]>(streamCigCaptureParams.cast(), 0, true), true),), move |_| real::cuStreamBeginCaptureToCig(hStream, streamCigCaptureParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 731, move || (hStream,one(streamCigCaptureParams, true),one(at_ptr::<[u8; 16]>(streamCigCaptureParams.cast(), 0, true), true),), move |_| real::cuStreamBeginCaptureToCig(hStream, streamCigCaptureParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 234 cuStreamEndCaptureToCig(hStream: P) -> u32, on, {
-    call(on, 718, move || (hStream,), move |_| real::cuStreamEndCaptureToCig(hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 734, move || (hStream,), move |_| real::cuStreamEndCaptureToCig(hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 235 cuStreamGetPriority(hStream: P, priority: *mut i32) -> u32, on, {
-    call(on, 721, move || (hStream,), move |_| real::cuStreamGetPriority(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
+    call(on, 737, move || (hStream,), move |_| real::cuStreamGetPriority(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 cuStreamGetDevice(hStream: P, device: *mut i32) -> u32, on, {
-    call(on, 724, move || (hStream,), move |_| real::cuStreamGetDevice(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 740, move || (hStream,), move |_| real::cuStreamGetDevice(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 237 cuStreamGetFlags(hStream: P, flags: *mut u32) -> u32, on, {
-    call(on, 727, move || (hStream,), move |_| real::cuStreamGetFlags(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 743, move || (hStream,), move |_| real::cuStreamGetFlags(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 238 cuStreamGetId(hStream: P, streamId: *mut u64) -> u32, on, {
-    call(on, 730, move || (hStream,), move |_| real::cuStreamGetId(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
+    call(on, 746, move || (hStream,), move |_| real::cuStreamGetId(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 239 cuStreamGetCtx(hStream: P, pctx: *mut P) -> u32, on, {
-    call(on, 733, move || (hStream,), move |_| real::cuStreamGetCtx(hStream, pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 749, move || (hStream,), move |_| real::cuStreamGetCtx(hStream, pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 240 cuStreamGetCtx_v2(hStream: P, pCtx: *mut P, pGreenCtx: *mut P) -> u32, on, {
-    call(on, 736, move || (hStream,), move |_| real::cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx), move |result| { let ok = result == 0; (result,one(pCtx, ok),one(pGreenCtx, ok),) }, || ())
+    call(on, 752, move || (hStream,), move |_| real::cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx), move |result| { let ok = result == 0; (result,one(pCtx, ok),one(pGreenCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 241 cuStreamWaitEvent(hStream: P, hEvent: P, Flags: u32) -> u32, on, {
-    call(on, 739, move || (hStream,hEvent,Flags,), move |_| real::cuStreamWaitEvent(hStream, hEvent, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 755, move || (hStream,hEvent,Flags,), move |_| real::cuStreamWaitEvent(hStream, hEvent, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 242 cuStreamAddCallback(hStream: P, callback: P, userData: *mut c_void, flags: u32) -> u32, on, {
-    call(on, 742, move || (hStream,callback,userData,flags,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamAddCallback(hStream, callback, userData, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 758, move || (hStream,callback,userData,flags,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamAddCallback(hStream, callback, userData, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 243 cuStreamBeginCapture_v2(hStream: P, mode: u32) -> u32, on, {
-    call(on, 745, move || (hStream,mode,), move |_| real::cuStreamBeginCapture_v2(hStream, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 761, move || (hStream,mode,), move |_| real::cuStreamBeginCapture_v2(hStream, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 244 cuStreamBeginRecaptureToGraph(hStream: P, mode: u32, hGraph: P, callbackFunc: P, userData: *mut c_void) -> u32, on, {
-    call(on, 748, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 764, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 245 cuStreamBeginCaptureToGraph(hStream: P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 751, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 767, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 246 cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32, on, {
-    call(on, 754, move || (one(mode, true),), move |_| real::cuThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
+    call(on, 770, move || (one(mode, true),), move |_| real::cuThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 247 cuStreamEndCapture(hStream: P, phGraph: *mut P) -> u32, on, {
-    call(on, 757, move || (hStream,), move |_| real::cuStreamEndCapture(hStream, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 773, move || (hStream,), move |_| real::cuStreamEndCapture(hStream, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 248 cuStreamIsCapturing(hStream: P, captureStatus: *mut u32) -> u32, on, {
-    poll(on, 760, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
+    poll(on, 776, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 249 cuStreamGetCaptureInfo_v3(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 763, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 779, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 250 cuStreamUpdateCaptureDependencies_v2(hStream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 766, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 782, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 251 cuStreamAttachMemAsync(hStream: P, dptr: u64, length: u64, flags: u32) -> u32, on, {
-    call(on, 769, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 785, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 252 cuStreamQuery(hStream: P) -> u32, on, {
-    poll(on, 772, 1, [hStream as u64, 0, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamQuery(hStream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 788, 1, [hStream as u64, 0, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamQuery(hStream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 253 cuStreamSynchronize(hStream: P) -> u32, on, {
-    call(on, 775, move || (hStream,), move |_| real::cuStreamSynchronize(hStream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 791, move || (hStream,), move |_| real::cuStreamSynchronize(hStream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 254 cuStreamDestroy_v2(hStream: P) -> u32, on, {
-    call(on, 778, move || (hStream,), move |time| crate::hooks::cuStreamDestroy_v2(time, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 794, move || (hStream,), move |time| crate::hooks::cuStreamDestroy_v2(time, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 255 cuStreamCopyAttributes(dst: P, src: P) -> u32, on, {
-    call(on, 781, move || (dst,src,), move |_| real::cuStreamCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
+    call(on, 797, move || (dst,src,), move |_| real::cuStreamCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 256 cuStreamGetAttribute(hStream: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 784, move || (hStream,attr,), move |_| real::cuStreamGetAttribute(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 800, move || (hStream,attr,), move |_| real::cuStreamGetAttribute(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 257 cuStreamSetAttribute(hStream: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 787, move || (hStream,attr,one(value, true),), move |_| real::cuStreamSetAttribute(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 803, move || (hStream,attr,one(value, true),), move |_| real::cuStreamSetAttribute(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 258 cuEventCreate(phEvent: *mut P, Flags: u32) -> u32, on, {
-    call(on, 790, move || (Flags,), move |_| real::cuEventCreate(phEvent, Flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 806, move || (Flags,), move |_| real::cuEventCreate(phEvent, Flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 259 cuEventRecord(hEvent: P, hStream: P) -> u32, on, {
-    call(on, 793, move || (hEvent,hStream,), move |_| real::cuEventRecord(hEvent, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 809, move || (hEvent,hStream,), move |_| real::cuEventRecord(hEvent, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 260 cuEventRecordWithFlags(hEvent: P, hStream: P, flags: u32) -> u32, on, {
-    call(on, 796, move || (hEvent,hStream,flags,), move |_| real::cuEventRecordWithFlags(hEvent, hStream, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 812, move || (hEvent,hStream,flags,), move |_| real::cuEventRecordWithFlags(hEvent, hStream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 261 cuEventQuery(hEvent: P) -> u32, on, {
-    poll(on, 799, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |_| real::cuEventQuery(hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 815, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |_| real::cuEventQuery(hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 262 cuEventSynchronize(hEvent: P) -> u32, on, {
-    call(on, 802, move || (hEvent,), move |_| real::cuEventSynchronize(hEvent), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 818, move || (hEvent,), move |_| real::cuEventSynchronize(hEvent), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 263 cuEventDestroy_v2(hEvent: P) -> u32, on, {
-    call(on, 805, move || (hEvent,), move |_| real::cuEventDestroy_v2(hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 821, move || (hEvent,), move |_| real::cuEventDestroy_v2(hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 264 cuEventElapsedTime_v2(pMilliseconds: *mut f32, hStart: P, hEnd: P) -> u32, on, {
-    call(on, 808, move || (hStart,hEnd,), move |_| real::cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd), move |result| { let ok = result == 0; (result,one(pMilliseconds, ok),) }, || ())
+    call(on, 824, move || (hStart,hEnd,), move |_| real::cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd), move |result| { let ok = result == 0; (result,one(pMilliseconds, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 265 cuImportExternalMemory(extMem_out: *mut P, memHandleDesc: *const [u8; 104]) -> u32, on, {
-    call(on, 811, move || (one(memHandleDesc, true),), move |_| real::cuImportExternalMemory(extMem_out, memHandleDesc), move |result| { let ok = result == 0; (result,one(extMem_out, ok),) }, || ())
+    call(on, 827, move || (one(memHandleDesc, true),), move |_| real::cuImportExternalMemory(extMem_out, memHandleDesc), move |result| { let ok = result == 0; (result,one(extMem_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 266 cuExternalMemoryGetMappedBuffer(devPtr: *mut u64, extMem: P, bufferDesc: *const [u8; 88]) -> u32, on, {
-    call(on, 814, move || (extMem,one(bufferDesc, true),), move |_| real::cuExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 830, move || (extMem,one(bufferDesc, true),), move |_| real::cuExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 267 cuExternalMemoryGetMappedMipmappedArray(mipmap: *mut P, extMem: P, mipmapDesc: *const [u8; 120]) -> u32, on, {
-    call(on, 817, move || (extMem,one(mipmapDesc, true),), move |_| real::cuExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc), move |result| { let ok = result == 0; (result,one(mipmap, ok),) }, || ())
+    call(on, 833, move || (extMem,one(mipmapDesc, true),), move |_| real::cuExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc), move |result| { let ok = result == 0; (result,one(mipmap, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 268 cuDestroyExternalMemory(extMem: P) -> u32, on, {
-    call(on, 820, move || (extMem,), move |_| real::cuDestroyExternalMemory(extMem), move |result| { let _ = result; (result,) }, || ())
+    call(on, 836, move || (extMem,), move |_| real::cuDestroyExternalMemory(extMem), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 269 cuImportExternalSemaphore(extSem_out: *mut P, semHandleDesc: *const [u8; 96]) -> u32, on, {
-    call(on, 823, move || (one(semHandleDesc, true),), move |_| real::cuImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
+    call(on, 839, move || (one(semHandleDesc, true),), move |_| real::cuImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 270 cuSignalExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 826, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 842, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 271 cuWaitExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 829, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 845, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 272 cuDestroyExternalSemaphore(extSem: P) -> u32, on, {
-    call(on, 832, move || (extSem,), move |_| real::cuDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
+    call(on, 848, move || (extSem,), move |_| real::cuDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 273 cuStreamWaitValue32_v2(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 835, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 851, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 274 cuStreamWaitValue64_v2(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 838, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 854, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 275 cuStreamWriteValue32_v2(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 841, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 857, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 276 cuStreamWriteValue64_v2(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 844, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 860, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 277 cuStreamBatchMemOp_v2(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 847, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 863, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 278 cuFuncGetAttribute(pi: *mut i32, attrib: u32, hfunc: P) -> u32, on, {
-    call(on, 850, move || (attrib,hfunc,), move |_| real::cuFuncGetAttribute(pi, attrib, hfunc), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
+    call(on, 866, move || (attrib,hfunc,), move |_| real::cuFuncGetAttribute(pi, attrib, hfunc), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 279 cuFuncSetAttribute(hfunc: P, attrib: u32, value: i32) -> u32, on, {
-    call(on, 853, move || (hfunc,attrib,value,), move |_| real::cuFuncSetAttribute(hfunc, attrib, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 869, move || (hfunc,attrib,value,), move |_| real::cuFuncSetAttribute(hfunc, attrib, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 280 cuFuncSetCacheConfig(hfunc: P, config: u32) -> u32, on, {
-    call(on, 856, move || (hfunc,config,), move |_| real::cuFuncSetCacheConfig(hfunc, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 872, move || (hfunc,config,), move |_| real::cuFuncSetCacheConfig(hfunc, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 281 cuFuncGetModule(hmod: *mut P, hfunc: P) -> u32, on, {
-    call(on, 859, move || (hfunc,), move |_| real::cuFuncGetModule(hmod, hfunc), move |result| { let ok = result == 0; (result,one(hmod, ok),) }, || ())
+    call(on, 875, move || (hfunc,), move |_| real::cuFuncGetModule(hmod, hfunc), move |result| { let ok = result == 0; (result,one(hmod, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 282 cuFuncGetName(name: *const P, hfunc: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 862, move || (hfunc,), move |_| real::cuFuncGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 878, move || (hfunc,), move |_| real::cuFuncGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 283 cuFuncGetParamInfo(func: P, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
-    call(on, 865, move || (func,paramIndex,), move |_| real::cuFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
+    call(on, 881, move || (func,paramIndex,), move |_| real::cuFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 284 cuFuncGetParamCount(func: P, paramCount: *mut u64) -> u32, on, {
-    call(on, 868, move || (func,), move |_| real::cuFuncGetParamCount(func, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
+    call(on, 884, move || (func,), move |_| real::cuFuncGetParamCount(func, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 285 cuFuncIsLoaded(state: *mut u32, function: P) -> u32, on, {
-    call(on, 871, move || (function,), move |_| real::cuFuncIsLoaded(state, function), move |result| { let ok = result == 0; (result,one(state, ok),) }, || ())
+    call(on, 887, move || (function,), move |_| real::cuFuncIsLoaded(state, function), move |result| { let ok = result == 0; (result,one(state, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 286 cuFuncLoad(function: P) -> u32, on, {
-    call(on, 874, move || (function,), move |time| crate::hooks::cuFuncLoad(time, function), move |result| { let _ = result; (result,) }, || ())
+    call(on, 890, move || (function,), move |time| crate::hooks::cuFuncLoad(time, function), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 287 cuLaunchKernel(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
-    call(on, 877, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 893, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 288 cuLaunchKernelEx(config: *const [u8; 56], f_: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 880, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 896, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 289 cuLaunchCooperativeKernel(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P) -> u32, on, {
-    call(on, 883, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 899, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 290 cuLaunchHostFunc(hStream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 886, move || (hStream,fn_,userData,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc(hStream, fn_, userData), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 902, move || (hStream,fn_,userData,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc(hStream, fn_, userData), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 291 cuLaunchHostFunc_v2(hStream: P, fn_: P, userData: *mut c_void, syncMode: u32) -> u32, on, {
-    call(on, 889, move || (hStream,fn_,userData,syncMode,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_v2(hStream, fn_, userData, syncMode), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 905, move || (hStream,fn_,userData,syncMode,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_v2(hStream, fn_, userData, syncMode), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 292 cuFuncSetBlockShape(hfunc: P, x: i32, y: i32, z: i32) -> u32, on, {
-    call(on, 892, move || (hfunc,x,y,z,), move |_| real::cuFuncSetBlockShape(hfunc, x, y, z), move |result| { let _ = result; (result,) }, || ())
+    call(on, 908, move || (hfunc,x,y,z,), move |_| real::cuFuncSetBlockShape(hfunc, x, y, z), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 293 cuFuncSetSharedSize(hfunc: P, bytes: u32) -> u32, on, {
-    call(on, 895, move || (hfunc,bytes,), move |_| real::cuFuncSetSharedSize(hfunc, bytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 911, move || (hfunc,bytes,), move |_| real::cuFuncSetSharedSize(hfunc, bytes), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 294 cuParamSetSize(hfunc: P, numbytes: u32) -> u32, on, {
-    call(on, 898, move || (hfunc,numbytes,), move |_| real::cuParamSetSize(hfunc, numbytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 914, move || (hfunc,numbytes,), move |_| real::cuParamSetSize(hfunc, numbytes), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 295 cuParamSeti(hfunc: P, offset: i32, value: u32) -> u32, on, {
-    call(on, 901, move || (hfunc,offset,value,), move |_| real::cuParamSeti(hfunc, offset, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 917, move || (hfunc,offset,value,), move |_| real::cuParamSeti(hfunc, offset, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 296 cuParamSetf(hfunc: P, offset: i32, value: f32) -> u32, on, {
-    call(on, 904, move || (hfunc,offset,value,), move |_| real::cuParamSetf(hfunc, offset, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 920, move || (hfunc,offset,value,), move |_| real::cuParamSetf(hfunc, offset, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 297 cuParamSetv(hfunc: P, offset: i32, ptr: *mut c_void, numbytes: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 907, move || (hfunc,offset,bytes(ptr, (numbytes as usize).min(1024), caps),numbytes,), move |_| real::cuParamSetv(hfunc, offset, ptr, numbytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 923, move || (hfunc,offset,bytes(ptr, (numbytes as usize).min(1024), caps),numbytes,), move |_| real::cuParamSetv(hfunc, offset, ptr, numbytes), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 298 cuLaunch(f_: P) -> u32, on, {
-    call(on, 910, move || (f_,), move |time| crate::device::command(time, null_mut(), 1, f_, [0, 0], move || (0, 0), move || [1, 1, 1, 0, 0, 0], move || real::cuLaunch(f_), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 926, move || (f_,), move |time| crate::device::command(time, null_mut(), 1, f_, [0, 0], move || (0, 0), move || [1, 1, 1, 0, 0, 0], move || real::cuLaunch(f_), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 299 cuLaunchGrid(f_: P, grid_width: i32, grid_height: i32) -> u32, on, {
-    call(on, 913, move || (f_,grid_width,grid_height,), move |time| crate::device::command(time, null_mut(), 1, f_, [0, 0], move || (0, 0), move || [grid_width as usize, grid_height as usize, 1, 0, 0, 0], move || real::cuLaunchGrid(f_, grid_width, grid_height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 929, move || (f_,grid_width,grid_height,), move |time| crate::device::command(time, null_mut(), 1, f_, [0, 0], move || (0, 0), move || [grid_width as usize, grid_height as usize, 1, 0, 0, 0], move || real::cuLaunchGrid(f_, grid_width, grid_height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 300 cuLaunchGridAsync(f_: P, grid_width: i32, grid_height: i32, hStream: P) -> u32, on, {
-    call(on, 916, move || (f_,grid_width,grid_height,hStream,), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, 0), move || [grid_width as usize, grid_height as usize, 1, 0, 0, 0], move || real::cuLaunchGridAsync(f_, grid_width, grid_height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 932, move || (f_,grid_width,grid_height,hStream,), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, 0), move || [grid_width as usize, grid_height as usize, 1, 0, 0, 0], move || real::cuLaunchGridAsync(f_, grid_width, grid_height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 301 cuLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: u32, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 919, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |time| crate::device::command(time, (at_num::<u64>(launchParamsList.cast(), 40)) as P, 1, (at_num::<u64>(launchParamsList.cast(), 0)) as P, [0, 0], move || (0, at_num::<u32>(launchParamsList.cast(), 32)), move || [at_num::<u32>(launchParamsList.cast(), 8), at_num::<u32>(launchParamsList.cast(), 12), at_num::<u32>(launchParamsList.cast(), 16), at_num::<u32>(launchParamsList.cast(), 20), at_num::<u32>(launchParamsList.cast(), 24), at_num::<u32>(launchParamsList.cast(), 28)], move || real::cuLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 935, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |time| crate::device::command(time, (at_num::<u64>(launchParamsList.cast(), 40)) as P, 1, (at_num::<u64>(launchParamsList.cast(), 0)) as P, [0, 0], move || (0, at_num::<u32>(launchParamsList.cast(), 32)), move || [at_num::<u32>(launchParamsList.cast(), 8), at_num::<u32>(launchParamsList.cast(), 12), at_num::<u32>(launchParamsList.cast(), 16), at_num::<u32>(launchParamsList.cast(), 20), at_num::<u32>(launchParamsList.cast(), 24), at_num::<u32>(launchParamsList.cast(), 28)], move || real::cuLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 302 cuParamSetTexRef(hfunc: P, texunit: i32, hTexRef: P) -> u32, on, {
-    call(on, 922, move || (hfunc,texunit,hTexRef,), move |_| real::cuParamSetTexRef(hfunc, texunit, hTexRef), move |result| { let _ = result; (result,) }, || ())
+    call(on, 938, move || (hfunc,texunit,hTexRef,), move |_| real::cuParamSetTexRef(hfunc, texunit, hTexRef), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 303 cuFuncSetSharedMemConfig(hfunc: P, config: u32) -> u32, on, {
-    call(on, 925, move || (hfunc,config,), move |_| real::cuFuncSetSharedMemConfig(hfunc, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 941, move || (hfunc,config,), move |_| real::cuFuncSetSharedMemConfig(hfunc, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 304 cuGraphCreate(phGraph: *mut P, flags: u32) -> u32, on, {
-    call(on, 928, move || (flags,), move |_| real::cuGraphCreate(phGraph, flags), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 944, move || (flags,), move |_| real::cuGraphCreate(phGraph, flags), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 305 cuGraphAddKernelNode_v2(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 931, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 947, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 306 cuGraphKernelNodeGetParams_v2(hNode: P, nodeParams: *mut [u8; 72]) -> u32, on, {
-    call(on, 934, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams_v2(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 950, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams_v2(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 307 cuGraphKernelNodeSetParams_v2(hNode: P, nodeParams: *const [u8; 72]) -> u32, on, {
-    call(on, 937, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 953, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 308 cuGraphAddMemcpyNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 940, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(copyParams, true),ctx,), move |_| real::cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 956, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(copyParams, true),ctx,), move |_| real::cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 309 cuGraphMemcpyNodeGetParams(hNode: P, nodeParams: *mut [u8; 200]) -> u32, on, {
-    call(on, 943, move || (hNode,), move |_| real::cuGraphMemcpyNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 959, move || (hNode,), move |_| real::cuGraphMemcpyNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 310 cuGraphMemcpyNodeSetParams(hNode: P, nodeParams: *const [u8; 200]) -> u32, on, {
-    call(on, 946, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemcpyNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 962, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemcpyNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 311 cuGraphAddMemsetNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, memsetParams: *const [u8; 40], ctx: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 949, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(memsetParams, true),ctx,), move |_| real::cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 965, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(memsetParams, true),ctx,), move |_| real::cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 312 cuGraphMemsetNodeGetParams(hNode: P, nodeParams: *mut [u8; 40]) -> u32, on, {
-    call(on, 952, move || (hNode,), move |_| real::cuGraphMemsetNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 968, move || (hNode,), move |_| real::cuGraphMemsetNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 313 cuGraphMemsetNodeSetParams(hNode: P, nodeParams: *const [u8; 40]) -> u32, on, {
-    call(on, 955, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemsetNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 971, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemsetNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 314 cuGraphAddHostNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 16]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 958, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 974, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 315 cuGraphHostNodeGetParams(hNode: P, nodeParams: *mut [u8; 16]) -> u32, on, {
-    call(on, 961, move || (hNode,), move |_| real::cuGraphHostNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 977, move || (hNode,), move |_| real::cuGraphHostNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 316 cuGraphHostNodeSetParams(hNode: P, nodeParams: *const [u8; 16]) -> u32, on, {
-    call(on, 964, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphHostNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 980, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphHostNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 317 cuGraphAddChildGraphNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, childGraph: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 967, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 983, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 318 cuGraphChildGraphNodeGetGraph(hNode: P, phGraph: *mut P) -> u32, on, {
-    call(on, 970, move || (hNode,), move |_| real::cuGraphChildGraphNodeGetGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 986, move || (hNode,), move |_| real::cuGraphChildGraphNodeGetGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 319 cuGraphAddEmptyNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 973, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 989, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 320 cuGraphAddEventRecordNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 976, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 992, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 321 cuGraphEventRecordNodeGetEvent(hNode: P, event_out: *mut P) -> u32, on, {
-    call(on, 979, move || (hNode,), move |_| real::cuGraphEventRecordNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
+    call(on, 995, move || (hNode,), move |_| real::cuGraphEventRecordNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 322 cuGraphEventRecordNodeSetEvent(hNode: P, event: P) -> u32, on, {
-    call(on, 982, move || (hNode,event,), move |_| real::cuGraphEventRecordNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 998, move || (hNode,event,), move |_| real::cuGraphEventRecordNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 323 cuGraphAddEventWaitNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 985, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1001, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 324 cuGraphEventWaitNodeGetEvent(hNode: P, event_out: *mut P) -> u32, on, {
-    call(on, 988, move || (hNode,), move |_| real::cuGraphEventWaitNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
+    call(on, 1004, move || (hNode,), move |_| real::cuGraphEventWaitNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 325 cuGraphEventWaitNodeSetEvent(hNode: P, event: P) -> u32, on, {
-    call(on, 991, move || (hNode,event,), move |_| real::cuGraphEventWaitNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1007, move || (hNode,event,), move |_| real::cuGraphEventWaitNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 326 cuGraphAddExternalSemaphoresSignalNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 994, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresSignalNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1010, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresSignalNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 327 cuGraphExternalSemaphoresSignalNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 997, move || (hNode,), move |_| real::cuGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1013, move || (hNode,), move |_| real::cuGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 328 cuGraphExternalSemaphoresSignalNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1000, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1016, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 329 cuGraphAddExternalSemaphoresWaitNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1003, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresWaitNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1019, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresWaitNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 330 cuGraphExternalSemaphoresWaitNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1006, move || (hNode,), move |_| real::cuGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1022, move || (hNode,), move |_| real::cuGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 331 cuGraphExternalSemaphoresWaitNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1009, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1025, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 332 cuGraphAddBatchMemOpNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 32]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1012, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphAddBatchMemOpNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1028, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphAddBatchMemOpNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 333 cuGraphBatchMemOpNodeGetParams(hNode: P, nodeParams_out: *mut [u8; 32]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1015, move || (hNode,), move |_| real::cuGraphBatchMemOpNodeGetParams(hNode, nodeParams_out), move |result| { let ok = result == 0; (result,one(nodeParams_out, ok),seq(at_ptr::<[u8; 48]>(nodeParams_out.cast(), 16, ok), if ok { (at_num::<u32>(nodeParams_out.cast(), 8)).min(48) } else { 0 }, caps),) }, || ())
+    call(on, 1031, move || (hNode,), move |_| real::cuGraphBatchMemOpNodeGetParams(hNode, nodeParams_out), move |result| { let ok = result == 0; (result,one(nodeParams_out, ok),seq(at_ptr::<[u8; 48]>(nodeParams_out.cast(), 16, ok), if ok { (at_num::<u32>(nodeParams_out.cast(), 8)).min(48) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 334 cuGraphBatchMemOpNodeSetParams(hNode: P, nodeParams: *const [u8; 32]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1018, move || (hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphBatchMemOpNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1034, move || (hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphBatchMemOpNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 335 cuGraphExecBatchMemOpNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 32]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1021, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1037, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 336 cuGraphAddMemAllocNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1024, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 1040, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 337 cuGraphMemAllocNodeGetParams(hNode: P, params_out: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1027, move || (hNode,), move |_| real::cuGraphMemAllocNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 1043, move || (hNode,), move |_| real::cuGraphMemAllocNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 338 cuGraphAddMemFreeNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, dptr: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1030, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cuGraphAddMemFreeNode(phGraphNode, hGraph, dependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1046, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cuGraphAddMemFreeNode(phGraphNode, hGraph, dependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 339 cuGraphMemFreeNodeGetParams(hNode: P, dptr_out: *mut u64) -> u32, on, {
-    call(on, 1033, move || (hNode,), move |_| real::cuGraphMemFreeNodeGetParams(hNode, dptr_out), move |result| { let ok = result == 0; (result,one(dptr_out, ok),) }, || ())
+    call(on, 1049, move || (hNode,), move |_| real::cuGraphMemFreeNodeGetParams(hNode, dptr_out), move |result| { let ok = result == 0; (result,one(dptr_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 340 cuDeviceGraphMemTrim(device: i32) -> u32, on, {
-    call(on, 1036, move || (device,), move |_| real::cuDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1052, move || (device,), move |_| real::cuDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 341 cuDeviceGetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1039, move || (device,attr,), move |_| real::cuDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 1055, move || (device,attr,), move |_| real::cuDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 342 cuDeviceSetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1042, move || (device,attr,bytes(value, 8, caps),), move |_| real::cuDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1058, move || (device,attr,bytes(value, 8, caps),), move |_| real::cuDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 343 cuGraphClone(phGraphClone: *mut P, originalGraph: P) -> u32, on, {
-    call(on, 1045, move || (originalGraph,), move |_| real::cuGraphClone(phGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(phGraphClone, ok),) }, || ())
+    call(on, 1061, move || (originalGraph,), move |_| real::cuGraphClone(phGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(phGraphClone, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 344 cuGraphNodeFindInClone(phNode: *mut P, hOriginalNode: P, hClonedGraph: P) -> u32, on, {
-    call(on, 1048, move || (hOriginalNode,hClonedGraph,), move |_| real::cuGraphNodeFindInClone(phNode, hOriginalNode, hClonedGraph), move |result| { let ok = result == 0; (result,one(phNode, ok),) }, || ())
+    call(on, 1064, move || (hOriginalNode,hClonedGraph,), move |_| real::cuGraphNodeFindInClone(phNode, hOriginalNode, hClonedGraph), move |result| { let ok = result == 0; (result,one(phNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 345 cuGraphNodeGetType(hNode: P, type_: *mut u32) -> u32, on, {
-    call(on, 1051, move || (hNode,), move |_| real::cuGraphNodeGetType(hNode, type_), move |result| { let ok = result == 0; (result,one(type_, ok),) }, || ())
+    call(on, 1067, move || (hNode,), move |_| real::cuGraphNodeGetType(hNode, type_), move |result| { let ok = result == 0; (result,one(type_, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 346 cuGraphNodeGetContainingGraph(hNode: P, phGraph: *mut P) -> u32, on, {
-    call(on, 1054, move || (hNode,), move |_| real::cuGraphNodeGetContainingGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 1070, move || (hNode,), move |_| real::cuGraphNodeGetContainingGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 347 cuGraphNodeGetLocalId(hNode: P, nodeId: *mut u32) -> u32, on, {
-    call(on, 1057, move || (hNode,), move |_| real::cuGraphNodeGetLocalId(hNode, nodeId), move |result| { let ok = result == 0; (result,one(nodeId, ok),) }, || ())
+    call(on, 1073, move || (hNode,), move |_| real::cuGraphNodeGetLocalId(hNode, nodeId), move |result| { let ok = result == 0; (result,one(nodeId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 348 cuGraphNodeGetToolsId(hNode: P, toolsNodeId: *mut u64) -> u32, on, {
-    call(on, 1060, move || (hNode,), move |_| real::cuGraphNodeGetToolsId(hNode, toolsNodeId), move |result| { let ok = result == 0; (result,one(toolsNodeId, ok),) }, || ())
+    call(on, 1076, move || (hNode,), move |_| real::cuGraphNodeGetToolsId(hNode, toolsNodeId), move |result| { let ok = result == 0; (result,one(toolsNodeId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 349 cuGraphGetId(hGraph: P, graphId: *mut u32) -> u32, on, {
-    call(on, 1063, move || (hGraph,), move |_| real::cuGraphGetId(hGraph, graphId), move |result| { let ok = result == 0; (result,one(graphId, ok),) }, || ())
+    call(on, 1079, move || (hGraph,), move |_| real::cuGraphGetId(hGraph, graphId), move |result| { let ok = result == 0; (result,one(graphId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 350 cuGraphExecGetId(hGraphExec: P, graphId: *mut u32) -> u32, on, {
-    call(on, 1066, move || (hGraphExec,), move |_| real::cuGraphExecGetId(hGraphExec, graphId), move |result| { let ok = result == 0; (result,one(graphId, ok),) }, || ())
+    call(on, 1082, move || (hGraphExec,), move |_| real::cuGraphExecGetId(hGraphExec, graphId), move |result| { let ok = result == 0; (result,one(graphId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 351 cuGraphGetNodes(hGraph: P, nodes: *mut P, numNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1069, move || (hGraph,one(numNodes, true),), move |_| real::cuGraphGetNodes(hGraph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
+    call(on, 1085, move || (hGraph,one(numNodes, true),), move |_| real::cuGraphGetNodes(hGraph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 352 cuGraphGetRootNodes(hGraph: P, rootNodes: *mut P, numRootNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1072, move || (hGraph,one(numRootNodes, true),), move |_| real::cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes), move |result| { let ok = result == 0; (result,seq(rootNodes, if ok { behind(numRootNodes) } else { 0 }, caps),one(numRootNodes, ok),) }, || ())
+    call(on, 1088, move || (hGraph,one(numRootNodes, true),), move |_| real::cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes), move |result| { let ok = result == 0; (result,seq(rootNodes, if ok { behind(numRootNodes) } else { 0 }, caps),one(numRootNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 353 cuGraphGetEdges_v2(hGraph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1075, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 1091, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 354 cuGraphNodeGetDependencies_v2(hNode: P, dependencies: *mut P, edgeData: *mut [u8; 8], numDependencies: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1078, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
+    call(on, 1094, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 355 cuGraphNodeGetDependentNodes_v2(hNode: P, dependentNodes: *mut P, edgeData: *mut [u8; 8], numDependentNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1081, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
+    call(on, 1097, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 356 cuGraphAddDependencies_v2(hGraph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1084, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1100, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 357 cuGraphRemoveDependencies_v2(hGraph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1087, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1103, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 358 cuGraphDestroyNode(hNode: P) -> u32, on, {
-    call(on, 1090, move || (hNode,), move |_| real::cuGraphDestroyNode(hNode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1106, move || (hNode,), move |_| real::cuGraphDestroyNode(hNode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 359 cuGraphInstantiateWithFlags(phGraphExec: *mut P, hGraph: P, flags: u64) -> u32, on, {
-    call(on, 1093, move || (hGraph,flags,), move |_| real::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),) }, || ())
+    call(on, 1109, move || (hGraph,flags,), move |_| real::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 360 cuGraphInstantiateWithParams(phGraphExec: *mut P, hGraph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 1096, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 1112, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 361 cuGraphExecGetFlags(hGraphExec: P, flags: *mut u64) -> u32, on, {
-    call(on, 1099, move || (hGraphExec,), move |_| real::cuGraphExecGetFlags(hGraphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 1115, move || (hGraphExec,), move |_| real::cuGraphExecGetFlags(hGraphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 362 cuGraphExecKernelNodeSetParams_v2(hGraphExec: P, hNode: P, nodeParams: *const [u8; 72]) -> u32, on, {
-    call(on, 1102, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 363 cuGraphExecMemcpyNodeSetParams(hGraphExec: P, hNode: P, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
-    call(on, 1105, move || (hGraphExec,hNode,one(copyParams, true),ctx,), move |_| real::cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1121, move || (hGraphExec,hNode,one(copyParams, true),ctx,), move |_| real::cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 364 cuGraphExecMemsetNodeSetParams(hGraphExec: P, hNode: P, memsetParams: *const [u8; 40], ctx: P) -> u32, on, {
-    call(on, 1108, move || (hGraphExec,hNode,one(memsetParams, true),ctx,), move |_| real::cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, memsetParams, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1124, move || (hGraphExec,hNode,one(memsetParams, true),ctx,), move |_| real::cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, memsetParams, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 365 cuGraphExecHostNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 16]) -> u32, on, {
-    call(on, 1111, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecHostNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1127, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecHostNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 366 cuGraphExecChildGraphNodeSetParams(hGraphExec: P, hNode: P, childGraph: P) -> u32, on, {
-    call(on, 1114, move || (hGraphExec,hNode,childGraph,), move |_| real::cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, childGraph), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1130, move || (hGraphExec,hNode,childGraph,), move |_| real::cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, childGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 367 cuGraphExecEventRecordNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 1117, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1133, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 368 cuGraphExecEventWaitNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 1120, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1136, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 369 cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1123, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1139, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 370 cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1126, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1142, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 371 cuGraphNodeSetEnabled(hGraphExec: P, hNode: P, isEnabled: u32) -> u32, on, {
-    call(on, 1129, move || (hGraphExec,hNode,isEnabled,), move |_| real::cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1145, move || (hGraphExec,hNode,isEnabled,), move |_| real::cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 372 cuGraphNodeGetEnabled(hGraphExec: P, hNode: P, isEnabled: *mut u32) -> u32, on, {
-    call(on, 1132, move || (hGraphExec,hNode,), move |_| real::cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled), move |result| { let ok = result == 0; (result,one(isEnabled, ok),) }, || ())
+    call(on, 1148, move || (hGraphExec,hNode,), move |_| real::cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled), move |result| { let ok = result == 0; (result,one(isEnabled, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 373 cuGraphUpload(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1135, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1151, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 374 cuGraphLaunch(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1138, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1154, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 375 cuGraphExecDestroy(hGraphExec: P) -> u32, on, {
-    call(on, 1141, move || (hGraphExec,), move |_| real::cuGraphExecDestroy(hGraphExec), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1157, move || (hGraphExec,), move |_| real::cuGraphExecDestroy(hGraphExec), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 376 cuGraphDestroy(hGraph: P) -> u32, on, {
-    call(on, 1144, move || (hGraph,), move |_| real::cuGraphDestroy(hGraph), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1160, move || (hGraph,), move |_| real::cuGraphDestroy(hGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 377 cuGraphExecUpdate_v2(hGraphExec: P, hGraph: P, resultInfo: *mut [u8; 24]) -> u32, on, {
-    call(on, 1147, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
+    call(on, 1163, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 378 cuGraphKernelNodeCopyAttributes(dst: P, src: P) -> u32, on, {
-    call(on, 1150, move || (dst,src,), move |_| real::cuGraphKernelNodeCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1166, move || (dst,src,), move |_| real::cuGraphKernelNodeCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 379 cuGraphKernelNodeGetAttribute(hNode: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 1153, move || (hNode,attr,), move |_| real::cuGraphKernelNodeGetAttribute(hNode, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 1169, move || (hNode,attr,), move |_| real::cuGraphKernelNodeGetAttribute(hNode, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 380 cuGraphKernelNodeSetAttribute(hNode: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 1156, move || (hNode,attr,one(value, true),), move |_| real::cuGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1172, move || (hNode,attr,one(value, true),), move |_| real::cuGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 381 cuGraphDebugDotPrint(hGraph: P, path: *const i8, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1159, move || (hGraph,text(path, 0, caps),flags,), move |_| real::cuGraphDebugDotPrint(hGraph, path, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1175, move || (hGraph,text(path, 0, caps),flags,), move |_| real::cuGraphDebugDotPrint(hGraph, path, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 382 cuUserObjectCreate(object_out: *mut P, ptr: *mut c_void, destroy: P, initialRefcount: u32, flags: u32) -> u32, on, {
-    call(on, 1162, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cuUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
+    call(on, 1178, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cuUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 383 cuUserObjectRetain(object: P, count: u32) -> u32, on, {
-    call(on, 1165, move || (object,count,), move |_| real::cuUserObjectRetain(object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1181, move || (object,count,), move |_| real::cuUserObjectRetain(object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 384 cuUserObjectRelease(object: P, count: u32) -> u32, on, {
-    call(on, 1168, move || (object,count,), move |_| real::cuUserObjectRelease(object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1184, move || (object,count,), move |_| real::cuUserObjectRelease(object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 385 cuGraphRetainUserObject(graph: P, object: P, count: u32, flags: u32) -> u32, on, {
-    call(on, 1171, move || (graph,object,count,flags,), move |_| real::cuGraphRetainUserObject(graph, object, count, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1187, move || (graph,object,count,flags,), move |_| real::cuGraphRetainUserObject(graph, object, count, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 386 cuGraphReleaseUserObject(graph: P, object: P, count: u32) -> u32, on, {
-    call(on, 1174, move || (graph,object,count,), move |_| real::cuGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1190, move || (graph,object,count,), move |_| real::cuGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 387 cuGraphAddNode_v2(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1177, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1193, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 388 cuGraphAddNode_v3(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1180, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1196, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 389 cuGraphNodeSetParams(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1183, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1199, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 390 cuGraphNodeSetParams_v2(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1186, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1202, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 391 cuGraphNodeGetParams(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1189, move || (hNode,), move |_| real::cuGraphNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 1205, move || (hNode,), move |_| real::cuGraphNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 392 cuGraphExecNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1192, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 393 cuGraphConditionalHandleCreate(pHandle_out: *mut u64, hGraph: P, ctx: P, defaultLaunchValue: u32, flags: u32) -> u32, on, {
-    call(on, 1195, move || (hGraph,ctx,defaultLaunchValue,flags,), move |_| real::cuGraphConditionalHandleCreate(pHandle_out, hGraph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
+    call(on, 1211, move || (hGraph,ctx,defaultLaunchValue,flags,), move |_| real::cuGraphConditionalHandleCreate(pHandle_out, hGraph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 394 cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: *mut i32, func: P, blockSize: i32, dynamicSMemSize: u64) -> u32, on, {
-    call(on, 1198, move || (func,blockSize,dynamicSMemSize,), move |_| real::cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize, dynamicSMemSize), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
+    call(on, 1214, move || (func,blockSize,dynamicSMemSize,), move |_| real::cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize, dynamicSMemSize), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 395 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: *mut i32, func: P, blockSize: i32, dynamicSMemSize: u64, flags: u32) -> u32, on, {
-    call(on, 1201, move || (func,blockSize,dynamicSMemSize,flags,), move |_| real::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
+    call(on, 1217, move || (func,blockSize,dynamicSMemSize,flags,), move |_| real::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 396 cuOccupancyMaxPotentialBlockSize(minGridSize: *mut i32, blockSize: *mut i32, func: P, blockSizeToDynamicSMemSize: P, dynamicSMemSize: u64, blockSizeLimit: i32) -> u32, on, {
-    call(on, 1204, move || (func,blockSizeToDynamicSMemSize,dynamicSMemSize,blockSizeLimit,), move |_| real::cuOccupancyMaxPotentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit), move |result| { let ok = result == 0; (result,one(minGridSize, ok),one(blockSize, ok),) }, || ())
+    call(on, 1220, move || (func,blockSizeToDynamicSMemSize,dynamicSMemSize,blockSizeLimit,), move |_| real::cuOccupancyMaxPotentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit), move |result| { let ok = result == 0; (result,one(minGridSize, ok),one(blockSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 397 cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize: *mut i32, blockSize: *mut i32, func: P, blockSizeToDynamicSMemSize: P, dynamicSMemSize: u64, blockSizeLimit: i32, flags: u32) -> u32, on, {
-    call(on, 1207, move || (func,blockSizeToDynamicSMemSize,dynamicSMemSize,blockSizeLimit,flags,), move |_| real::cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags), move |result| { let ok = result == 0; (result,one(minGridSize, ok),one(blockSize, ok),) }, || ())
+    call(on, 1223, move || (func,blockSizeToDynamicSMemSize,dynamicSMemSize,blockSizeLimit,flags,), move |_| real::cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags), move |result| { let ok = result == 0; (result,one(minGridSize, ok),one(blockSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 398 cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: *mut u64, func: P, numBlocks: i32, blockSize: i32) -> u32, on, {
-    call(on, 1210, move || (func,numBlocks,blockSize,), move |_| real::cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks, blockSize), move |result| { let ok = result == 0; (result,one(dynamicSmemSize, ok),) }, || ())
+    call(on, 1226, move || (func,numBlocks,blockSize,), move |_| real::cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks, blockSize), move |result| { let ok = result == 0; (result,one(dynamicSmemSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 399 cuOccupancyMaxPotentialClusterSize(clusterSize: *mut i32, func: P, config: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1213, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxPotentialClusterSize(clusterSize, func, config), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
+    call(on, 1229, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxPotentialClusterSize(clusterSize, func, config), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 400 cuOccupancyMaxActiveClusters(numClusters: *mut i32, func: P, config: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1216, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxActiveClusters(numClusters, func, config), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
+    call(on, 1232, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxActiveClusters(numClusters, func, config), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 401 cuTexRefSetArray(hTexRef: P, hArray: P, Flags: u32) -> u32, on, {
-    call(on, 1219, move || (hTexRef,hArray,Flags,), move |_| real::cuTexRefSetArray(hTexRef, hArray, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1235, move || (hTexRef,hArray,Flags,), move |_| real::cuTexRefSetArray(hTexRef, hArray, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 402 cuTexRefSetMipmappedArray(hTexRef: P, hMipmappedArray: P, Flags: u32) -> u32, on, {
-    call(on, 1222, move || (hTexRef,hMipmappedArray,Flags,), move |_| real::cuTexRefSetMipmappedArray(hTexRef, hMipmappedArray, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1238, move || (hTexRef,hMipmappedArray,Flags,), move |_| real::cuTexRefSetMipmappedArray(hTexRef, hMipmappedArray, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 403 cuTexRefSetAddress_v2(ByteOffset: *mut u64, hTexRef: P, dptr: u64, bytes: u64) -> u32, on, {
-    call(on, 1225, move || (hTexRef,dptr,bytes,), move |_| real::cuTexRefSetAddress_v2(ByteOffset, hTexRef, dptr, bytes), move |result| { let ok = result == 0; (result,one(ByteOffset, ok),) }, || ())
+    call(on, 1241, move || (hTexRef,dptr,bytes,), move |_| real::cuTexRefSetAddress_v2(ByteOffset, hTexRef, dptr, bytes), move |result| { let ok = result == 0; (result,one(ByteOffset, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 404 cuTexRefSetAddress2D_v3(hTexRef: P, desc: *const [u8; 24], dptr: u64, Pitch: u64) -> u32, on, {
-    call(on, 1228, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v3(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1244, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v3(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 405 cuTexRefSetFormat(hTexRef: P, fmt: u32, NumPackedComponents: i32) -> u32, on, {
-    call(on, 1231, move || (hTexRef,fmt,NumPackedComponents,), move |_| real::cuTexRefSetFormat(hTexRef, fmt, NumPackedComponents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1247, move || (hTexRef,fmt,NumPackedComponents,), move |_| real::cuTexRefSetFormat(hTexRef, fmt, NumPackedComponents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 406 cuTexRefSetAddressMode(hTexRef: P, dim: i32, am: u32) -> u32, on, {
-    call(on, 1234, move || (hTexRef,dim,am,), move |_| real::cuTexRefSetAddressMode(hTexRef, dim, am), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1250, move || (hTexRef,dim,am,), move |_| real::cuTexRefSetAddressMode(hTexRef, dim, am), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 407 cuTexRefSetFilterMode(hTexRef: P, fm: u32) -> u32, on, {
-    call(on, 1237, move || (hTexRef,fm,), move |_| real::cuTexRefSetFilterMode(hTexRef, fm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1253, move || (hTexRef,fm,), move |_| real::cuTexRefSetFilterMode(hTexRef, fm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 408 cuTexRefSetMipmapFilterMode(hTexRef: P, fm: u32) -> u32, on, {
-    call(on, 1240, move || (hTexRef,fm,), move |_| real::cuTexRefSetMipmapFilterMode(hTexRef, fm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1256, move || (hTexRef,fm,), move |_| real::cuTexRefSetMipmapFilterMode(hTexRef, fm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 409 cuTexRefSetMipmapLevelBias(hTexRef: P, bias: f32) -> u32, on, {
-    call(on, 1243, move || (hTexRef,bias,), move |_| real::cuTexRefSetMipmapLevelBias(hTexRef, bias), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1259, move || (hTexRef,bias,), move |_| real::cuTexRefSetMipmapLevelBias(hTexRef, bias), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 410 cuTexRefSetMipmapLevelClamp(hTexRef: P, minMipmapLevelClamp: f32, maxMipmapLevelClamp: f32) -> u32, on, {
-    call(on, 1246, move || (hTexRef,minMipmapLevelClamp,maxMipmapLevelClamp,), move |_| real::cuTexRefSetMipmapLevelClamp(hTexRef, minMipmapLevelClamp, maxMipmapLevelClamp), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1262, move || (hTexRef,minMipmapLevelClamp,maxMipmapLevelClamp,), move |_| real::cuTexRefSetMipmapLevelClamp(hTexRef, minMipmapLevelClamp, maxMipmapLevelClamp), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 411 cuTexRefSetMaxAnisotropy(hTexRef: P, maxAniso: u32) -> u32, on, {
-    call(on, 1249, move || (hTexRef,maxAniso,), move |_| real::cuTexRefSetMaxAnisotropy(hTexRef, maxAniso), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1265, move || (hTexRef,maxAniso,), move |_| real::cuTexRefSetMaxAnisotropy(hTexRef, maxAniso), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 412 cuTexRefSetBorderColor(hTexRef: P, pBorderColor: *mut f32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1252, move || (hTexRef,seq(pBorderColor, 4, caps),), move |_| real::cuTexRefSetBorderColor(hTexRef, pBorderColor), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1268, move || (hTexRef,seq(pBorderColor, 4, caps),), move |_| real::cuTexRefSetBorderColor(hTexRef, pBorderColor), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 413 cuTexRefSetFlags(hTexRef: P, Flags: u32) -> u32, on, {
-    call(on, 1255, move || (hTexRef,Flags,), move |_| real::cuTexRefSetFlags(hTexRef, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1271, move || (hTexRef,Flags,), move |_| real::cuTexRefSetFlags(hTexRef, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 414 cuTexRefGetAddress_v2(pdptr: *mut u64, hTexRef: P) -> u32, on, {
-    call(on, 1258, move || (hTexRef,), move |_| real::cuTexRefGetAddress_v2(pdptr, hTexRef), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 1274, move || (hTexRef,), move |_| real::cuTexRefGetAddress_v2(pdptr, hTexRef), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 415 cuTexRefGetArray(phArray: *mut P, hTexRef: P) -> u32, on, {
-    call(on, 1261, move || (hTexRef,), move |_| real::cuTexRefGetArray(phArray, hTexRef), move |result| { let ok = result == 0; (result,one(phArray, ok),) }, || ())
+    call(on, 1277, move || (hTexRef,), move |_| real::cuTexRefGetArray(phArray, hTexRef), move |result| { let ok = result == 0; (result,one(phArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 416 cuTexRefGetMipmappedArray(phMipmappedArray: *mut P, hTexRef: P) -> u32, on, {
-    call(on, 1264, move || (hTexRef,), move |_| real::cuTexRefGetMipmappedArray(phMipmappedArray, hTexRef), move |result| { let ok = result == 0; (result,one(phMipmappedArray, ok),) }, || ())
+    call(on, 1280, move || (hTexRef,), move |_| real::cuTexRefGetMipmappedArray(phMipmappedArray, hTexRef), move |result| { let ok = result == 0; (result,one(phMipmappedArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 417 cuTexRefGetAddressMode(pam: *mut u32, hTexRef: P, dim: i32) -> u32, on, {
-    call(on, 1267, move || (hTexRef,dim,), move |_| real::cuTexRefGetAddressMode(pam, hTexRef, dim), move |result| { let ok = result == 0; (result,one(pam, ok),) }, || ())
+    call(on, 1283, move || (hTexRef,dim,), move |_| real::cuTexRefGetAddressMode(pam, hTexRef, dim), move |result| { let ok = result == 0; (result,one(pam, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 418 cuTexRefGetFilterMode(pfm: *mut u32, hTexRef: P) -> u32, on, {
-    call(on, 1270, move || (hTexRef,), move |_| real::cuTexRefGetFilterMode(pfm, hTexRef), move |result| { let ok = result == 0; (result,one(pfm, ok),) }, || ())
+    call(on, 1286, move || (hTexRef,), move |_| real::cuTexRefGetFilterMode(pfm, hTexRef), move |result| { let ok = result == 0; (result,one(pfm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 419 cuTexRefGetFormat(pFormat: *mut u32, pNumChannels: *mut i32, hTexRef: P) -> u32, on, {
-    call(on, 1273, move || (hTexRef,), move |_| real::cuTexRefGetFormat(pFormat, pNumChannels, hTexRef), move |result| { let ok = result == 0; (result,one(pFormat, ok),one(pNumChannels, ok),) }, || ())
+    call(on, 1289, move || (hTexRef,), move |_| real::cuTexRefGetFormat(pFormat, pNumChannels, hTexRef), move |result| { let ok = result == 0; (result,one(pFormat, ok),one(pNumChannels, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 420 cuTexRefGetMipmapFilterMode(pfm: *mut u32, hTexRef: P) -> u32, on, {
-    call(on, 1276, move || (hTexRef,), move |_| real::cuTexRefGetMipmapFilterMode(pfm, hTexRef), move |result| { let ok = result == 0; (result,one(pfm, ok),) }, || ())
+    call(on, 1292, move || (hTexRef,), move |_| real::cuTexRefGetMipmapFilterMode(pfm, hTexRef), move |result| { let ok = result == 0; (result,one(pfm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 421 cuTexRefGetMipmapLevelBias(pbias: *mut f32, hTexRef: P) -> u32, on, {
-    call(on, 1279, move || (hTexRef,), move |_| real::cuTexRefGetMipmapLevelBias(pbias, hTexRef), move |result| { let ok = result == 0; (result,one(pbias, ok),) }, || ())
+    call(on, 1295, move || (hTexRef,), move |_| real::cuTexRefGetMipmapLevelBias(pbias, hTexRef), move |result| { let ok = result == 0; (result,one(pbias, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 422 cuTexRefGetMipmapLevelClamp(pminMipmapLevelClamp: *mut f32, pmaxMipmapLevelClamp: *mut f32, hTexRef: P) -> u32, on, {
-    call(on, 1282, move || (hTexRef,), move |_| real::cuTexRefGetMipmapLevelClamp(pminMipmapLevelClamp, pmaxMipmapLevelClamp, hTexRef), move |result| { let ok = result == 0; (result,one(pminMipmapLevelClamp, ok),one(pmaxMipmapLevelClamp, ok),) }, || ())
+    call(on, 1298, move || (hTexRef,), move |_| real::cuTexRefGetMipmapLevelClamp(pminMipmapLevelClamp, pmaxMipmapLevelClamp, hTexRef), move |result| { let ok = result == 0; (result,one(pminMipmapLevelClamp, ok),one(pmaxMipmapLevelClamp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 423 cuTexRefGetMaxAnisotropy(pmaxAniso: *mut i32, hTexRef: P) -> u32, on, {
-    call(on, 1285, move || (hTexRef,), move |_| real::cuTexRefGetMaxAnisotropy(pmaxAniso, hTexRef), move |result| { let ok = result == 0; (result,one(pmaxAniso, ok),) }, || ())
+    call(on, 1301, move || (hTexRef,), move |_| real::cuTexRefGetMaxAnisotropy(pmaxAniso, hTexRef), move |result| { let ok = result == 0; (result,one(pmaxAniso, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 424 cuTexRefGetBorderColor(pBorderColor: *mut f32, hTexRef: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1288, move || (hTexRef,), move |_| real::cuTexRefGetBorderColor(pBorderColor, hTexRef), move |result| { let ok = result == 0; (result,seq(pBorderColor, if ok { 4 } else { 0 }, caps),) }, || ())
+    call(on, 1304, move || (hTexRef,), move |_| real::cuTexRefGetBorderColor(pBorderColor, hTexRef), move |result| { let ok = result == 0; (result,seq(pBorderColor, if ok { 4 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 425 cuTexRefGetFlags(pFlags: *mut u32, hTexRef: P) -> u32, on, {
-    call(on, 1291, move || (hTexRef,), move |_| real::cuTexRefGetFlags(pFlags, hTexRef), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
+    call(on, 1307, move || (hTexRef,), move |_| real::cuTexRefGetFlags(pFlags, hTexRef), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 426 cuTexRefCreate(pTexRef: *mut P) -> u32, on, {
-    call(on, 1294, move || (), move |_| real::cuTexRefCreate(pTexRef), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
+    call(on, 1310, move || (), move |_| real::cuTexRefCreate(pTexRef), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 427 cuTexRefDestroy(hTexRef: P) -> u32, on, {
-    call(on, 1297, move || (hTexRef,), move |_| real::cuTexRefDestroy(hTexRef), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1313, move || (hTexRef,), move |_| real::cuTexRefDestroy(hTexRef), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 428 cuSurfRefSetArray(hSurfRef: P, hArray: P, Flags: u32) -> u32, on, {
-    call(on, 1300, move || (hSurfRef,hArray,Flags,), move |_| real::cuSurfRefSetArray(hSurfRef, hArray, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1316, move || (hSurfRef,hArray,Flags,), move |_| real::cuSurfRefSetArray(hSurfRef, hArray, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 429 cuSurfRefGetArray(phArray: *mut P, hSurfRef: P) -> u32, on, {
-    call(on, 1303, move || (hSurfRef,), move |_| real::cuSurfRefGetArray(phArray, hSurfRef), move |result| { let ok = result == 0; (result,one(phArray, ok),) }, || ())
+    call(on, 1319, move || (hSurfRef,), move |_| real::cuSurfRefGetArray(phArray, hSurfRef), move |result| { let ok = result == 0; (result,one(phArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 430 cuTexObjectCreate(pTexObject: *mut u64, pResDesc: *const [u8; 144], pTexDesc: *const [u8; 104], pResViewDesc: *const [u8; 112]) -> u32, on, {
-    call(on, 1306, move || (one(pResDesc, true),one(pTexDesc, true),one(pResViewDesc, true),), move |_| real::cuTexObjectCreate(pTexObject, pResDesc, pTexDesc, pResViewDesc), move |result| { let ok = result == 0; (result,one(pTexObject, ok),) }, || ())
+    call(on, 1322, move || (one(pResDesc, true),one(pTexDesc, true),one(pResViewDesc, true),), move |_| real::cuTexObjectCreate(pTexObject, pResDesc, pTexDesc, pResViewDesc), move |result| { let ok = result == 0; (result,one(pTexObject, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 431 cuTexObjectDestroy(texObject: u64) -> u32, on, {
-    call(on, 1309, move || (texObject,), move |_| real::cuTexObjectDestroy(texObject), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1325, move || (texObject,), move |_| real::cuTexObjectDestroy(texObject), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 432 cuTexObjectGetResourceDesc(pResDesc: *mut [u8; 144], texObject: u64) -> u32, on, {
-    call(on, 1312, move || (texObject,), move |_| real::cuTexObjectGetResourceDesc(pResDesc, texObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
+    call(on, 1328, move || (texObject,), move |_| real::cuTexObjectGetResourceDesc(pResDesc, texObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 433 cuTexObjectGetTextureDesc(pTexDesc: *mut [u8; 104], texObject: u64) -> u32, on, {
-    call(on, 1315, move || (texObject,), move |_| real::cuTexObjectGetTextureDesc(pTexDesc, texObject), move |result| { let ok = result == 0; (result,one(pTexDesc, ok),) }, || ())
+    call(on, 1331, move || (texObject,), move |_| real::cuTexObjectGetTextureDesc(pTexDesc, texObject), move |result| { let ok = result == 0; (result,one(pTexDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 434 cuTexObjectGetResourceViewDesc(pResViewDesc: *mut [u8; 112], texObject: u64) -> u32, on, {
-    call(on, 1318, move || (texObject,), move |_| real::cuTexObjectGetResourceViewDesc(pResViewDesc, texObject), move |result| { let ok = result == 0; (result,one(pResViewDesc, ok),) }, || ())
+    call(on, 1334, move || (texObject,), move |_| real::cuTexObjectGetResourceViewDesc(pResViewDesc, texObject), move |result| { let ok = result == 0; (result,one(pResViewDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 435 cuSurfObjectCreate(pSurfObject: *mut u64, pResDesc: *const [u8; 144]) -> u32, on, {
-    call(on, 1321, move || (one(pResDesc, true),), move |_| real::cuSurfObjectCreate(pSurfObject, pResDesc), move |result| { let ok = result == 0; (result,one(pSurfObject, ok),) }, || ())
+    call(on, 1337, move || (one(pResDesc, true),), move |_| real::cuSurfObjectCreate(pSurfObject, pResDesc), move |result| { let ok = result == 0; (result,one(pSurfObject, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 436 cuSurfObjectDestroy(surfObject: u64) -> u32, on, {
-    call(on, 1324, move || (surfObject,), move |_| real::cuSurfObjectDestroy(surfObject), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1340, move || (surfObject,), move |_| real::cuSurfObjectDestroy(surfObject), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 437 cuSurfObjectGetResourceDesc(pResDesc: *mut [u8; 144], surfObject: u64) -> u32, on, {
-    call(on, 1327, move || (surfObject,), move |_| real::cuSurfObjectGetResourceDesc(pResDesc, surfObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
+    call(on, 1343, move || (surfObject,), move |_| real::cuSurfObjectGetResourceDesc(pResDesc, surfObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 438 cuTensorMapEncodeTiled(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, boxDim: *const u32, elementStrides: *const u32, interleave: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1330, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(boxDim, (tensorRank as usize).min(5), caps),seq(elementStrides, (tensorRank as usize).min(5), caps),interleave,swizzle,l2Promotion,oobFill,), move |_| real::cuTensorMapEncodeTiled(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1346, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(boxDim, (tensorRank as usize).min(5), caps),seq(elementStrides, (tensorRank as usize).min(5), caps),interleave,swizzle,l2Promotion,oobFill,), move |_| real::cuTensorMapEncodeTiled(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 439 cuTensorMapEncodeIm2col(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, pixelBoxLowerCorner: *const i32, pixelBoxUpperCorner: *const i32, channelsPerPixel: u32, pixelsPerColumn: u32, elementStrides: *const u32, interleave: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1333, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(pixelBoxLowerCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),seq(pixelBoxUpperCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2col(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1349, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(pixelBoxLowerCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),seq(pixelBoxUpperCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2col(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 440 cuTensorMapEncodeIm2colWide(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, pixelBoxLowerCornerWidth: i32, pixelBoxUpperCornerWidth: i32, channelsPerPixel: u32, pixelsPerColumn: u32, elementStrides: *const u32, interleave: u32, mode: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1336, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),pixelBoxLowerCornerWidth,pixelBoxUpperCornerWidth,channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,mode,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2colWide(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1352, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),pixelBoxLowerCornerWidth,pixelBoxUpperCornerWidth,channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,mode,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2colWide(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 441 cuTensorMapReplaceAddress(tensorMap: *mut [u8; 128], globalAddress: *mut c_void) -> u32, on, {
-    call(on, 1339, move || (tensorMap,globalAddress,), move |_| real::cuTensorMapReplaceAddress(tensorMap, globalAddress), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1355, move || (tensorMap,globalAddress,), move |_| real::cuTensorMapReplaceAddress(tensorMap, globalAddress), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 442 cuTensorMapSetAllocationClass(tensorMap: *mut [u8; 128], allocClass: u32, outAllocClass: *mut u32) -> u32, on, {
-    call(on, 1342, move || (tensorMap,allocClass,), move |_| real::cuTensorMapSetAllocationClass(tensorMap, allocClass, outAllocClass), move |result| { let ok = result == 0; (result,one(outAllocClass, ok),) }, || ())
+    call(on, 1358, move || (tensorMap,allocClass,), move |_| real::cuTensorMapSetAllocationClass(tensorMap, allocClass, outAllocClass), move |result| { let ok = result == 0; (result,one(outAllocClass, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 443 cuDeviceCanAccessPeer(canAccessPeer: *mut i32, dev: i32, peerDev: i32) -> u32, on, {
-    call(on, 1345, move || (dev,peerDev,), move |_| real::cuDeviceCanAccessPeer(canAccessPeer, dev, peerDev), move |result| { let ok = result == 0; (result,one(canAccessPeer, ok),) }, || ())
+    call(on, 1361, move || (dev,peerDev,), move |_| real::cuDeviceCanAccessPeer(canAccessPeer, dev, peerDev), move |result| { let ok = result == 0; (result,one(canAccessPeer, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 444 cuCtxEnablePeerAccess(peerContext: P, Flags: u32) -> u32, on, {
-    call(on, 1348, move || (peerContext,Flags,), move |_| real::cuCtxEnablePeerAccess(peerContext, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1364, move || (peerContext,Flags,), move |_| real::cuCtxEnablePeerAccess(peerContext, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 445 cuCtxDisablePeerAccess(peerContext: P) -> u32, on, {
-    call(on, 1351, move || (peerContext,), move |_| real::cuCtxDisablePeerAccess(peerContext), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1367, move || (peerContext,), move |_| real::cuCtxDisablePeerAccess(peerContext), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 446 cuDeviceGetP2PAttribute(value: *mut i32, attrib: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
-    call(on, 1354, move || (attrib,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+    call(on, 1370, move || (attrib,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 447 cuDeviceGetP2PAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1357, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 1373, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 448 cuGraphicsUnregisterResource(resource: P) -> u32, on, {
-    call(on, 1360, move || (resource,), move |_| real::cuGraphicsUnregisterResource(resource), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1376, move || (resource,), move |_| real::cuGraphicsUnregisterResource(resource), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 449 cuGraphicsSubResourceGetMappedArray(pArray: *mut P, resource: P, arrayIndex: u32, mipLevel: u32) -> u32, on, {
-    call(on, 1363, move || (resource,arrayIndex,mipLevel,), move |_| real::cuGraphicsSubResourceGetMappedArray(pArray, resource, arrayIndex, mipLevel), move |result| { let ok = result == 0; (result,one(pArray, ok),) }, || ())
+    call(on, 1379, move || (resource,arrayIndex,mipLevel,), move |_| real::cuGraphicsSubResourceGetMappedArray(pArray, resource, arrayIndex, mipLevel), move |result| { let ok = result == 0; (result,one(pArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 450 cuGraphicsResourceGetMappedMipmappedArray(pMipmappedArray: *mut P, resource: P) -> u32, on, {
-    call(on, 1366, move || (resource,), move |_| real::cuGraphicsResourceGetMappedMipmappedArray(pMipmappedArray, resource), move |result| { let ok = result == 0; (result,one(pMipmappedArray, ok),) }, || ())
+    call(on, 1382, move || (resource,), move |_| real::cuGraphicsResourceGetMappedMipmappedArray(pMipmappedArray, resource), move |result| { let ok = result == 0; (result,one(pMipmappedArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 451 cuGraphicsResourceGetMappedPointer_v2(pDevPtr: *mut u64, pSize: *mut u64, resource: P) -> u32, on, {
-    call(on, 1369, move || (resource,), move |_| real::cuGraphicsResourceGetMappedPointer_v2(pDevPtr, pSize, resource), move |result| { let ok = result == 0; (result,one(pDevPtr, ok),one(pSize, ok),) }, || ())
+    call(on, 1385, move || (resource,), move |_| real::cuGraphicsResourceGetMappedPointer_v2(pDevPtr, pSize, resource), move |result| { let ok = result == 0; (result,one(pDevPtr, ok),one(pSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 452 cuGraphicsResourceSetMapFlags_v2(resource: P, flags: u32) -> u32, on, {
-    call(on, 1372, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags_v2(resource, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1388, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags_v2(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 453 cuGraphicsMapResources(count: u32, resources: *mut P, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1375, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1391, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 454 cuGraphicsUnmapResources(count: u32, resources: *mut P, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1378, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1394, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 455 cuGetProcAddress_v2(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64, symbolStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1381, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress_v2(time, symbol, pfn, cudaVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
+    call(on, 1397, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress_v2(time, symbol, pfn, cudaVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 456 cuCoredumpGetAttribute(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1384, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
+    call(on, 1400, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 457 cuCoredumpGetAttributeGlobal(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1387, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
+    call(on, 1403, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 458 cuCoredumpSetAttribute(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1390, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
+    call(on, 1406, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 459 cuCoredumpSetAttributeGlobal(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1393, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
+    call(on, 1409, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 460 cuCoredumpRegisterStartCallback(callback: P, userData: *mut c_void, callbackOut: *mut P) -> u32, on, {
-    call(on, 1396, move || (callback,userData,), move |_| real::cuCoredumpRegisterStartCallback(callback, userData, callbackOut), move |result| { let ok = result == 0; (result,one(callbackOut, ok),) }, || ())
+    call(on, 1412, move || (callback,userData,), move |_| real::cuCoredumpRegisterStartCallback(callback, userData, callbackOut), move |result| { let ok = result == 0; (result,one(callbackOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 461 cuCoredumpRegisterCompleteCallback(callback: P, userData: *mut c_void, callbackOut: *mut P) -> u32, on, {
-    call(on, 1399, move || (callback,userData,), move |_| real::cuCoredumpRegisterCompleteCallback(callback, userData, callbackOut), move |result| { let ok = result == 0; (result,one(callbackOut, ok),) }, || ())
+    call(on, 1415, move || (callback,userData,), move |_| real::cuCoredumpRegisterCompleteCallback(callback, userData, callbackOut), move |result| { let ok = result == 0; (result,one(callbackOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 462 cuCoredumpDeregisterStartCallback(callback: P) -> u32, on, {
-    call(on, 1402, move || (callback,), move |_| real::cuCoredumpDeregisterStartCallback(callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1418, move || (callback,), move |_| real::cuCoredumpDeregisterStartCallback(callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 463 cuCoredumpDeregisterCompleteCallback(callback: P) -> u32, on, {
-    call(on, 1405, move || (callback,), move |_| real::cuCoredumpDeregisterCompleteCallback(callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1421, move || (callback,), move |_| real::cuCoredumpDeregisterCompleteCallback(callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 464 cuGetExportTable(ppExportTable: *const P, pExportTableId: *const [u8; 16]) -> u32, on, {
-    call(on, 1408, move || (one(pExportTableId, true),), move |_| real::cuGetExportTable(ppExportTable, pExportTableId), move |result| { let ok = result == 0; (result,one(ppExportTable, ok),) }, || ())
+    call(on, 1424, move || (one(pExportTableId, true),), move |_| real::cuGetExportTable(ppExportTable, pExportTableId), move |result| { let ok = result == 0; (result,one(ppExportTable, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 465 cuGreenCtxCreate(phCtx: *mut P, desc: P, dev: i32, flags: u32) -> u32, on, {
-    call(on, 1411, move || (desc,dev,flags,), move |_| real::cuGreenCtxCreate(phCtx, desc, dev, flags), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
+    call(on, 1427, move || (desc,dev,flags,), move |_| real::cuGreenCtxCreate(phCtx, desc, dev, flags), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 466 cuGreenCtxDestroy(hCtx: P) -> u32, on, {
-    call(on, 1414, move || (hCtx,), move |time| crate::hooks::cuGreenCtxDestroy(time, hCtx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1430, move || (hCtx,), move |time| crate::hooks::cuGreenCtxDestroy(time, hCtx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 467 cuCtxFromGreenCtx(pContext: *mut P, hCtx: P) -> u32, on, {
-    call(on, 1417, move || (hCtx,), move |_| real::cuCtxFromGreenCtx(pContext, hCtx), move |result| { let ok = result == 0; (result,one(pContext, ok),) }, || ())
+    call(on, 1433, move || (hCtx,), move |_| real::cuCtxFromGreenCtx(pContext, hCtx), move |result| { let ok = result == 0; (result,one(pContext, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 468 cuDeviceGetDevResource(device: i32, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1420, move || (device,type_,), move |_| real::cuDeviceGetDevResource(device, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1436, move || (device,type_,), move |_| real::cuDeviceGetDevResource(device, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 469 cuCtxGetDevResource(hCtx: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1423, move || (hCtx,type_,), move |_| real::cuCtxGetDevResource(hCtx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1439, move || (hCtx,type_,), move |_| real::cuCtxGetDevResource(hCtx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 470 cuGreenCtxGetDevResource(hCtx: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1426, move || (hCtx,type_,), move |_| real::cuGreenCtxGetDevResource(hCtx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1442, move || (hCtx,type_,), move |_| real::cuGreenCtxGetDevResource(hCtx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 471 cuDevSmResourceSplitByCount(result_: *mut [u8; 144], nbGroups: *mut u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, minCount: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1429, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cuDevSmResourceSplitByCount(result_, nbGroups, input, remainder, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(4) } else { 0 }, caps),one(nbGroups, ok),one(remainder, ok),) }, || ())
+    call(on, 1445, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cuDevSmResourceSplitByCount(result_, nbGroups, input, remainder, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(4) } else { 0 }, caps),one(nbGroups, ok),one(remainder, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 cuDevSmResourceSplit(result_: *mut [u8; 144], nbGroups: u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, groupParams: *mut [u8; 64]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1432, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cuDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(4) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1448, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cuDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(4) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 473 cuDevResourceGenerateDesc(phDesc: *mut P, resources: *mut [u8; 144], nbResources: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1435, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cuDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
+    call(on, 1451, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cuDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 474 cuGreenCtxRecordEvent(hCtx: P, hEvent: P) -> u32, on, {
-    call(on, 1438, move || (hCtx,hEvent,), move |_| real::cuGreenCtxRecordEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1454, move || (hCtx,hEvent,), move |_| real::cuGreenCtxRecordEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 475 cuGreenCtxWaitEvent(hCtx: P, hEvent: P) -> u32, on, {
-    call(on, 1441, move || (hCtx,hEvent,), move |_| real::cuGreenCtxWaitEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1457, move || (hCtx,hEvent,), move |_| real::cuGreenCtxWaitEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 476 cuStreamGetGreenCtx(hStream: P, phCtx: *mut P) -> u32, on, {
-    call(on, 1444, move || (hStream,), move |_| real::cuStreamGetGreenCtx(hStream, phCtx), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
+    call(on, 1460, move || (hStream,), move |_| real::cuStreamGetGreenCtx(hStream, phCtx), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 477 cuGreenCtxStreamCreate(phStream: *mut P, greenCtx: P, flags: u32, priority: i32) -> u32, on, {
-    call(on, 1447, move || (greenCtx,flags,priority,), move |time| crate::hooks::cuGreenCtxStreamCreate(time, phStream, greenCtx, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
+    call(on, 1463, move || (greenCtx,flags,priority,), move |time| crate::hooks::cuGreenCtxStreamCreate(time, phStream, greenCtx, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 478 cuGreenCtxGetId(greenCtx: P, greenCtxId: *mut u64) -> u32, on, {
-    call(on, 1450, move || (greenCtx,), move |_| real::cuGreenCtxGetId(greenCtx, greenCtxId), move |result| { let ok = result == 0; (result,one(greenCtxId, ok),) }, || ())
+    call(on, 1466, move || (greenCtx,), move |_| real::cuGreenCtxGetId(greenCtx, greenCtxId), move |result| { let ok = result == 0; (result,one(greenCtxId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 479 cuStreamGetDevResource(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1453, move || (hStream,type_,), move |_| real::cuStreamGetDevResource(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1469, move || (hStream,type_,), move |_| real::cuStreamGetDevResource(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 480 cuLogsRegisterCallback(callbackFunc: P, userData: *mut c_void, callback_out: *mut P) -> u32, on, {
-    call(on, 1456, move || (callbackFunc,userData,), move |_| real::cuLogsRegisterCallback(callbackFunc, userData, callback_out), move |result| { let ok = result == 0; (result,one(callback_out, ok),) }, || ())
+    call(on, 1472, move || (callbackFunc,userData,), move |_| real::cuLogsRegisterCallback(callbackFunc, userData, callback_out), move |result| { let ok = result == 0; (result,one(callback_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 481 cuLogsUnregisterCallback(callback: P) -> u32, on, {
-    call(on, 1459, move || (callback,), move |_| real::cuLogsUnregisterCallback(callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1475, move || (callback,), move |_| real::cuLogsUnregisterCallback(callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 482 cuLogsCurrent(iterator_out: *mut u32, flags: u32) -> u32, on, {
-    call(on, 1462, move || (flags,), move |_| real::cuLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
+    call(on, 1478, move || (flags,), move |_| real::cuLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 483 cuLogsDumpToFile(iterator: *mut u32, pathToFile: *const i8, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1465, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cuLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
+    call(on, 1481, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cuLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 484 cuLogsDumpToMemory(iterator: *mut u32, buffer: *mut i8, size: *mut u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1468, move || (one(iterator, true),one(size, true),flags,), move |_| real::cuLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
+    call(on, 1484, move || (one(iterator, true),one(size, true),flags,), move |_| real::cuLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 485 cuCheckpointProcessGetRestoreThreadId(pid: i32, tid: *mut i32) -> u32, on, {
-    call(on, 1471, move || (pid,), move |_| real::cuCheckpointProcessGetRestoreThreadId(pid, tid), move |result| { let ok = result == 0; (result,one(tid, ok),) }, || ())
+    call(on, 1487, move || (pid,), move |_| real::cuCheckpointProcessGetRestoreThreadId(pid, tid), move |result| { let ok = result == 0; (result,one(tid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 486 cuCheckpointProcessGetState(pid: i32, state: *mut u32) -> u32, on, {
-    call(on, 1474, move || (pid,), move |_| real::cuCheckpointProcessGetState(pid, state), move |result| { let ok = result == 0; (result,one(state, ok),) }, || ())
+    call(on, 1490, move || (pid,), move |_| real::cuCheckpointProcessGetState(pid, state), move |result| { let ok = result == 0; (result,one(state, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 487 cuCheckpointProcessLock(pid: i32, args: *mut [u8; 64]) -> u32, on, {
-    call(on, 1477, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessLock(pid, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1493, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessLock(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 488 cuCheckpointProcessCheckpoint(pid: i32, args: *mut [u8; 64]) -> u32, on, {
-    call(on, 1480, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessCheckpoint(pid, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1496, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessCheckpoint(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 489 cuCheckpointProcessRestore(pid: i32, args: *mut [u8; 64]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1483, move || (pid,one(args, true),seq(at_ptr::<[u8; 32]>(args.cast(), 0, true), (at_num::<u32>(args.cast(), 8)).min(32), caps),), move |_| real::cuCheckpointProcessRestore(pid, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1499, move || (pid,one(args, true),seq(at_ptr::<[u8; 32]>(args.cast(), 0, true), (at_num::<u32>(args.cast(), 8)).min(32), caps),), move |_| real::cuCheckpointProcessRestore(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 490 cuCheckpointOperationComplete(handle: P) -> u32, on, {
-    call(on, 1486, move || (handle,), move |_| real::cuCheckpointOperationComplete(handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1502, move || (handle,), move |_| real::cuCheckpointOperationComplete(handle), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 491 cuCheckpointProcessUnlock(pid: i32, args: *mut [u8; 64]) -> u32, on, {
-    call(on, 1489, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessUnlock(pid, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1505, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessUnlock(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 492 cuProfilerInitialize(configFile: *const i8, outputFile: *const i8, outputMode: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1492, move || (text(configFile, 0, caps),text(outputFile, 0, caps),outputMode,), move |_| real::cuProfilerInitialize(configFile, outputFile, outputMode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1508, move || (text(configFile, 0, caps),text(outputFile, 0, caps),outputMode,), move |_| real::cuProfilerInitialize(configFile, outputFile, outputMode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 493 cuProfilerStart() -> u32, on, {
-    call(on, 1495, move || (), move |_| real::cuProfilerStart(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1511, move || (), move |_| real::cuProfilerStart(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 494 cuProfilerStop() -> u32, on, {
-    call(on, 1498, move || (), move |_| real::cuProfilerStop(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1514, move || (), move |_| real::cuProfilerStop(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 495 cuGraphicsGLRegisterBuffer(pCudaResource: *mut P, buffer: u32, Flags: u32) -> u32, on, {
-    call(on, 1501, move || (buffer,Flags,), move |_| real::cuGraphicsGLRegisterBuffer(pCudaResource, buffer, Flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1517, move || (buffer,Flags,), move |_| real::cuGraphicsGLRegisterBuffer(pCudaResource, buffer, Flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 496 cuGraphicsGLRegisterImage(pCudaResource: *mut P, image: u32, target: u32, Flags: u32) -> u32, on, {
-    call(on, 1504, move || (image,target,Flags,), move |_| real::cuGraphicsGLRegisterImage(pCudaResource, image, target, Flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1520, move || (image,target,Flags,), move |_| real::cuGraphicsGLRegisterImage(pCudaResource, image, target, Flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 497 cuGLGetDevices_v2(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1507, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices_v2(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1523, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices_v2(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 498 cuGLCtxCreate_v2(pCtx: *mut P, Flags: u32, device: i32) -> u32, on, {
-    call(on, 1510, move || (Flags,device,), move |_| real::cuGLCtxCreate_v2(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
+    call(on, 1526, move || (Flags,device,), move |_| real::cuGLCtxCreate_v2(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 499 cuGLInit() -> u32, on, {
-    call(on, 1513, move || (), move |_| real::cuGLInit(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1529, move || (), move |_| real::cuGLInit(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 500 cuGLRegisterBufferObject(buffer: u32) -> u32, on, {
-    call(on, 1516, move || (buffer,), move |_| real::cuGLRegisterBufferObject(buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1532, move || (buffer,), move |_| real::cuGLRegisterBufferObject(buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 501 cuGLMapBufferObject_v2(dptr: *mut u64, size: *mut u64, buffer: u32) -> u32, on, {
-    call(on, 1519, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject_v2(dptr, size, buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 1535, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject_v2(dptr, size, buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 502 cuGLUnmapBufferObject(buffer: u32) -> u32, on, {
-    call(on, 1522, move || (buffer,), move |time| crate::device::command(time, null_mut(), 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLUnmapBufferObject(buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1538, move || (buffer,), move |time| crate::device::command(time, null_mut(), 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLUnmapBufferObject(buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 503 cuGLUnregisterBufferObject(buffer: u32) -> u32, on, {
-    call(on, 1525, move || (buffer,), move |_| real::cuGLUnregisterBufferObject(buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1541, move || (buffer,), move |_| real::cuGLUnregisterBufferObject(buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 504 cuGLSetBufferObjectMapFlags(buffer: u32, Flags: u32) -> u32, on, {
-    call(on, 1528, move || (buffer,Flags,), move |_| real::cuGLSetBufferObjectMapFlags(buffer, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1544, move || (buffer,Flags,), move |_| real::cuGLSetBufferObjectMapFlags(buffer, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 505 cuGLMapBufferObjectAsync_v2(dptr: *mut u64, size: *mut u64, buffer: u32, hStream: P) -> u32, on, {
-    call(on, 1531, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync_v2(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 1547, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync_v2(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 506 cuGLUnmapBufferObjectAsync(buffer: u32, hStream: P) -> u32, on, {
-    call(on, 1534, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLUnmapBufferObjectAsync(buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1550, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLUnmapBufferObjectAsync(buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 507 cuGraphicsEGLRegisterImage(pCudaResource: *mut P, image: P, flags: u32) -> u32, on, {
-    call(on, 1537, move || (image,flags,), move |_| real::cuGraphicsEGLRegisterImage(pCudaResource, image, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1553, move || (image,flags,), move |_| real::cuGraphicsEGLRegisterImage(pCudaResource, image, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 508 cuEGLStreamConsumerConnect(conn: *mut P, stream: P) -> u32, on, {
-    call(on, 1540, move || (stream,), move |_| real::cuEGLStreamConsumerConnect(conn, stream), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1556, move || (stream,), move |_| real::cuEGLStreamConsumerConnect(conn, stream), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 509 cuEGLStreamConsumerConnectWithFlags(conn: *mut P, stream: P, flags: u32) -> u32, on, {
-    call(on, 1543, move || (stream,flags,), move |_| real::cuEGLStreamConsumerConnectWithFlags(conn, stream, flags), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1559, move || (stream,flags,), move |_| real::cuEGLStreamConsumerConnectWithFlags(conn, stream, flags), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 510 cuEGLStreamConsumerDisconnect(conn: *mut P) -> u32, on, {
-    call(on, 1546, move || (one(conn, true),), move |_| real::cuEGLStreamConsumerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1562, move || (one(conn, true),), move |_| real::cuEGLStreamConsumerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 511 cuEGLStreamConsumerAcquireFrame(conn: *mut P, pCudaResource: *mut P, pStream: *mut P, timeout: u32) -> u32, on, {
-    call(on, 1549, move || (one(conn, true),one(pStream, true),timeout,), move |_| real::cuEGLStreamConsumerAcquireFrame(conn, pCudaResource, pStream, timeout), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1565, move || (one(conn, true),one(pStream, true),timeout,), move |_| real::cuEGLStreamConsumerAcquireFrame(conn, pCudaResource, pStream, timeout), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 512 cuEGLStreamConsumerReleaseFrame(conn: *mut P, pCudaResource: P, pStream: *mut P) -> u32, on, {
-    call(on, 1552, move || (one(conn, true),pCudaResource,one(pStream, true),), move |_| real::cuEGLStreamConsumerReleaseFrame(conn, pCudaResource, pStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1568, move || (one(conn, true),pCudaResource,one(pStream, true),), move |_| real::cuEGLStreamConsumerReleaseFrame(conn, pCudaResource, pStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 513 cuEGLStreamProducerConnect(conn: *mut P, stream: P, width: i32, height: i32) -> u32, on, {
-    call(on, 1555, move || (stream,width,height,), move |_| real::cuEGLStreamProducerConnect(conn, stream, width, height), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1571, move || (stream,width,height,), move |_| real::cuEGLStreamProducerConnect(conn, stream, width, height), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 514 cuEGLStreamProducerDisconnect(conn: *mut P) -> u32, on, {
-    call(on, 1558, move || (one(conn, true),), move |_| real::cuEGLStreamProducerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1574, move || (one(conn, true),), move |_| real::cuEGLStreamProducerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 515 cuEGLStreamProducerPresentFrame(conn: *mut P, eglframe: Val<[u64; 8]>, pStream: *mut P) -> u32, on, {
-    call(on, 1561, move || (one(conn, true),eglframe,one(pStream, true),), move |_| real::cuEGLStreamProducerPresentFrame(conn, eglframe, pStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1577, move || (one(conn, true),eglframe,one(pStream, true),), move |_| real::cuEGLStreamProducerPresentFrame(conn, eglframe, pStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 516 cuEGLStreamProducerReturnFrame(conn: *mut P, eglframe: *mut [u8; 64], pStream: *mut P) -> u32, on, {
-    call(on, 1564, move || (one(conn, true),one(pStream, true),), move |_| real::cuEGLStreamProducerReturnFrame(conn, eglframe, pStream), move |result| { let ok = result == 0; (result,one(eglframe, ok),) }, || ())
+    call(on, 1580, move || (one(conn, true),one(pStream, true),), move |_| real::cuEGLStreamProducerReturnFrame(conn, eglframe, pStream), move |result| { let ok = result == 0; (result,one(eglframe, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 517 cuGraphicsResourceGetMappedEglFrame(eglFrame: *mut [u8; 64], resource: P, index: u32, mipLevel: u32) -> u32, on, {
-    call(on, 1567, move || (resource,index,mipLevel,), move |_| real::cuGraphicsResourceGetMappedEglFrame(eglFrame, resource, index, mipLevel), move |result| { let ok = result == 0; (result,one(eglFrame, ok),) }, || ())
+    call(on, 1583, move || (resource,index,mipLevel,), move |_| real::cuGraphicsResourceGetMappedEglFrame(eglFrame, resource, index, mipLevel), move |result| { let ok = result == 0; (result,one(eglFrame, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 518 cuEventCreateFromEGLSync(phEvent: *mut P, eglSync: P, flags: u32) -> u32, on, {
-    call(on, 1570, move || (eglSync,flags,), move |_| real::cuEventCreateFromEGLSync(phEvent, eglSync, flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 1586, move || (eglSync,flags,), move |_| real::cuEventCreateFromEGLSync(phEvent, eglSync, flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 519 cuVDPAUGetDevice(pDevice: *mut i32, vdpDevice: u32, vdpGetProcAddress: *mut c_void) -> u32, on, {
-    call(on, 1573, move || (vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUGetDevice(pDevice, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pDevice, ok),) }, || ())
+    call(on, 1589, move || (vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUGetDevice(pDevice, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pDevice, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 520 cuVDPAUCtxCreate_v2(pCtx: *mut P, flags: u32, device: i32, vdpDevice: u32, vdpGetProcAddress: *mut c_void) -> u32, on, {
-    call(on, 1576, move || (flags,device,vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUCtxCreate_v2(pCtx, flags, device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
+    call(on, 1592, move || (flags,device,vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUCtxCreate_v2(pCtx, flags, device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 521 cuGraphicsVDPAURegisterVideoSurface(pCudaResource: *mut P, vdpSurface: u32, flags: u32) -> u32, on, {
-    call(on, 1579, move || (vdpSurface,flags,), move |_| real::cuGraphicsVDPAURegisterVideoSurface(pCudaResource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1595, move || (vdpSurface,flags,), move |_| real::cuGraphicsVDPAURegisterVideoSurface(pCudaResource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 522 cuGraphicsVDPAURegisterOutputSurface(pCudaResource: *mut P, vdpSurface: u32, flags: u32) -> u32, on, {
-    call(on, 1582, move || (vdpSurface,flags,), move |_| real::cuGraphicsVDPAURegisterOutputSurface(pCudaResource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1598, move || (vdpSurface,flags,), move |_| real::cuGraphicsVDPAURegisterOutputSurface(pCudaResource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 523 cuMemcpy_ptds(dst: u64, src: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1585, move || (dst,src,ByteCount,), move |time| crate::device::copy(time, null_mut(), 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpy_ptds(dst, src, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1601, move || (dst,src,ByteCount,), move |time| crate::device::copy(time, null_mut(), 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpy_ptds(dst, src, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 524 cuMemcpyPeer_ptds(dstDevice: u64, dstContext: P, srcDevice: u64, srcContext: P, ByteCount: u64) -> u32, on, {
-    call(on, 1588, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeer_ptds(dstDevice, dstContext, srcDevice, srcContext, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1604, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeer_ptds(dstDevice, dstContext, srcDevice, srcContext, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 525 cuMemcpyHtoD_v2_ptds(dstDevice: u64, srcHost: *const c_void, ByteCount: u64) -> u32, on, {
-    call(on, 1591, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD_v2_ptds(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1607, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD_v2_ptds(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 526 cuMemcpyDtoH_v2_ptds(dstHost: *mut c_void, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1594, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH_v2_ptds(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1610, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH_v2_ptds(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 527 cuMemcpyDtoD_v2_ptds(dstDevice: u64, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1597, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD_v2_ptds(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1613, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD_v2_ptds(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 528 cuMemcpyDtoA_v2_ptds(dstArray: P, dstOffset: u64, srcDevice: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1600, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA_v2_ptds(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1616, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA_v2_ptds(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 529 cuMemcpyAtoD_v2_ptds(dstDevice: u64, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1603, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD_v2_ptds(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1619, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD_v2_ptds(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 530 cuMemcpyHtoA_v2_ptds(dstArray: P, dstOffset: u64, srcHost: *const c_void, ByteCount: u64) -> u32, on, {
-    call(on, 1606, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA_v2_ptds(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1622, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA_v2_ptds(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 531 cuMemcpyAtoH_v2_ptds(dstHost: *mut c_void, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1609, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH_v2_ptds(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1625, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH_v2_ptds(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 532 cuMemcpyAtoA_v2_ptds(dstArray: P, dstOffset: u64, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 1612, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA_v2_ptds(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1628, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA_v2_ptds(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 533 cuMemcpy2D_v2_ptds(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 1615, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2D_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1631, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2D_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 534 cuMemcpy2DUnaligned_v2_ptds(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 1618, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1634, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 535 cuMemcpy3D_v2_ptds(pCopy: *const [u8; 200]) -> u32, on, {
-    call(on, 1621, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3D_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1637, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3D_v2_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 536 cuMemcpy3DPeer_ptds(pCopy: *const [u8; 200]) -> u32, on, {
-    call(on, 1624, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeer_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1640, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeer_ptds(pCopy), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 537 cuMemcpyAsync_ptsz(dst: u64, src: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1627, move || (dst,src,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpyAsync_ptsz(dst, src, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1643, move || (dst,src,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || ByteCount as usize, move || real::cuMemcpyAsync_ptsz(dst, src, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 538 cuMemcpyPeerAsync_ptsz(dstDevice: u64, dstContext: P, srcDevice: u64, srcContext: P, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1630, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeerAsync_ptsz(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1646, move || (dstDevice,dstContext,srcDevice,srcContext,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 6], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyPeerAsync_ptsz(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 539 cuMemcpyHtoDAsync_v2_ptsz(dstDevice: u64, srcHost: *const c_void, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1633, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync_v2_ptsz(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1649, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync_v2_ptsz(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 540 cuMemcpyDtoHAsync_v2_ptsz(dstHost: *mut c_void, srcDevice: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1636, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync_v2_ptsz(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1652, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync_v2_ptsz(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 541 cuMemcpyDtoDAsync_v2_ptsz(dstDevice: u64, srcDevice: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1639, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync_v2_ptsz(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1655, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync_v2_ptsz(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 542 cuMemcpyHtoAAsync_v2_ptsz(dstArray: P, dstOffset: u64, srcHost: *const c_void, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1642, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync_v2_ptsz(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1658, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync_v2_ptsz(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 543 cuMemcpyAtoHAsync_v2_ptsz(dstHost: *mut c_void, srcArray: P, srcOffset: u64, ByteCount: u64, hStream: P) -> u32, on, {
-    call(on, 1645, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync_v2_ptsz(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1661, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync_v2_ptsz(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 544 cuMemcpy2DAsync_v2_ptsz(pCopy: *const [u8; 128], hStream: P) -> u32, on, {
-    call(on, 1648, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DAsync_v2_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1664, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::cuMemcpy2DAsync_v2_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 545 cuMemcpy3DAsync_v2_ptsz(pCopy: *const [u8; 200], hStream: P) -> u32, on, {
-    call(on, 1651, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DAsync_v2_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1667, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DAsync_v2_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 546 cuMemcpy3DPeerAsync_ptsz(pCopy: *const [u8; 200], hStream: P) -> u32, on, {
-    call(on, 1654, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1670, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 547 cuMemcpyBatchAsync_v2_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1657, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1673, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 548 cuMemcpy3DBatchAsync_v2_ptsz(numOps: u64, opList: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1660, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1676, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 549 cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, size: u64, attr: *mut [u8; 24], hStream: P) -> u32, on, {
-    call(on, 1663, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1679, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 550 cuMemcpy3DWithAttributesAsync_ptsz(op: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
-    call(on, 1666, move || (one(op, true),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(op as usize, 1), 0), move || [0; 6], move || real::cuMemcpy3DWithAttributesAsync_ptsz(op, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1682, move || (one(op, true),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(op as usize, 1), 0), move || [0; 6], move || real::cuMemcpy3DWithAttributesAsync_ptsz(op, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 551 cuMemsetD8_v2_ptds(dstDevice: u64, uc: u8, N: u64) -> u32, on, {
-    call(on, 1669, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8_v2_ptds(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1685, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8_v2_ptds(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 552 cuMemsetD16_v2_ptds(dstDevice: u64, us: u16, N: u64) -> u32, on, {
-    call(on, 1672, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16_v2_ptds(dstDevice, us, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1688, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16_v2_ptds(dstDevice, us, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 553 cuMemsetD32_v2_ptds(dstDevice: u64, ui: u32, N: u64) -> u32, on, {
-    call(on, 1675, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32_v2_ptds(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1691, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32_v2_ptds(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 554 cuMemsetD2D8_v2_ptds(dstDevice: u64, dstPitch: u64, uc: u8, Width: u64, Height: u64) -> u32, on, {
-    call(on, 1678, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8_v2_ptds(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1694, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8_v2_ptds(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 555 cuMemsetD2D16_v2_ptds(dstDevice: u64, dstPitch: u64, us: u16, Width: u64, Height: u64) -> u32, on, {
-    call(on, 1681, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16_v2_ptds(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1697, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16_v2_ptds(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 556 cuMemsetD2D32_v2_ptds(dstDevice: u64, dstPitch: u64, ui: u32, Width: u64, Height: u64) -> u32, on, {
-    call(on, 1684, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32_v2_ptds(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1700, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32_v2_ptds(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 557 cuMemsetD8Async_ptsz(dstDevice: u64, uc: u8, N: u64, hStream: P) -> u32, on, {
-    call(on, 1687, move || (dstDevice,uc,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8Async_ptsz(dstDevice, uc, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1703, move || (dstDevice,uc,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8Async_ptsz(dstDevice, uc, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 558 cuMemsetD16Async_ptsz(dstDevice: u64, us: u16, N: u64, hStream: P) -> u32, on, {
-    call(on, 1690, move || (dstDevice,us,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16Async_ptsz(dstDevice, us, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1706, move || (dstDevice,us,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16Async_ptsz(dstDevice, us, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 559 cuMemsetD32Async_ptsz(dstDevice: u64, ui: u32, N: u64, hStream: P) -> u32, on, {
-    call(on, 1693, move || (dstDevice,ui,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32Async_ptsz(dstDevice, ui, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1709, move || (dstDevice,ui,N,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32Async_ptsz(dstDevice, ui, N, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 560 cuMemsetD2D8Async_ptsz(dstDevice: u64, dstPitch: u64, uc: u8, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 1696, move || (dstDevice,dstPitch,uc,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8Async_ptsz(dstDevice, dstPitch, uc, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1712, move || (dstDevice,dstPitch,uc,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8Async_ptsz(dstDevice, dstPitch, uc, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 561 cuMemsetD2D16Async_ptsz(dstDevice: u64, dstPitch: u64, us: u16, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 1699, move || (dstDevice,dstPitch,us,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16Async_ptsz(dstDevice, dstPitch, us, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1715, move || (dstDevice,dstPitch,us,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16Async_ptsz(dstDevice, dstPitch, us, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 562 cuMemsetD2D32Async_ptsz(dstDevice: u64, dstPitch: u64, ui: u32, Width: u64, Height: u64, hStream: P) -> u32, on, {
-    call(on, 1702, move || (dstDevice,dstPitch,ui,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32Async_ptsz(dstDevice, dstPitch, ui, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1718, move || (dstDevice,dstPitch,ui,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32Async_ptsz(dstDevice, dstPitch, ui, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 563 cuMemBatchDecompressAsync_ptsz(paramsArray: *mut [u8; 64], count: u64, flags: u32, errorIndex: *mut u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1705, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync_ptsz(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
+    call(on, 1721, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync_ptsz(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 564 cuMemMapArrayAsync_ptsz(mapInfoList: *mut [u8; 96], count: u32, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1708, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync_ptsz(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1724, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync_ptsz(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 565 cuMemFreeAsync_ptsz(dptr: u64, hStream: P) -> u32, on, {
-    call(on, 1711, move || (dptr,hStream,), move |_| real::cuMemFreeAsync_ptsz(dptr, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1727, move || (dptr,hStream,), move |_| real::cuMemFreeAsync_ptsz(dptr, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 566 cuMemAllocAsync_ptsz(dptr: *mut u64, bytesize: u64, hStream: P) -> u32, on, {
-    call(on, 1714, move || (bytesize,hStream,), move |_| real::cuMemAllocAsync_ptsz(dptr, bytesize, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 1730, move || (bytesize,hStream,), move |_| real::cuMemAllocAsync_ptsz(dptr, bytesize, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 567 cuMemAllocFromPoolAsync_ptsz(dptr: *mut u64, bytesize: u64, pool: P, hStream: P) -> u32, on, {
-    call(on, 1717, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 1733, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 568 cuFabricCpyBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 64], flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1720, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1736, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 569 cuMemPrefetchAsync_v2_ptsz(devPtr: u64, count: u64, location: Val<[u64; 1]>, flags: u32, hStream: P) -> u32, on, {
-    call(on, 1723, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1739, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 570 cuMemPrefetchBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1726, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1742, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 571 cuMemDiscardBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1729, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1745, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 572 cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1732, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1748, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 573 cuStreamBeginCaptureToCig_ptsz(hStream: P, streamCigCaptureParams: *mut [u8; 8]) -> u32, on, {
-    call(on, 1735, move || (hStream,one(streamCigCaptureParams, true),one(at_ptr::<[u8; 16]>(streamCigCaptureParams.cast(), 0, true), true),), move |_| real::cuStreamBeginCaptureToCig_ptsz(hStream, streamCigCaptureParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1751, move || (hStream,one(streamCigCaptureParams, true),one(at_ptr::<[u8; 16]>(streamCigCaptureParams.cast(), 0, true), true),), move |_| real::cuStreamBeginCaptureToCig_ptsz(hStream, streamCigCaptureParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 574 cuStreamEndCaptureToCig_ptsz(hStream: P) -> u32, on, {
-    call(on, 1738, move || (hStream,), move |_| real::cuStreamEndCaptureToCig_ptsz(hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1754, move || (hStream,), move |_| real::cuStreamEndCaptureToCig_ptsz(hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 575 cuStreamGetPriority_ptsz(hStream: P, priority: *mut i32) -> u32, on, {
-    call(on, 1741, move || (hStream,), move |_| real::cuStreamGetPriority_ptsz(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
+    call(on, 1757, move || (hStream,), move |_| real::cuStreamGetPriority_ptsz(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 576 cuStreamGetDevice_ptsz(hStream: P, device: *mut i32) -> u32, on, {
-    call(on, 1744, move || (hStream,), move |_| real::cuStreamGetDevice_ptsz(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 1760, move || (hStream,), move |_| real::cuStreamGetDevice_ptsz(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 577 cuStreamGetFlags_ptsz(hStream: P, flags: *mut u32) -> u32, on, {
-    call(on, 1747, move || (hStream,), move |_| real::cuStreamGetFlags_ptsz(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 1763, move || (hStream,), move |_| real::cuStreamGetFlags_ptsz(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 578 cuStreamGetId_ptsz(hStream: P, streamId: *mut u64) -> u32, on, {
-    call(on, 1750, move || (hStream,), move |_| real::cuStreamGetId_ptsz(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
+    call(on, 1766, move || (hStream,), move |_| real::cuStreamGetId_ptsz(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 579 cuStreamGetCtx_ptsz(hStream: P, pctx: *mut P) -> u32, on, {
-    call(on, 1753, move || (hStream,), move |_| real::cuStreamGetCtx_ptsz(hStream, pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 1769, move || (hStream,), move |_| real::cuStreamGetCtx_ptsz(hStream, pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 580 cuStreamGetCtx_v2_ptsz(hStream: P, pCtx: *mut P, pGreenCtx: *mut P) -> u32, on, {
-    call(on, 1756, move || (hStream,), move |_| real::cuStreamGetCtx_v2_ptsz(hStream, pCtx, pGreenCtx), move |result| { let ok = result == 0; (result,one(pCtx, ok),one(pGreenCtx, ok),) }, || ())
+    call(on, 1772, move || (hStream,), move |_| real::cuStreamGetCtx_v2_ptsz(hStream, pCtx, pGreenCtx), move |result| { let ok = result == 0; (result,one(pCtx, ok),one(pGreenCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 581 cuStreamWaitEvent_ptsz(hStream: P, hEvent: P, Flags: u32) -> u32, on, {
-    call(on, 1759, move || (hStream,hEvent,Flags,), move |_| real::cuStreamWaitEvent_ptsz(hStream, hEvent, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1775, move || (hStream,hEvent,Flags,), move |_| real::cuStreamWaitEvent_ptsz(hStream, hEvent, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 582 cuStreamAddCallback_ptsz(hStream: P, callback: P, userData: *mut c_void, flags: u32) -> u32, on, {
-    call(on, 1762, move || (hStream,callback,userData,flags,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamAddCallback_ptsz(hStream, callback, userData, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1778, move || (hStream,callback,userData,flags,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamAddCallback_ptsz(hStream, callback, userData, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 583 cuStreamBeginCapture_v2_ptsz(hStream: P, mode: u32) -> u32, on, {
-    call(on, 1765, move || (hStream,mode,), move |_| real::cuStreamBeginCapture_v2_ptsz(hStream, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1781, move || (hStream,mode,), move |_| real::cuStreamBeginCapture_v2_ptsz(hStream, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 584 cuStreamBeginRecaptureToGraph_ptsz(hStream: P, mode: u32, hGraph: P, callbackFunc: P, userData: *mut c_void) -> u32, on, {
-    call(on, 1768, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph_ptsz(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1784, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph_ptsz(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 585 cuStreamBeginCaptureToGraph_ptsz(hStream: P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1771, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1787, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 586 cuStreamEndCapture_ptsz(hStream: P, phGraph: *mut P) -> u32, on, {
-    call(on, 1774, move || (hStream,), move |_| real::cuStreamEndCapture_ptsz(hStream, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 1790, move || (hStream,), move |_| real::cuStreamEndCapture_ptsz(hStream, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 587 cuStreamIsCapturing_ptsz(hStream: P, captureStatus: *mut u32) -> u32, on, {
-    poll(on, 1777, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing_ptsz(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
+    poll(on, 1793, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing_ptsz(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 588 cuStreamGetCaptureInfo_v3_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1780, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 1796, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 589 cuStreamUpdateCaptureDependencies_v2_ptsz(hStream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1783, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2_ptsz(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1799, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2_ptsz(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 590 cuStreamAttachMemAsync_ptsz(hStream: P, dptr: u64, length: u64, flags: u32) -> u32, on, {
-    call(on, 1786, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync_ptsz(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1802, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync_ptsz(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 591 cuStreamQuery_ptsz(hStream: P) -> u32, on, {
-    poll(on, 1789, 1, [hStream as u64, 0, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamQuery_ptsz(hStream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 1805, 1, [hStream as u64, 0, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamQuery_ptsz(hStream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 592 cuStreamSynchronize_ptsz(hStream: P) -> u32, on, {
-    call(on, 1792, move || (hStream,), move |_| real::cuStreamSynchronize_ptsz(hStream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 1808, move || (hStream,), move |_| real::cuStreamSynchronize_ptsz(hStream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 593 cuStreamCopyAttributes_ptsz(dst: P, src: P) -> u32, on, {
-    call(on, 1795, move || (dst,src,), move |_| real::cuStreamCopyAttributes_ptsz(dst, src), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1811, move || (dst,src,), move |_| real::cuStreamCopyAttributes_ptsz(dst, src), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 594 cuStreamGetAttribute_ptsz(hStream: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 1798, move || (hStream,attr,), move |_| real::cuStreamGetAttribute_ptsz(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 1814, move || (hStream,attr,), move |_| real::cuStreamGetAttribute_ptsz(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 595 cuStreamSetAttribute_ptsz(hStream: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 1801, move || (hStream,attr,one(value, true),), move |_| real::cuStreamSetAttribute_ptsz(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1817, move || (hStream,attr,one(value, true),), move |_| real::cuStreamSetAttribute_ptsz(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 596 cuEventRecord_ptsz(hEvent: P, hStream: P) -> u32, on, {
-    call(on, 1804, move || (hEvent,hStream,), move |_| real::cuEventRecord_ptsz(hEvent, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1820, move || (hEvent,hStream,), move |_| real::cuEventRecord_ptsz(hEvent, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 597 cuEventRecordWithFlags_ptsz(hEvent: P, hStream: P, flags: u32) -> u32, on, {
-    call(on, 1807, move || (hEvent,hStream,flags,), move |_| real::cuEventRecordWithFlags_ptsz(hEvent, hStream, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1823, move || (hEvent,hStream,flags,), move |_| real::cuEventRecordWithFlags_ptsz(hEvent, hStream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 598 cuSignalExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1810, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1826, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 599 cuWaitExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1813, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1829, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 600 cuStreamWaitValue32_v2_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 1816, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1832, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 601 cuStreamWaitValue64_v2_ptsz(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 1819, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1835, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 602 cuStreamWriteValue32_v2_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 1822, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1838, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 603 cuStreamWriteValue64_v2_ptsz(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 1825, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1841, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 604 cuStreamBatchMemOp_v2_ptsz(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1828, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1844, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 605 cuLaunchKernel_ptsz(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
-    call(on, 1831, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 1847, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 606 cuLaunchKernelEx_ptsz(config: *const [u8; 56], f_: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1834, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx_ptsz(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx_ptsz(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 1850, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx_ptsz(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx_ptsz(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 607 cuLaunchCooperativeKernel_ptsz(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P) -> u32, on, {
-    call(on, 1837, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 1853, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 608 cuLaunchHostFunc_ptsz(hStream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 1840, move || (hStream,fn_,userData,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_ptsz(hStream, fn_, userData), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1856, move || (hStream,fn_,userData,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_ptsz(hStream, fn_, userData), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 609 cuLaunchHostFunc_v2_ptsz(hStream: P, fn_: P, userData: *mut c_void, syncMode: u32) -> u32, on, {
-    call(on, 1843, move || (hStream,fn_,userData,syncMode,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_v2_ptsz(hStream, fn_, userData, syncMode), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1859, move || (hStream,fn_,userData,syncMode,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_v2_ptsz(hStream, fn_, userData, syncMode), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 610 cuGraphInstantiateWithParams_ptsz(phGraphExec: *mut P, hGraph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 1846, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 1862, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 611 cuGraphUpload_ptsz(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1849, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1865, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 612 cuGraphLaunch_ptsz(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1852, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1868, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 613 cuGraphicsMapResources_ptsz(count: u32, resources: *mut P, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1855, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1871, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 614 cuGraphicsUnmapResources_ptsz(count: u32, resources: *mut P, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1858, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1874, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 615 cuStreamGetDevResource_ptsz(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1861, move || (hStream,type_,), move |_| real::cuStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1877, move || (hStream,type_,), move |_| real::cuStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 616 cuGLMapBufferObject_v2_ptds(dptr: *mut u64, size: *mut u64, buffer: u32) -> u32, on, {
-    call(on, 1864, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject_v2_ptds(dptr, size, buffer), move |result| { let _ = result; result == 0 }, true), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 1880, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject_v2_ptds(dptr, size, buffer), move |result| { let _ = result; result == 0 }, true), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 617 cuGLMapBufferObjectAsync_v2_ptsz(dptr: *mut u64, size: *mut u64, buffer: u32, hStream: P) -> u32, on, {
-    call(on, 1867, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync_v2_ptsz(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 1883, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync_v2_ptsz(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 618 cuMemHostRegister(p: *mut c_void, bytesize: u64, Flags: u32) -> u32, on, {
-    call(on, 1870, move || (p,bytesize,Flags,), move |_| real::cuMemHostRegister(p, bytesize, Flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1886, move || (p,bytesize,Flags,), move |_| real::cuMemHostRegister(p, bytesize, Flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 619 cuGraphicsResourceSetMapFlags(resource: P, flags: u32) -> u32, on, {
-    call(on, 1873, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1889, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 620 cuLinkCreate(numOptions: u32, options: *mut u32, optionValues: *mut P, stateOut: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1876, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
+    call(on, 1892, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 621 cuLinkAddData(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1879, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 1895, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 622 cuLinkAddFile(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1882, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 1898, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 623 cuTexRefSetAddress2D_v2(hTexRef: P, desc: *const [u8; 24], dptr: u64, Pitch: u64) -> u32, on, {
-    call(on, 1885, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v2(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1901, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v2(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 624 cuDeviceTotalMem(bytes: *mut u32, dev: i32) -> u32, on, {
-    call(on, 1888, move || (dev,), move |_| real::cuDeviceTotalMem(bytes, dev), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
+    call(on, 1904, move || (dev,), move |_| real::cuDeviceTotalMem(bytes, dev), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 625 cuCtxCreate(pctx: *mut P, flags: u32, dev: i32) -> u32, on, {
-    call(on, 1891, move || (flags,dev,), move |time| crate::hooks::cuCtxCreate(time, pctx, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 1907, move || (flags,dev,), move |time| crate::hooks::cuCtxCreate(time, pctx, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 626 cuCtxCreate_v2(pctx: *mut P, flags: u32, dev: i32) -> u32, on, {
-    call(on, 1894, move || (flags,dev,), move |time| crate::hooks::cuCtxCreate_v2(time, pctx, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 1910, move || (flags,dev,), move |time| crate::hooks::cuCtxCreate_v2(time, pctx, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 627 cuCtxCreate_v3(pctx: *mut P, paramsArray: *mut [u8; 8], numParams: i32, flags: u32, dev: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1897, move || (seq(paramsArray, (numParams as usize).min(1), caps),numParams,flags,dev,), move |time| crate::hooks::cuCtxCreate_v3(time, pctx, paramsArray, numParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 1913, move || (seq(paramsArray, (numParams as usize).min(1), caps),numParams,flags,dev,), move |time| crate::hooks::cuCtxCreate_v3(time, pctx, paramsArray, numParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 628 cuModuleGetGlobal(dptr: *mut u32, bytes: *mut u32, hmod: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1900, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 1916, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 629 cuMemGetInfo(free: *mut u32, total: *mut u32) -> u32, on, {
-    call(on, 1903, move || (), move |_| real::cuMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
+    call(on, 1919, move || (), move |_| real::cuMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 630 cuMemAlloc(dptr: *mut u32, bytesize: u32) -> u32, on, {
-    call(on, 1906, move || (bytesize,), move |_| real::cuMemAlloc(dptr, bytesize), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
+    call(on, 1922, move || (bytesize,), move |_| real::cuMemAlloc(dptr, bytesize), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 631 cuMemAllocPitch(dptr: *mut u32, pPitch: *mut u32, WidthInBytes: u32, Height: u32, ElementSizeBytes: u32) -> u32, on, {
-    call(on, 1909, move || (WidthInBytes,Height,ElementSizeBytes,), move |_| real::cuMemAllocPitch(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), move |result| { let ok = result == 0; (result,one(dptr, ok),one(pPitch, ok),) }, || ())
+    call(on, 1925, move || (WidthInBytes,Height,ElementSizeBytes,), move |_| real::cuMemAllocPitch(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes), move |result| { let ok = result == 0; (result,one(dptr, ok),one(pPitch, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 632 cuMemFree(dptr: u32) -> u32, on, {
-    call(on, 1912, move || (dptr,), move |_| real::cuMemFree(dptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1928, move || (dptr,), move |_| real::cuMemFree(dptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 633 cuMemGetAddressRange(pbase: *mut u32, psize: *mut u32, dptr: u32) -> u32, on, {
-    call(on, 1915, move || (dptr,), move |_| real::cuMemGetAddressRange(pbase, psize, dptr), move |result| { let ok = result == 0; (result,one(pbase, ok),one(psize, ok),) }, || ())
+    call(on, 1931, move || (dptr,), move |_| real::cuMemGetAddressRange(pbase, psize, dptr), move |result| { let ok = result == 0; (result,one(pbase, ok),one(psize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 634 cuMemAllocHost(pp: *mut P, bytesize: u32) -> u32, on, {
-    call(on, 1918, move || (bytesize,), move |_| real::cuMemAllocHost(pp, bytesize), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
+    call(on, 1934, move || (bytesize,), move |_| real::cuMemAllocHost(pp, bytesize), move |result| { let ok = result == 0; (result,one(pp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 635 cuMemHostGetDevicePointer(pdptr: *mut u32, p: *mut c_void, Flags: u32) -> u32, on, {
-    call(on, 1921, move || (p,Flags,), move |_| real::cuMemHostGetDevicePointer(pdptr, p, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 1937, move || (p,Flags,), move |_| real::cuMemHostGetDevicePointer(pdptr, p, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 636 cuMemcpyHtoD(dstDevice: u32, srcHost: *const c_void, ByteCount: u32) -> u32, on, {
-    call(on, 1924, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1940, move || (dstDevice,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoD(dstDevice, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 637 cuMemcpyDtoH(dstHost: *mut c_void, srcDevice: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1927, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1943, move || (dstHost,srcDevice,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoH(dstHost, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 638 cuMemcpyDtoD(dstDevice: u32, srcDevice: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1930, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1946, move || (dstDevice,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoD(dstDevice, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 639 cuMemcpyDtoA(dstArray: P, dstOffset: u32, srcDevice: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1933, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1949, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoA(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 640 cuMemcpyAtoD(dstDevice: u32, srcArray: P, srcOffset: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1936, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1952, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoD(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 641 cuMemcpyHtoA(dstArray: P, dstOffset: u32, srcHost: *const c_void, ByteCount: u32) -> u32, on, {
-    call(on, 1939, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1955, move || (dstArray,dstOffset,srcHost,ByteCount,), move |time| crate::device::copy(time, null_mut(), 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoA(dstArray, dstOffset, srcHost, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 642 cuMemcpyAtoH(dstHost: *mut c_void, srcArray: P, srcOffset: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1942, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1958, move || (dstHost,srcArray,srcOffset,ByteCount,), move |time| crate::device::copy(time, null_mut(), 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoH(dstHost, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 643 cuMemcpyAtoA(dstArray: P, dstOffset: u32, srcArray: P, srcOffset: u32, ByteCount: u32) -> u32, on, {
-    call(on, 1945, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1961, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyAtoA(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 644 cuMemcpyHtoAAsync(dstArray: P, dstOffset: u32, srcHost: *const c_void, ByteCount: u32, hStream: P) -> u32, on, {
-    call(on, 1948, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1964, move || (dstArray,dstOffset,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 4], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoAAsync(dstArray, dstOffset, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 645 cuMemcpyAtoHAsync(dstHost: *mut c_void, srcArray: P, srcOffset: u32, ByteCount: u32, hStream: P) -> u32, on, {
-    call(on, 1951, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1967, move || (dstHost,srcArray,srcOffset,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [4, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyAtoHAsync(dstHost, srcArray, srcOffset, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 646 cuMemcpy2D(pCopy: *const [u8; 96]) -> u32, on, {
-    call(on, 1954, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1970, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 647 cuMemcpy2DUnaligned(pCopy: *const [u8; 96]) -> u32, on, {
-    call(on, 1957, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1973, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2DUnaligned(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 648 cuMemcpy3D(pCopy: *const [u8; 144]) -> u32, on, {
-    call(on, 1960, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u32>(pCopy.cast(), 128)).saturating_mul(at_num::<u32>(pCopy.cast(), 132))).saturating_mul(at_num::<u32>(pCopy.cast(), 136)), 0), move || [0; 6], move || real::cuMemcpy3D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1976, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u32>(pCopy.cast(), 128)).saturating_mul(at_num::<u32>(pCopy.cast(), 132))).saturating_mul(at_num::<u32>(pCopy.cast(), 136)), 0), move || [0; 6], move || real::cuMemcpy3D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 649 cuMemcpyHtoDAsync(dstDevice: u32, srcHost: *const c_void, ByteCount: u32, hStream: P) -> u32, on, {
-    call(on, 1963, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1979, move || (dstDevice,srcHost,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 3, [7, 3], move || [srcHost as u64, 0], move || ByteCount as usize, move || real::cuMemcpyHtoDAsync(dstDevice, srcHost, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 650 cuMemcpyDtoHAsync(dstHost: *mut c_void, srcDevice: u32, ByteCount: u32, hStream: P) -> u32, on, {
-    call(on, 1966, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1982, move || (dstHost,srcDevice,ByteCount,hStream,), move |time| crate::device::copy(time, hStream, 2, [3, 7], move || [0, dstHost as u64], move || ByteCount as usize, move || real::cuMemcpyDtoHAsync(dstHost, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 651 cuMemcpyDtoDAsync(dstDevice: u32, srcDevice: u32, ByteCount: u32, hStream: P) -> u32, on, {
-    call(on, 1969, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1985, move || (dstDevice,srcDevice,ByteCount,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [3, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::cuMemcpyDtoDAsync(dstDevice, srcDevice, ByteCount, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 652 cuMemcpy2DAsync(pCopy: *const [u8; 96], hStream: P) -> u32, on, {
-    call(on, 1972, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2DAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1988, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || ((at_num::<u32>(pCopy.cast(), 84)).saturating_mul(at_num::<u32>(pCopy.cast(), 88)), 0), move || [0; 6], move || real::cuMemcpy2DAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 653 cuMemcpy3DAsync(pCopy: *const [u8; 144], hStream: P) -> u32, on, {
-    call(on, 1975, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u32>(pCopy.cast(), 128)).saturating_mul(at_num::<u32>(pCopy.cast(), 132))).saturating_mul(at_num::<u32>(pCopy.cast(), 136)), 0), move || [0; 6], move || real::cuMemcpy3DAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1991, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u32>(pCopy.cast(), 128)).saturating_mul(at_num::<u32>(pCopy.cast(), 132))).saturating_mul(at_num::<u32>(pCopy.cast(), 136)), 0), move || [0; 6], move || real::cuMemcpy3DAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 654 cuMemsetD8(dstDevice: u32, uc: u8, N: u32) -> u32, on, {
-    call(on, 1978, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1994, move || (dstDevice,uc,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (N as usize, 0), move || [0; 6], move || real::cuMemsetD8(dstDevice, uc, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 655 cuMemsetD16(dstDevice: u32, us: u16, N: u32) -> u32, on, {
-    call(on, 1981, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16(dstDevice, us, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1997, move || (dstDevice,us,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD16(dstDevice, us, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 656 cuMemsetD32(dstDevice: u32, ui: u32, N: u32) -> u32, on, {
-    call(on, 1984, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2000, move || (dstDevice,ui,N,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((N as usize).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD32(dstDevice, ui, N), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 657 cuMemsetD2D8(dstDevice: u32, dstPitch: u32, uc: u8, Width: u32, Height: u32) -> u32, on, {
-    call(on, 1987, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2003, move || (dstDevice,dstPitch,uc,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((Width as usize).saturating_mul(Height as usize), 0), move || [0; 6], move || real::cuMemsetD2D8(dstDevice, dstPitch, uc, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 658 cuMemsetD2D16(dstDevice: u32, dstPitch: u32, us: u16, Width: u32, Height: u32) -> u32, on, {
-    call(on, 1990, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2006, move || (dstDevice,dstPitch,us,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::cuMemsetD2D16(dstDevice, dstPitch, us, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 659 cuMemsetD2D32(dstDevice: u32, dstPitch: u32, ui: u32, Width: u32, Height: u32) -> u32, on, {
-    call(on, 1993, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2009, move || (dstDevice,dstPitch,ui,Width,Height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32(dstDevice, dstPitch, ui, Width, Height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 660 cuArrayCreate(pHandle: *mut P, pAllocateArray: *const [u8; 16]) -> u32, on, {
-    call(on, 1996, move || (one(pAllocateArray, true),), move |_| real::cuArrayCreate(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 2012, move || (one(pAllocateArray, true),), move |_| real::cuArrayCreate(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 661 cuArrayGetDescriptor(pArrayDescriptor: *mut [u8; 16], hArray: P) -> u32, on, {
-    call(on, 1999, move || (hArray,), move |_| real::cuArrayGetDescriptor(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
+    call(on, 2015, move || (hArray,), move |_| real::cuArrayGetDescriptor(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 662 cuArray3DCreate(pHandle: *mut P, pAllocateArray: *const [u8; 24]) -> u32, on, {
-    call(on, 2002, move || (one(pAllocateArray, true),), move |_| real::cuArray3DCreate(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
+    call(on, 2018, move || (one(pAllocateArray, true),), move |_| real::cuArray3DCreate(pHandle, pAllocateArray), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 663 cuArray3DGetDescriptor(pArrayDescriptor: *mut [u8; 24], hArray: P) -> u32, on, {
-    call(on, 2005, move || (hArray,), move |_| real::cuArray3DGetDescriptor(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
+    call(on, 2021, move || (hArray,), move |_| real::cuArray3DGetDescriptor(pArrayDescriptor, hArray), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 664 cuTexRefSetAddress(ByteOffset: *mut u32, hTexRef: P, dptr: u32, bytes: u32) -> u32, on, {
-    call(on, 2008, move || (hTexRef,dptr,bytes,), move |_| real::cuTexRefSetAddress(ByteOffset, hTexRef, dptr, bytes), move |result| { let ok = result == 0; (result,one(ByteOffset, ok),) }, || ())
+    call(on, 2024, move || (hTexRef,dptr,bytes,), move |_| real::cuTexRefSetAddress(ByteOffset, hTexRef, dptr, bytes), move |result| { let ok = result == 0; (result,one(ByteOffset, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 665 cuTexRefSetAddress2D(hTexRef: P, desc: *const [u8; 16], dptr: u32, Pitch: u32) -> u32, on, {
-    call(on, 2011, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2027, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 666 cuTexRefGetAddress(pdptr: *mut u32, hTexRef: P) -> u32, on, {
-    call(on, 2014, move || (hTexRef,), move |_| real::cuTexRefGetAddress(pdptr, hTexRef), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 2030, move || (hTexRef,), move |_| real::cuTexRefGetAddress(pdptr, hTexRef), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 667 cuGraphicsResourceGetMappedPointer(pDevPtr: *mut u32, pSize: *mut u32, resource: P) -> u32, on, {
-    call(on, 2017, move || (resource,), move |_| real::cuGraphicsResourceGetMappedPointer(pDevPtr, pSize, resource), move |result| { let ok = result == 0; (result,one(pDevPtr, ok),one(pSize, ok),) }, || ())
+    call(on, 2033, move || (resource,), move |_| real::cuGraphicsResourceGetMappedPointer(pDevPtr, pSize, resource), move |result| { let ok = result == 0; (result,one(pDevPtr, ok),one(pSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 668 cuCtxDestroy(ctx: P) -> u32, on, {
-    call(on, 2020, move || (ctx,), move |time| crate::hooks::cuCtxDestroy(time, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2036, move || (ctx,), move |time| crate::hooks::cuCtxDestroy(time, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 669 cuCtxPopCurrent(pctx: *mut P) -> u32, on, {
-    call(on, 2023, move || (), move |_| real::cuCtxPopCurrent(pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 2039, move || (), move |_| real::cuCtxPopCurrent(pctx), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 670 cuCtxPushCurrent(ctx: P) -> u32, on, {
-    call(on, 2026, move || (ctx,), move |_| real::cuCtxPushCurrent(ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2042, move || (ctx,), move |_| real::cuCtxPushCurrent(ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 671 cuStreamDestroy(hStream: P) -> u32, on, {
-    call(on, 2029, move || (hStream,), move |time| crate::hooks::cuStreamDestroy(time, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2045, move || (hStream,), move |time| crate::hooks::cuStreamDestroy(time, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 672 cuEventDestroy(hEvent: P) -> u32, on, {
-    call(on, 2032, move || (hEvent,), move |_| real::cuEventDestroy(hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2048, move || (hEvent,), move |_| real::cuEventDestroy(hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 673 cuEventElapsedTime(pMilliseconds: *mut f32, hStart: P, hEnd: P) -> u32, on, {
-    call(on, 2035, move || (hStart,hEnd,), move |_| real::cuEventElapsedTime(pMilliseconds, hStart, hEnd), move |result| { let ok = result == 0; (result,one(pMilliseconds, ok),) }, || ())
+    call(on, 2051, move || (hStart,hEnd,), move |_| real::cuEventElapsedTime(pMilliseconds, hStart, hEnd), move |result| { let ok = result == 0; (result,one(pMilliseconds, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 674 cuDevicePrimaryCtxRelease(dev: i32) -> u32, on, {
-    call(on, 2038, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRelease(time, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2054, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxRelease(time, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 675 cuDevicePrimaryCtxReset(dev: i32) -> u32, on, {
-    call(on, 2041, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxReset(time, dev), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2057, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxReset(time, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 676 cuDevicePrimaryCtxSetFlags(dev: i32, flags: u32) -> u32, on, {
-    call(on, 2044, move || (dev,flags,), move |_| real::cuDevicePrimaryCtxSetFlags(dev, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2060, move || (dev,flags,), move |_| real::cuDevicePrimaryCtxSetFlags(dev, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 677 cuDeviceGetUuid(uuid: *mut [u8; 16], dev: i32) -> u32, on, {
-    call(on, 2047, move || (dev,), move |_| real::cuDeviceGetUuid(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
+    call(on, 2063, move || (dev,), move |_| real::cuDeviceGetUuid(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 678 cuMemcpyBatchAsync(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, failIdx: *mut u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2050, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2066, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 679 cuMemcpy3DBatchAsync(numOps: u64, opList: *mut [u8; 112], failIdx: *mut u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2053, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2069, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 680 cuMemcpyBatchAsync_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, failIdx: *mut u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2056, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2072, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 681 cuMemcpy3DBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 112], failIdx: *mut u64, flags: u64, hStream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2059, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_ptsz(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2075, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_ptsz(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 682 cuStreamWriteValue32(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 2062, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2078, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 683 cuStreamWaitValue32(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 2065, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2081, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 684 cuStreamWriteValue64(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 2068, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2084, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 685 cuStreamWaitValue64(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 2071, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2087, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 686 cuStreamBatchMemOp(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2074, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2090, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 687 cuStreamWriteValue32_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 2077, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2093, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 688 cuStreamWaitValue32_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
-    call(on, 2080, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2096, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 689 cuStreamWriteValue64_ptsz(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 2083, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2099, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 690 cuStreamWaitValue64_ptsz(stream: P, addr: u64, value: u64, flags: u32) -> u32, on, {
-    call(on, 2086, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2102, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 691 cuStreamBatchMemOp_ptsz(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2089, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2105, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 692 cuMemPrefetchAsync(devPtr: u64, count: u64, dstDevice: i32, hStream: P) -> u32, on, {
-    call(on, 2092, move || (devPtr,count,dstDevice,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync(devPtr, count, dstDevice, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2108, move || (devPtr,count,dstDevice,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync(devPtr, count, dstDevice, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 693 cuMemPrefetchAsync_ptsz(devPtr: u64, count: u64, dstDevice: i32, hStream: P) -> u32, on, {
-    call(on, 2095, move || (devPtr,count,dstDevice,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_ptsz(devPtr, count, dstDevice, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2111, move || (devPtr,count,dstDevice,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_ptsz(devPtr, count, dstDevice, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 694 cuMemAdvise(devPtr: u64, count: u64, advice: u32, device: i32) -> u32, on, {
-    call(on, 2098, move || (devPtr,count,advice,device,), move |_| real::cuMemAdvise(devPtr, count, advice, device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2114, move || (devPtr,count,advice,device,), move |_| real::cuMemAdvise(devPtr, count, advice, device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 695 cuStreamBeginCapture(hStream: P) -> u32, on, {
-    call(on, 2101, move || (hStream,), move |_| real::cuStreamBeginCapture(hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2117, move || (hStream,), move |_| real::cuStreamBeginCapture(hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 696 cuStreamBeginCapture_ptsz(hStream: P) -> u32, on, {
-    call(on, 2104, move || (hStream,), move |_| real::cuStreamBeginCapture_ptsz(hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2120, move || (hStream,), move |_| real::cuStreamBeginCapture_ptsz(hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 697 cuStreamGetCaptureInfo(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2107, move || (hStream,), move |_| real::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2123, move || (hStream,), move |_| real::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 698 cuStreamGetCaptureInfo_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2110, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_ptsz(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2126, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_ptsz(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 699 cuStreamGetCaptureInfo_v2(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2113, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2129, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 700 cuStreamGetCaptureInfo_v2_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2116, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2132, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 701 cuGraphAddKernelNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2119, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 2135, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 702 cuGraphKernelNodeGetParams(hNode: P, nodeParams: *mut [u8; 56]) -> u32, on, {
-    call(on, 2122, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 2138, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 703 cuGraphKernelNodeSetParams(hNode: P, nodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 2125, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2141, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 704 cuGraphExecKernelNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 2128, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 705 cuGraphExecUpdate(hGraphExec: P, hGraph: P, hErrorNode_out: *mut P, updateResult_out: *mut u32) -> u32, on, {
-    call(on, 2131, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
+    call(on, 2147, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 706 cuGraphGetEdges(hGraph: P, from: *mut P, to: *mut P, numEdges: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2134, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges(hGraph, from, to, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 2150, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges(hGraph, from, to, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 707 cuGraphNodeGetDependencies(hNode: P, dependencies: *mut P, numDependencies: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2137, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies(hNode, dependencies, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
+    call(on, 2153, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies(hNode, dependencies, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 708 cuGraphNodeGetDependentNodes(hNode: P, dependentNodes: *mut P, numDependentNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2140, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
+    call(on, 2156, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 709 cuGraphAddDependencies(hGraph: P, from: *const P, to: *const P, numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2143, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2159, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 710 cuGraphRemoveDependencies(hGraph: P, from: *const P, to: *const P, numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2146, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2162, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 711 cuGraphAddNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2149, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 2165, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 712 cuIpcOpenMemHandle(pdptr: *mut u64, handle: Val<[u64; 8]>, Flags: u32) -> u32, on, {
-    call(on, 2152, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
+    call(on, 2168, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 713 cuGraphInstantiate(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2155, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2171, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 714 cuGraphInstantiate_v2(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2158, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2174, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 715 cuStreamUpdateCaptureDependencies(hStream: P, dependencies: *mut P, numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2161, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2177, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 716 cuStreamUpdateCaptureDependencies_ptsz(hStream: P, dependencies: *mut P, numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2164, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_ptsz(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2180, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_ptsz(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 717 cuGetProcAddress(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2167, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress(time, symbol, pfn, cudaVersion, flags), move |result| { let ok = result == 0; (result,one(pfn, ok),) }, || ())
+    call(on, 2183, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress(time, symbol, pfn, cudaVersion, flags), move |result| { let ok = result == 0; (result,one(pfn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 718 cuGLGetDevices(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 2170, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 2186, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 719 cuGLCtxCreate(pCtx: *mut P, Flags: u32, device: i32) -> u32, on, {
-    call(on, 2173, move || (Flags,device,), move |_| real::cuGLCtxCreate(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
+    call(on, 2189, move || (Flags,device,), move |_| real::cuGLCtxCreate(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 720 cuGLMapBufferObject(dptr: *mut u32, size: *mut u32, buffer: u32) -> u32, on, {
-    call(on, 2176, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject(dptr, size, buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 2192, move || (buffer,), move |time| crate::device::command(time, null_mut(), 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObject(dptr, size, buffer), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 721 cuGLMapBufferObjectAsync(dptr: *mut u32, size: *mut u32, buffer: u32, hStream: P) -> u32, on, {
-    call(on, 2179, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
+    call(on, 2195, move || (buffer,hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGLMapBufferObjectAsync(dptr, size, buffer, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let ok = result == 0; (result,one(dptr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 722 cuVDPAUCtxCreate(pCtx: *mut P, flags: u32, device: i32, vdpDevice: u32, vdpGetProcAddress: *mut c_void) -> u32, on, {
-    call(on, 2182, move || (flags,device,vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUCtxCreate(pCtx, flags, device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
+    call(on, 2198, move || (flags,device,vdpDevice,vdpGetProcAddress,), move |_| real::cuVDPAUCtxCreate(pCtx, flags, device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
 } }

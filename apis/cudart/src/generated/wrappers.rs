@@ -5,1560 +5,1560 @@ use super::prelude::*;
 use super::tables::NAMES;
 
 wrapper! { #[unsafe(no_mangle)] 0 cudaDeviceReset() -> u32, on, {
-    call(on, 16, move || (), move |_| real::cudaDeviceReset(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 32, move || (), move |_| real::cudaDeviceReset(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 cudaDeviceSynchronize() -> u32, on, {
-    call(on, 19, move || (), move |_| real::cudaDeviceSynchronize(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 35, move || (), move |_| real::cudaDeviceSynchronize(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 cudaDeviceSetLimit(limit: u32, value: u64) -> u32, on, {
-    call(on, 22, move || (limit,value,), move |_| real::cudaDeviceSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 38, move || (limit,value,), move |_| real::cudaDeviceSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 cudaDeviceGetLimit(pValue: *mut u64, limit: u32) -> u32, on, {
-    call(on, 25, move || (limit,), move |_| real::cudaDeviceGetLimit(pValue, limit), move |result| { let ok = result == 0; (result,one(pValue, ok),) }, || ())
+    call(on, 41, move || (limit,), move |_| real::cudaDeviceGetLimit(pValue, limit), move |result| { let ok = result == 0; (result,one(pValue, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 cudaDeviceGetTexture1DLinearMaxWidth(maxWidthInElements: *mut u64, fmtDesc: *const [u8; 20], device: i32) -> u32, on, {
-    call(on, 28, move || (one(fmtDesc, true),device,), move |_| real::cudaDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, fmtDesc, device), move |result| { let ok = result == 0; (result,one(maxWidthInElements, ok),) }, || ())
+    call(on, 44, move || (one(fmtDesc, true),device,), move |_| real::cudaDeviceGetTexture1DLinearMaxWidth(maxWidthInElements, fmtDesc, device), move |result| { let ok = result == 0; (result,one(maxWidthInElements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 cudaDeviceGetCacheConfig(pCacheConfig: *mut u32) -> u32, on, {
-    call(on, 31, move || (), move |_| real::cudaDeviceGetCacheConfig(pCacheConfig), move |result| { let ok = result == 0; (result,one(pCacheConfig, ok),) }, || ())
+    call(on, 47, move || (), move |_| real::cudaDeviceGetCacheConfig(pCacheConfig), move |result| { let ok = result == 0; (result,one(pCacheConfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 cudaDeviceGetStreamPriorityRange(leastPriority: *mut i32, greatestPriority: *mut i32) -> u32, on, {
-    call(on, 34, move || (), move |_| real::cudaDeviceGetStreamPriorityRange(leastPriority, greatestPriority), move |result| { let ok = result == 0; (result,one(leastPriority, ok),one(greatestPriority, ok),) }, || ())
+    call(on, 50, move || (), move |_| real::cudaDeviceGetStreamPriorityRange(leastPriority, greatestPriority), move |result| { let ok = result == 0; (result,one(leastPriority, ok),one(greatestPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 cudaDeviceSetCacheConfig(cacheConfig: u32) -> u32, on, {
-    call(on, 37, move || (cacheConfig,), move |_| real::cudaDeviceSetCacheConfig(cacheConfig), move |result| { let _ = result; (result,) }, || ())
+    call(on, 53, move || (cacheConfig,), move |_| real::cudaDeviceSetCacheConfig(cacheConfig), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 cudaDeviceGetByPCIBusId(device: *mut i32, pciBusId: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 40, move || (text(pciBusId, 0, caps),), move |_| real::cudaDeviceGetByPCIBusId(device, pciBusId), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 56, move || (text(pciBusId, 0, caps),), move |_| real::cudaDeviceGetByPCIBusId(device, pciBusId), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 cudaDeviceGetPCIBusId(pciBusId: *mut i8, len: i32, device: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 43, move || (len,device,), move |_| real::cudaDeviceGetPCIBusId(pciBusId, len, device), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 59, move || (len,device,), move |_| real::cudaDeviceGetPCIBusId(pciBusId, len, device), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 cudaIpcGetEventHandle(handle: *mut [u8; 64], event: P) -> u32, on, {
-    call(on, 46, move || (event,), move |_| real::cudaIpcGetEventHandle(handle, event), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 62, move || (event,), move |_| real::cudaIpcGetEventHandle(handle, event), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 11 cudaIpcOpenEventHandle(event: *mut P, handle: Val<[u64; 8]>) -> u32, on, {
-    call(on, 49, move || (handle,), move |_| real::cudaIpcOpenEventHandle(event, handle), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 65, move || (handle,), move |_| real::cudaIpcOpenEventHandle(event, handle), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 cudaIpcGetMemHandle(handle: *mut [u8; 64], devPtr: *mut c_void) -> u32, on, {
-    call(on, 52, move || (devPtr,), move |_| real::cudaIpcGetMemHandle(handle, devPtr), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 68, move || (devPtr,), move |_| real::cudaIpcGetMemHandle(handle, devPtr), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 13 cudaIpcOpenMemHandle(devPtr: *mut P, handle: Val<[u64; 8]>, flags: u32) -> u32, on, {
-    call(on, 55, move || (handle,flags,), move |_| real::cudaIpcOpenMemHandle(devPtr, handle, flags), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 71, move || (handle,flags,), move |_| real::cudaIpcOpenMemHandle(devPtr, handle, flags), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 cudaIpcCloseMemHandle(devPtr: *mut c_void) -> u32, on, {
-    call(on, 58, move || (devPtr,), move |_| real::cudaIpcCloseMemHandle(devPtr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 74, move || (devPtr,), move |_| real::cudaIpcCloseMemHandle(devPtr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 cudaDeviceFlushGPUDirectRDMAWrites(target: u32, scope: u32) -> u32, on, {
-    call(on, 61, move || (target,scope,), move |_| real::cudaDeviceFlushGPUDirectRDMAWrites(target, scope), move |result| { let _ = result; (result,) }, || ())
+    call(on, 77, move || (target,scope,), move |_| real::cudaDeviceFlushGPUDirectRDMAWrites(target, scope), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 16 cudaDeviceRegisterAsyncNotification(device: i32, callbackFunc: P, userData: *mut c_void, callback: *mut P) -> u32, on, {
-    call(on, 64, move || (device,callbackFunc,userData,), move |_| real::cudaDeviceRegisterAsyncNotification(device, callbackFunc, userData, callback), move |result| { let ok = result == 0; (result,one(callback, ok),) }, || ())
+    call(on, 80, move || (device,callbackFunc,userData,), move |_| real::cudaDeviceRegisterAsyncNotification(device, callbackFunc, userData, callback), move |result| { let ok = result == 0; (result,one(callback, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 cudaDeviceUnregisterAsyncNotification(device: i32, callback: P) -> u32, on, {
-    call(on, 67, move || (device,callback,), move |_| real::cudaDeviceUnregisterAsyncNotification(device, callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 83, move || (device,callback,), move |_| real::cudaDeviceUnregisterAsyncNotification(device, callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 18 cudaDeviceGetSharedMemConfig(pConfig: *mut u32) -> u32, on, {
-    call(on, 70, move || (), move |_| real::cudaDeviceGetSharedMemConfig(pConfig), move |result| { let ok = result == 0; (result,one(pConfig, ok),) }, || ())
+    call(on, 86, move || (), move |_| real::cudaDeviceGetSharedMemConfig(pConfig), move |result| { let ok = result == 0; (result,one(pConfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 19 cudaDeviceSetSharedMemConfig(config: u32) -> u32, on, {
-    call(on, 73, move || (config,), move |_| real::cudaDeviceSetSharedMemConfig(config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 89, move || (config,), move |_| real::cudaDeviceSetSharedMemConfig(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 cudaGetLastError() -> u32, on, {
-    poll(on, 76, 0, [0, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaGetLastError(), move |result, key| { key[0] = result as u64; key[1] = if true { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 92, 0, [0, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaGetLastError(), move |result, key| { key[0] = result as u64; key[1] = if true { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 cudaPeekAtLastError() -> u32, on, {
-    poll(on, 79, 0, [0, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaPeekAtLastError(), move |result, key| { key[0] = result as u64; key[1] = if true { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 95, 0, [0, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaPeekAtLastError(), move |result, key| { key[0] = result as u64; key[1] = if true { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 cudaGetErrorName(error: u32) -> *mut i8, on, {
-    call(on, 82, move || (error,), move |_| real::cudaGetErrorName(error), move |result| { let _ = result; (result,) }, || ())
+    call(on, 98, move || (error,), move |_| real::cudaGetErrorName(error), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 cudaGetErrorString(error: u32) -> *mut i8, on, {
-    call(on, 85, move || (error,), move |_| real::cudaGetErrorString(error), move |result| { let _ = result; (result,) }, || ())
+    call(on, 101, move || (error,), move |_| real::cudaGetErrorString(error), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 24 cudaGetDeviceCount(count: *mut i32) -> u32, on, {
-    call(on, 88, move || (), move |_| real::cudaGetDeviceCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 104, move || (), move |_| real::cudaGetDeviceCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGetDeviceProperties")] 25 cudaGetDeviceProperties(prop: *mut [u8; 1008], device: i32) -> u32, on, {
-    call(on, 91, move || (device,), move |_| real::cudaGetDeviceProperties(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
+    call(on, 107, move || (device,), move |_| real::cudaGetDeviceProperties(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 cudaDeviceGetAttribute(value: *mut i32, attr: u32, device: i32) -> u32, on, {
-    poll(on, 94, 3, [value as u64, attr as u64, device as u64, 0, 0, 0, 0, 0], move || (attr,device,), move |_| real::cudaDeviceGetAttribute(value, attr, device), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(value.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+    poll(on, 110, 3, [value as u64, attr as u64, device as u64, 0, 0, 0, 0, 0], move || (attr,device,), move |_| real::cudaDeviceGetAttribute(value, attr, device), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(value.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 cudaDeviceGetHostAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, device: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 97, move || (seq(operations, count as usize, caps),count,device,), move |_| real::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 113, move || (seq(operations, count as usize, caps),count,device,), move |_| real::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 cudaDeviceGetDefaultMemPool(memPool: *mut P, device: i32) -> u32, on, {
-    call(on, 100, move || (device,), move |_| real::cudaDeviceGetDefaultMemPool(memPool, device), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 116, move || (device,), move |_| real::cudaDeviceGetDefaultMemPool(memPool, device), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 29 cudaDeviceSetMemPool(device: i32, memPool: P) -> u32, on, {
-    call(on, 103, move || (device,memPool,), move |_| real::cudaDeviceSetMemPool(device, memPool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 119, move || (device,memPool,), move |_| real::cudaDeviceSetMemPool(device, memPool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 30 cudaDeviceGetMemPool(memPool: *mut P, device: i32) -> u32, on, {
-    call(on, 106, move || (device,), move |_| real::cudaDeviceGetMemPool(memPool, device), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 122, move || (device,), move |_| real::cudaDeviceGetMemPool(memPool, device), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 31 cudaDeviceGetNvSciSyncAttributes(nvSciSyncAttrList: *mut c_void, device: i32, flags: i32) -> u32, on, {
-    call(on, 109, move || (nvSciSyncAttrList,device,flags,), move |_| real::cudaDeviceGetNvSciSyncAttributes(nvSciSyncAttrList, device, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 125, move || (nvSciSyncAttrList,device,flags,), move |_| real::cudaDeviceGetNvSciSyncAttributes(nvSciSyncAttrList, device, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 32 cudaDeviceGetP2PAttribute(value: *mut i32, attr: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
-    call(on, 112, move || (attr,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAttribute(value, attr, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+    call(on, 128, move || (attr,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAttribute(value, attr, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 cudaDeviceGetP2PAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 115, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 131, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaChooseDevice")] 34 cudaChooseDevice(device: *mut i32, prop: *const [u8; 1008]) -> u32, on, {
-    call(on, 118, move || (one(prop, true),), move |_| real::cudaChooseDevice(device, prop), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 134, move || (one(prop, true),), move |_| real::cudaChooseDevice(device, prop), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 cudaInitDevice(device: i32, deviceFlags: u32, flags: u32) -> u32, on, {
-    call(on, 121, move || (device,deviceFlags,flags,), move |_| real::cudaInitDevice(device, deviceFlags, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 137, move || (device,deviceFlags,flags,), move |_| real::cudaInitDevice(device, deviceFlags, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 36 cudaSetDevice(device: i32) -> u32, on, {
-    call(on, 124, move || (device,), move |_| real::cudaSetDevice(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 140, move || (device,), move |_| real::cudaSetDevice(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 37 cudaGetDevice(device: *mut i32) -> u32, on, {
-    poll(on, 127, 1, [device as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaGetDevice(device), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    poll(on, 143, 1, [device as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaGetDevice(device), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 cudaSetValidDevices(device_arr: *mut i32, len: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 130, move || (seq(device_arr, crate::measure::if_at_most(len as usize, 64), caps),len,), move |_| real::cudaSetValidDevices(device_arr, len), move |result| { let _ = result; (result,) }, || ())
+    call(on, 146, move || (seq(device_arr, crate::measure::if_at_most(len as usize, 64), caps),len,), move |_| real::cudaSetValidDevices(device_arr, len), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 cudaSetDeviceFlags(flags: u32) -> u32, on, {
-    call(on, 133, move || (flags,), move |_| real::cudaSetDeviceFlags(flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 149, move || (flags,), move |_| real::cudaSetDeviceFlags(flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 40 cudaGetDeviceFlags(flags: *mut u32) -> u32, on, {
-    call(on, 136, move || (), move |_| real::cudaGetDeviceFlags(flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 152, move || (), move |_| real::cudaGetDeviceFlags(flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 41 cudaStreamCreate(pStream: *mut P) -> u32, on, {
-    call(on, 139, move || (), move |_| real::cudaStreamCreate(pStream), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
+    call(on, 155, move || (), move |_| real::cudaStreamCreate(pStream), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 42 cudaStreamCreateWithFlags(pStream: *mut P, flags: u32) -> u32, on, {
-    call(on, 142, move || (flags,), move |_| real::cudaStreamCreateWithFlags(pStream, flags), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
+    call(on, 158, move || (flags,), move |_| real::cudaStreamCreateWithFlags(pStream, flags), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 43 cudaStreamCreateWithPriority(pStream: *mut P, flags: u32, priority: i32) -> u32, on, {
-    call(on, 145, move || (flags,priority,), move |_| real::cudaStreamCreateWithPriority(pStream, flags, priority), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
+    call(on, 161, move || (flags,priority,), move |_| real::cudaStreamCreateWithPriority(pStream, flags, priority), move |result| { let ok = result == 0; (result,one(pStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 44 cudaStreamGetPriority(hStream: P, priority: *mut i32) -> u32, on, {
-    call(on, 148, move || (hStream,), move |_| real::cudaStreamGetPriority(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
+    call(on, 164, move || (hStream,), move |_| real::cudaStreamGetPriority(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 45 cudaStreamGetFlags(hStream: P, flags: *mut u32) -> u32, on, {
-    call(on, 151, move || (hStream,), move |_| real::cudaStreamGetFlags(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 167, move || (hStream,), move |_| real::cudaStreamGetFlags(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 46 cudaStreamGetId(hStream: P, streamId: *mut u64) -> u32, on, {
-    call(on, 154, move || (hStream,), move |_| real::cudaStreamGetId(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
+    call(on, 170, move || (hStream,), move |_| real::cudaStreamGetId(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 47 cudaStreamGetDevice(hStream: P, device: *mut i32) -> u32, on, {
-    call(on, 157, move || (hStream,), move |_| real::cudaStreamGetDevice(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 173, move || (hStream,), move |_| real::cudaStreamGetDevice(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 48 cudaCtxResetPersistingL2Cache() -> u32, on, {
-    call(on, 160, move || (), move |_| real::cudaCtxResetPersistingL2Cache(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (), move |_| real::cudaCtxResetPersistingL2Cache(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 49 cudaStreamCopyAttributes(dst: P, src: P) -> u32, on, {
-    call(on, 163, move || (dst,src,), move |_| real::cudaStreamCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
+    call(on, 179, move || (dst,src,), move |_| real::cudaStreamCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 50 cudaStreamGetAttribute(hStream: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 166, move || (hStream,attr,), move |_| real::cudaStreamGetAttribute(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 182, move || (hStream,attr,), move |_| real::cudaStreamGetAttribute(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 51 cudaStreamSetAttribute(hStream: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 169, move || (hStream,attr,one(value, true),), move |_| real::cudaStreamSetAttribute(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 185, move || (hStream,attr,one(value, true),), move |_| real::cudaStreamSetAttribute(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 52 cudaStreamDestroy(stream: P) -> u32, on, {
-    call(on, 172, move || (stream,), move |_| real::cudaStreamDestroy(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 188, move || (stream,), move |_| real::cudaStreamDestroy(stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 53 cudaStreamWaitEvent(stream: P, event: P, flags: u32) -> u32, on, {
-    call(on, 175, move || (stream,event,flags,), move |_| real::cudaStreamWaitEvent(stream, event, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 191, move || (stream,event,flags,), move |_| real::cudaStreamWaitEvent(stream, event, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 54 cudaStreamAddCallback(stream: P, callback: P, userData: *mut c_void, flags: u32) -> u32, on, {
-    call(on, 178, move || (stream,callback,userData,flags,), move |_| real::cudaStreamAddCallback(stream, callback, userData, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 194, move || (stream,callback,userData,flags,), move |_| real::cudaStreamAddCallback(stream, callback, userData, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 55 cudaStreamSynchronize(stream: P) -> u32, on, {
-    call(on, 181, move || (stream,), move |_| real::cudaStreamSynchronize(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 197, move || (stream,), move |_| real::cudaStreamSynchronize(stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 56 cudaStreamQuery(stream: P) -> u32, on, {
-    poll(on, 184, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamQuery(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 200, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamQuery(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 57 cudaStreamAttachMemAsync(stream: P, devPtr: *mut c_void, length: u64, flags: u32) -> u32, on, {
-    call(on, 187, move || (stream,devPtr,length,flags,), move |_| real::cudaStreamAttachMemAsync(stream, devPtr, length, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 203, move || (stream,devPtr,length,flags,), move |_| real::cudaStreamAttachMemAsync(stream, devPtr, length, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 58 cudaStreamBeginCapture(stream: P, mode: u32) -> u32, on, {
-    call(on, 190, move || (stream,mode,), move |_| real::cudaStreamBeginCapture(stream, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 206, move || (stream,mode,), move |_| real::cudaStreamBeginCapture(stream, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 59 cudaStreamBeginRecaptureToGraph(stream: P, mode: u32, graph: P, callbackData: *mut [u8; 16]) -> u32, on, {
-    call(on, 193, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 209, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 60 cudaStreamBeginCaptureToGraph(stream: P, graph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 196, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 212, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 cudaThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32, on, {
-    call(on, 199, move || (one(mode, true),), move |_| real::cudaThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
+    call(on, 215, move || (one(mode, true),), move |_| real::cudaThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 cudaStreamEndCapture(stream: P, pGraph: *mut P) -> u32, on, {
-    call(on, 202, move || (stream,), move |_| real::cudaStreamEndCapture(stream, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
+    call(on, 218, move || (stream,), move |_| real::cudaStreamEndCapture(stream, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 cudaStreamIsCapturing(stream: P, pCaptureStatus: *mut u32) -> u32, on, {
-    poll(on, 205, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
+    poll(on, 221, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamGetCaptureInfo")] 64 cudaStreamGetCaptureInfo(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 208, move || (stream,), move |_| real::cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 224, move || (stream,), move |_| real::cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamUpdateCaptureDependencies")] 65 cudaStreamUpdateCaptureDependencies(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 211, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 227, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 cudaEventCreate(event: *mut P) -> u32, on, {
-    call(on, 214, move || (), move |_| real::cudaEventCreate(event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 230, move || (), move |_| real::cudaEventCreate(event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 cudaEventCreateWithFlags(event: *mut P, flags: u32) -> u32, on, {
-    call(on, 217, move || (flags,), move |_| real::cudaEventCreateWithFlags(event, flags), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 233, move || (flags,), move |_| real::cudaEventCreateWithFlags(event, flags), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 cudaEventRecord(event: P, stream: P) -> u32, on, {
-    call(on, 220, move || (event,stream,), move |_| real::cudaEventRecord(event, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 236, move || (event,stream,), move |_| real::cudaEventRecord(event, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 cudaEventRecordWithFlags(event: P, stream: P, flags: u32) -> u32, on, {
-    call(on, 223, move || (event,stream,flags,), move |_| real::cudaEventRecordWithFlags(event, stream, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 239, move || (event,stream,flags,), move |_| real::cudaEventRecordWithFlags(event, stream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 cudaEventQuery(event: P) -> u32, on, {
-    poll(on, 226, 1, [event as u64, 0, 0, 0, 0, 0, 0, 0], move || (event,), move |_| real::cudaEventQuery(event), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 242, 1, [event as u64, 0, 0, 0, 0, 0, 0, 0], move || (event,), move |_| real::cudaEventQuery(event), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 cudaEventSynchronize(event: P) -> u32, on, {
-    call(on, 229, move || (event,), move |_| real::cudaEventSynchronize(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 245, move || (event,), move |_| real::cudaEventSynchronize(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 cudaEventDestroy(event: P) -> u32, on, {
-    call(on, 232, move || (event,), move |_| real::cudaEventDestroy(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 248, move || (event,), move |_| real::cudaEventDestroy(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 cudaEventElapsedTime(ms: *mut f32, start: P, end: P) -> u32, on, {
-    call(on, 235, move || (start,end,), move |_| real::cudaEventElapsedTime(ms, start, end), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
+    call(on, 251, move || (start,end,), move |_| real::cudaEventElapsedTime(ms, start, end), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 cudaImportExternalMemory(extMem_out: *mut P, memHandleDesc: *const [u8; 40]) -> u32, on, {
-    call(on, 238, move || (one(memHandleDesc, true),), move |_| real::cudaImportExternalMemory(extMem_out, memHandleDesc), move |result| { let ok = result == 0; (result,one(extMem_out, ok),) }, || ())
+    call(on, 254, move || (one(memHandleDesc, true),), move |_| real::cudaImportExternalMemory(extMem_out, memHandleDesc), move |result| { let ok = result == 0; (result,one(extMem_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 75 cudaExternalMemoryGetMappedBuffer(devPtr: *mut P, extMem: P, bufferDesc: *const [u8; 24]) -> u32, on, {
-    call(on, 241, move || (extMem,one(bufferDesc, true),), move |_| real::cudaExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 257, move || (extMem,one(bufferDesc, true),), move |_| real::cudaExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 cudaExternalMemoryGetMappedMipmappedArray(mipmap: *mut P, extMem: P, mipmapDesc: *const [u8; 64]) -> u32, on, {
-    call(on, 244, move || (extMem,one(mipmapDesc, true),), move |_| real::cudaExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc), move |result| { let ok = result == 0; (result,one(mipmap, ok),) }, || ())
+    call(on, 260, move || (extMem,one(mipmapDesc, true),), move |_| real::cudaExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc), move |result| { let ok = result == 0; (result,one(mipmap, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 77 cudaDestroyExternalMemory(extMem: P) -> u32, on, {
-    call(on, 247, move || (extMem,), move |_| real::cudaDestroyExternalMemory(extMem), move |result| { let _ = result; (result,) }, || ())
+    call(on, 263, move || (extMem,), move |_| real::cudaDestroyExternalMemory(extMem), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 78 cudaImportExternalSemaphore(extSem_out: *mut P, semHandleDesc: *const [u8; 32]) -> u32, on, {
-    call(on, 250, move || (one(semHandleDesc, true),), move |_| real::cudaImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
+    call(on, 266, move || (one(semHandleDesc, true),), move |_| real::cudaImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaSignalExternalSemaphoresAsync")] 79 cudaSignalExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 253, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 269, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaWaitExternalSemaphoresAsync")] 80 cudaWaitExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 256, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 272, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 cudaDestroyExternalSemaphore(extSem: P) -> u32, on, {
-    call(on, 259, move || (extSem,), move |_| real::cudaDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
+    call(on, 275, move || (extSem,), move |_| real::cudaDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 82 cudaLaunchKernel(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 262, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 278, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 83 cudaLaunchKernelExC(config: *const [u8; 56], func: *const c_void, args: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 265, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC(config, func, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 281, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC(config, func, args), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 84 cudaLaunchCooperativeKernel(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 268, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 284, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 85 cudaFuncSetCacheConfig(func: *const c_void, cacheConfig: u32) -> u32, on, {
-    call(on, 271, move || (func,cacheConfig,), move |_| real::cudaFuncSetCacheConfig(func, cacheConfig), move |result| { let _ = result; (result,) }, || ())
+    call(on, 287, move || (func,cacheConfig,), move |_| real::cudaFuncSetCacheConfig(func, cacheConfig), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 86 cudaFuncGetAttributes(attr: *mut [u8; 144], func: *const c_void) -> u32, on, {
-    call(on, 274, move || (func,), move |_| real::cudaFuncGetAttributes(attr, func), move |result| { let ok = result == 0; (result,one(attr, ok),) }, || ())
+    call(on, 290, move || (func,), move |_| real::cudaFuncGetAttributes(attr, func), move |result| { let ok = result == 0; (result,one(attr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 87 cudaFuncSetAttribute(func: *const c_void, attr: u32, value: i32) -> u32, on, {
-    call(on, 277, move || (func,attr,value,), move |_| real::cudaFuncSetAttribute(func, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 293, move || (func,attr,value,), move |_| real::cudaFuncSetAttribute(func, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 cudaFuncGetName(name: *const P, func: *const c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 280, move || (func,), move |_| real::cudaFuncGetName(name, func), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 296, move || (func,), move |_| real::cudaFuncGetName(name, func), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 89 cudaFuncGetParamInfo(func: *const c_void, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
-    call(on, 283, move || (func,paramIndex,), move |_| real::cudaFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
+    call(on, 299, move || (func,paramIndex,), move |_| real::cudaFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 90 cudaFuncGetParamCount(func: *const c_void, paramCount: *mut u64) -> u32, on, {
-    call(on, 286, move || (func,), move |_| real::cudaFuncGetParamCount(func, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
+    call(on, 302, move || (func,), move |_| real::cudaFuncGetParamCount(func, paramCount), move |result| { let ok = result == 0; (result,one(paramCount, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 91 cudaLaunchHostFunc(stream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 289, move || (stream,fn_,userData,), move |_| real::cudaLaunchHostFunc(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 305, move || (stream,fn_,userData,), move |_| real::cudaLaunchHostFunc(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 92 cudaLaunchHostFunc_v2(stream: P, fn_: P, userData: *mut c_void, syncMode: u32) -> u32, on, {
-    call(on, 292, move || (stream,fn_,userData,syncMode,), move |_| real::cudaLaunchHostFunc_v2(stream, fn_, userData, syncMode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 308, move || (stream,fn_,userData,syncMode,), move |_| real::cudaLaunchHostFunc_v2(stream, fn_, userData, syncMode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 cudaFuncSetSharedMemConfig(func: *const c_void, config: u32) -> u32, on, {
-    call(on, 295, move || (func,config,), move |_| real::cudaFuncSetSharedMemConfig(func, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 311, move || (func,config,), move |_| real::cudaFuncSetSharedMemConfig(func, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 cudaOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: *mut i32, func: *const c_void, blockSize: i32, dynamicSMemSize: u64) -> u32, on, {
-    call(on, 298, move || (func,blockSize,dynamicSMemSize,), move |_| real::cudaOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize, dynamicSMemSize), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
+    call(on, 314, move || (func,blockSize,dynamicSMemSize,), move |_| real::cudaOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize, dynamicSMemSize), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 95 cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: *mut u64, func: *const c_void, numBlocks: i32, blockSize: i32) -> u32, on, {
-    call(on, 301, move || (func,numBlocks,blockSize,), move |_| real::cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks, blockSize), move |result| { let ok = result == 0; (result,one(dynamicSmemSize, ok),) }, || ())
+    call(on, 317, move || (func,numBlocks,blockSize,), move |_| real::cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks, blockSize), move |result| { let ok = result == 0; (result,one(dynamicSmemSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 96 cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: *mut i32, func: *const c_void, blockSize: i32, dynamicSMemSize: u64, flags: u32) -> u32, on, {
-    call(on, 304, move || (func,blockSize,dynamicSMemSize,flags,), move |_| real::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
+    call(on, 320, move || (func,blockSize,dynamicSMemSize,flags,), move |_| real::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 cudaOccupancyMaxPotentialClusterSize(clusterSize: *mut i32, func: *const c_void, launchConfig: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 307, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxPotentialClusterSize(clusterSize, func, launchConfig), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
+    call(on, 323, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxPotentialClusterSize(clusterSize, func, launchConfig), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 cudaOccupancyMaxActiveClusters(numClusters: *mut i32, func: *const c_void, launchConfig: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 310, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxActiveClusters(numClusters, func, launchConfig), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
+    call(on, 326, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxActiveClusters(numClusters, func, launchConfig), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 99 cudaMallocManaged(devPtr: *mut P, size: u64, flags: u32) -> u32, on, {
-    call(on, 313, move || (size,flags,), move |_| real::cudaMallocManaged(devPtr, size, flags), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 329, move || (size,flags,), move |_| real::cudaMallocManaged(devPtr, size, flags), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 100 cudaMalloc(devPtr: *mut P, size: u64) -> u32, on, {
-    call(on, 316, move || (size,), move |_| real::cudaMalloc(devPtr, size), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 332, move || (size,), move |_| real::cudaMalloc(devPtr, size), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 101 cudaMallocHost(ptr: *mut P, size: u64) -> u32, on, {
-    call(on, 319, move || (size,), move |_| real::cudaMallocHost(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 335, move || (size,), move |_| real::cudaMallocHost(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 cudaMallocPitch(devPtr: *mut P, pitch: *mut u64, width: u64, height: u64) -> u32, on, {
-    call(on, 322, move || (width,height,), move |_| real::cudaMallocPitch(devPtr, pitch, width, height), move |result| { let ok = result == 0; (result,one(devPtr, ok),one(pitch, ok),) }, || ())
+    call(on, 338, move || (width,height,), move |_| real::cudaMallocPitch(devPtr, pitch, width, height), move |result| { let ok = result == 0; (result,one(devPtr, ok),one(pitch, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 103 cudaMallocArray(array: *mut P, desc: *const [u8; 20], width: u64, height: u64, flags: u32) -> u32, on, {
-    call(on, 325, move || (one(desc, true),width,height,flags,), move |_| real::cudaMallocArray(array, desc, width, height, flags), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
+    call(on, 341, move || (one(desc, true),width,height,flags,), move |_| real::cudaMallocArray(array, desc, width, height, flags), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 104 cudaFree(devPtr: *mut c_void) -> u32, on, {
-    call(on, 328, move || (devPtr,), move |_| real::cudaFree(devPtr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 344, move || (devPtr,), move |_| real::cudaFree(devPtr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 105 cudaFreeHost(ptr: *mut c_void) -> u32, on, {
-    call(on, 331, move || (ptr,), move |_| real::cudaFreeHost(ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 347, move || (ptr,), move |_| real::cudaFreeHost(ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 106 cudaFreeArray(array: P) -> u32, on, {
-    call(on, 334, move || (array,), move |_| real::cudaFreeArray(array), move |result| { let _ = result; (result,) }, || ())
+    call(on, 350, move || (array,), move |_| real::cudaFreeArray(array), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 107 cudaFreeMipmappedArray(mipmappedArray: P) -> u32, on, {
-    call(on, 337, move || (mipmappedArray,), move |_| real::cudaFreeMipmappedArray(mipmappedArray), move |result| { let _ = result; (result,) }, || ())
+    call(on, 353, move || (mipmappedArray,), move |_| real::cudaFreeMipmappedArray(mipmappedArray), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 108 cudaHostAlloc(pHost: *mut P, size: u64, flags: u32) -> u32, on, {
-    call(on, 340, move || (size,flags,), move |_| real::cudaHostAlloc(pHost, size, flags), move |result| { let ok = result == 0; (result,one(pHost, ok),) }, || ())
+    call(on, 356, move || (size,flags,), move |_| real::cudaHostAlloc(pHost, size, flags), move |result| { let ok = result == 0; (result,one(pHost, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 109 cudaHostRegister(ptr: *mut c_void, size: u64, flags: u32) -> u32, on, {
-    call(on, 343, move || (ptr,size,flags,), move |_| real::cudaHostRegister(ptr, size, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 359, move || (ptr,size,flags,), move |_| real::cudaHostRegister(ptr, size, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 110 cudaHostUnregister(ptr: *mut c_void) -> u32, on, {
-    call(on, 346, move || (ptr,), move |_| real::cudaHostUnregister(ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 362, move || (ptr,), move |_| real::cudaHostUnregister(ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 111 cudaHostGetDevicePointer(pDevice: *mut P, pHost: *mut c_void, flags: u32) -> u32, on, {
-    call(on, 349, move || (pHost,flags,), move |_| real::cudaHostGetDevicePointer(pDevice, pHost, flags), move |result| { let ok = result == 0; (result,one(pDevice, ok),) }, || ())
+    call(on, 365, move || (pHost,flags,), move |_| real::cudaHostGetDevicePointer(pDevice, pHost, flags), move |result| { let ok = result == 0; (result,one(pDevice, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 112 cudaHostGetFlags(pFlags: *mut u32, pHost: *mut c_void) -> u32, on, {
-    call(on, 352, move || (pHost,), move |_| real::cudaHostGetFlags(pFlags, pHost), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
+    call(on, 368, move || (pHost,), move |_| real::cudaHostGetFlags(pFlags, pHost), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 113 cudaMalloc3D(pitchedDevPtr: *mut [u8; 32], extent: Val<[u64; 3]>) -> u32, on, {
-    call(on, 355, move || (extent,), move |_| real::cudaMalloc3D(pitchedDevPtr, extent), move |result| { let ok = result == 0; (result,one(pitchedDevPtr, ok),) }, || ())
+    call(on, 371, move || (extent,), move |_| real::cudaMalloc3D(pitchedDevPtr, extent), move |result| { let ok = result == 0; (result,one(pitchedDevPtr, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 114 cudaMalloc3DArray(array: *mut P, desc: *const [u8; 20], extent: Val<[u64; 3]>, flags: u32) -> u32, on, {
-    call(on, 358, move || (one(desc, true),extent,flags,), move |_| real::cudaMalloc3DArray(array, desc, extent, flags), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
+    call(on, 374, move || (one(desc, true),extent,flags,), move |_| real::cudaMalloc3DArray(array, desc, extent, flags), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 115 cudaMallocMipmappedArray(mipmappedArray: *mut P, desc: *const [u8; 20], extent: Val<[u64; 3]>, numLevels: u32, flags: u32) -> u32, on, {
-    call(on, 361, move || (one(desc, true),extent,numLevels,flags,), move |_| real::cudaMallocMipmappedArray(mipmappedArray, desc, extent, numLevels, flags), move |result| { let ok = result == 0; (result,one(mipmappedArray, ok),) }, || ())
+    call(on, 377, move || (one(desc, true),extent,numLevels,flags,), move |_| real::cudaMallocMipmappedArray(mipmappedArray, desc, extent, numLevels, flags), move |result| { let ok = result == 0; (result,one(mipmappedArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 116 cudaGetMipmappedArrayLevel(levelArray: *mut P, mipmappedArray: P, level: u32) -> u32, on, {
-    call(on, 364, move || (mipmappedArray,level,), move |_| real::cudaGetMipmappedArrayLevel(levelArray, mipmappedArray, level), move |result| { let ok = result == 0; (result,one(levelArray, ok),) }, || ())
+    call(on, 380, move || (mipmappedArray,level,), move |_| real::cudaGetMipmappedArrayLevel(levelArray, mipmappedArray, level), move |result| { let ok = result == 0; (result,one(levelArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 117 cudaMemcpy3D(p: *const [u8; 160]) -> u32, on, {
-    call(on, 367, move || (one(p, true),), move |_| real::cudaMemcpy3D(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 383, move || (one(p, true),), move |_| real::cudaMemcpy3D(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 118 cudaMemcpy3DPeer(p: *const [u8; 168]) -> u32, on, {
-    call(on, 370, move || (one(p, true),), move |_| real::cudaMemcpy3DPeer(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 386, move || (one(p, true),), move |_| real::cudaMemcpy3DPeer(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 119 cudaMemcpy3DAsync(p: *const [u8; 160], stream: P) -> u32, on, {
-    call(on, 373, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 389, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 120 cudaMemcpy3DPeerAsync(p: *const [u8; 168], stream: P) -> u32, on, {
-    call(on, 376, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DPeerAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 392, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DPeerAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 121 cudaMemGetInfo(free: *mut u64, total: *mut u64) -> u32, on, {
-    call(on, 379, move || (), move |_| real::cudaMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
+    call(on, 395, move || (), move |_| real::cudaMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 122 cudaArrayGetInfo(desc: *mut [u8; 20], extent: *mut [u8; 24], flags: *mut u32, array: P) -> u32, on, {
-    call(on, 382, move || (array,), move |_| real::cudaArrayGetInfo(desc, extent, flags, array), move |result| { let ok = result == 0; (result,one(desc, ok),one(extent, ok),one(flags, ok),) }, || ())
+    call(on, 398, move || (array,), move |_| real::cudaArrayGetInfo(desc, extent, flags, array), move |result| { let ok = result == 0; (result,one(desc, ok),one(extent, ok),one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 123 cudaArrayGetPlane(pPlaneArray: *mut P, hArray: P, planeIdx: u32) -> u32, on, {
-    call(on, 385, move || (hArray,planeIdx,), move |_| real::cudaArrayGetPlane(pPlaneArray, hArray, planeIdx), move |result| { let ok = result == 0; (result,one(pPlaneArray, ok),) }, || ())
+    call(on, 401, move || (hArray,planeIdx,), move |_| real::cudaArrayGetPlane(pPlaneArray, hArray, planeIdx), move |result| { let ok = result == 0; (result,one(pPlaneArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 124 cudaArrayGetMemoryRequirements(memoryRequirements: *mut [u8; 32], array: P, device: i32) -> u32, on, {
-    call(on, 388, move || (array,device,), move |_| real::cudaArrayGetMemoryRequirements(memoryRequirements, array, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
+    call(on, 404, move || (array,device,), move |_| real::cudaArrayGetMemoryRequirements(memoryRequirements, array, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 125 cudaMipmappedArrayGetMemoryRequirements(memoryRequirements: *mut [u8; 32], mipmap: P, device: i32) -> u32, on, {
-    call(on, 391, move || (mipmap,device,), move |_| real::cudaMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
+    call(on, 407, move || (mipmap,device,), move |_| real::cudaMipmappedArrayGetMemoryRequirements(memoryRequirements, mipmap, device), move |result| { let ok = result == 0; (result,one(memoryRequirements, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 126 cudaArrayGetSparseProperties(sparseProperties: *mut [u8; 48], array: P) -> u32, on, {
-    call(on, 394, move || (array,), move |_| real::cudaArrayGetSparseProperties(sparseProperties, array), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
+    call(on, 410, move || (array,), move |_| real::cudaArrayGetSparseProperties(sparseProperties, array), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 127 cudaMipmappedArrayGetSparseProperties(sparseProperties: *mut [u8; 48], mipmap: P) -> u32, on, {
-    call(on, 397, move || (mipmap,), move |_| real::cudaMipmappedArrayGetSparseProperties(sparseProperties, mipmap), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
+    call(on, 413, move || (mipmap,), move |_| real::cudaMipmappedArrayGetSparseProperties(sparseProperties, mipmap), move |result| { let ok = result == 0; (result,one(sparseProperties, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 128 cudaMemcpy(dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 400, move || (dst,src,count,kind,), move |_| real::cudaMemcpy(dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 416, move || (dst,src,count,kind,), move |_| real::cudaMemcpy(dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 129 cudaMemcpyPeer(dst: *mut c_void, dstDevice: i32, src: *const c_void, srcDevice: i32, count: u64) -> u32, on, {
-    call(on, 403, move || (dst,dstDevice,src,srcDevice,count,), move |_| real::cudaMemcpyPeer(dst, dstDevice, src, srcDevice, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 419, move || (dst,dstDevice,src,srcDevice,count,), move |_| real::cudaMemcpyPeer(dst, dstDevice, src, srcDevice, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 130 cudaMemcpy2D(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 406, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2D(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 422, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2D(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 cudaMemcpy2DToArray(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 409, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2DToArray(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 425, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2DToArray(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 132 cudaMemcpy2DFromArray(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 412, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::cudaMemcpy2DFromArray(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 428, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::cudaMemcpy2DFromArray(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 133 cudaMemcpy2DArrayToArray(dst: P, wOffsetDst: u64, hOffsetDst: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 415, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |_| real::cudaMemcpy2DArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 431, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |_| real::cudaMemcpy2DArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 cudaMemcpyToSymbol(symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 418, move || (symbol,src,count,offset,kind,), move |_| real::cudaMemcpyToSymbol(symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 434, move || (symbol,src,count,offset,kind,), move |_| real::cudaMemcpyToSymbol(symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 cudaMemcpyFromSymbol(dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 421, move || (dst,symbol,count,offset,kind,), move |_| real::cudaMemcpyFromSymbol(dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 437, move || (dst,symbol,count,offset,kind,), move |_| real::cudaMemcpyFromSymbol(dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 cudaMemcpyAsync(dst: *mut c_void, src: *const c_void, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 424, move || (dst,src,count,kind,stream,), move |_| real::cudaMemcpyAsync(dst, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 440, move || (dst,src,count,kind,stream,), move |_| real::cudaMemcpyAsync(dst, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 cudaMemcpyPeerAsync(dst: *mut c_void, dstDevice: i32, src: *const c_void, srcDevice: i32, count: u64, stream: P) -> u32, on, {
-    call(on, 427, move || (dst,dstDevice,src,srcDevice,count,stream,), move |_| real::cudaMemcpyPeerAsync(dst, dstDevice, src, srcDevice, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 443, move || (dst,dstDevice,src,srcDevice,count,stream,), move |_| real::cudaMemcpyPeerAsync(dst, dstDevice, src, srcDevice, count, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpyBatchAsync")] 138 cudaMemcpyBatchAsync(dsts: *mut P, srcs: *const P, sizes: *const u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 430, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpy3DBatchAsync")] 139 cudaMemcpy3DBatchAsync(numOps: u64, opList: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 433, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 449, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 cudaMemcpyWithAttributesAsync(dst: *mut c_void, src: *const c_void, size: u64, attr: *mut [u8; 24], stream: P) -> u32, on, {
-    call(on, 436, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 452, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 cudaMemcpy3DWithAttributesAsync(op: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
-    call(on, 439, move || (one(op, true),flags,stream,), move |_| real::cudaMemcpy3DWithAttributesAsync(op, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 455, move || (one(op, true),flags,stream,), move |_| real::cudaMemcpy3DWithAttributesAsync(op, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 cudaMemcpy2DAsync(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 442, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 458, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 cudaMemcpy2DToArrayAsync(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 445, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DToArrayAsync(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 461, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DToArrayAsync(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 144 cudaMemcpy2DFromArrayAsync(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 448, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |_| real::cudaMemcpy2DFromArrayAsync(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 464, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |_| real::cudaMemcpy2DFromArrayAsync(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 145 cudaMemcpyToSymbolAsync(symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 451, move || (symbol,src,count,offset,kind,stream,), move |_| real::cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 467, move || (symbol,src,count,offset,kind,stream,), move |_| real::cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 cudaMemcpyFromSymbolAsync(dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 454, move || (dst,symbol,count,offset,kind,stream,), move |_| real::cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 470, move || (dst,symbol,count,offset,kind,stream,), move |_| real::cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 147 cudaMemset(devPtr: *mut c_void, value: i32, count: u64) -> u32, on, {
-    call(on, 457, move || (devPtr,value,count,), move |_| real::cudaMemset(devPtr, value, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 473, move || (devPtr,value,count,), move |_| real::cudaMemset(devPtr, value, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 148 cudaMemset2D(devPtr: *mut c_void, pitch: u64, value: i32, width: u64, height: u64) -> u32, on, {
-    call(on, 460, move || (devPtr,pitch,value,width,height,), move |_| real::cudaMemset2D(devPtr, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 476, move || (devPtr,pitch,value,width,height,), move |_| real::cudaMemset2D(devPtr, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 149 cudaMemset3D(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>) -> u32, on, {
-    call(on, 463, move || (pitchedDevPtr,value,extent,), move |_| real::cudaMemset3D(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 479, move || (pitchedDevPtr,value,extent,), move |_| real::cudaMemset3D(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 150 cudaMemsetAsync(devPtr: *mut c_void, value: i32, count: u64, stream: P) -> u32, on, {
-    call(on, 466, move || (devPtr,value,count,stream,), move |_| real::cudaMemsetAsync(devPtr, value, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 482, move || (devPtr,value,count,stream,), move |_| real::cudaMemsetAsync(devPtr, value, count, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 cudaMemset2DAsync(devPtr: *mut c_void, pitch: u64, value: i32, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 469, move || (devPtr,pitch,value,width,height,stream,), move |_| real::cudaMemset2DAsync(devPtr, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 485, move || (devPtr,pitch,value,width,height,stream,), move |_| real::cudaMemset2DAsync(devPtr, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 152 cudaMemset3DAsync(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>, stream: P) -> u32, on, {
-    call(on, 472, move || (pitchedDevPtr,value,extent,stream,), move |_| real::cudaMemset3DAsync(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 488, move || (pitchedDevPtr,value,extent,stream,), move |_| real::cudaMemset3DAsync(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 153 cudaGetSymbolAddress(devPtr: *mut P, symbol: *const c_void) -> u32, on, {
-    call(on, 475, move || (symbol,), move |_| real::cudaGetSymbolAddress(devPtr, symbol), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 491, move || (symbol,), move |_| real::cudaGetSymbolAddress(devPtr, symbol), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 154 cudaGetSymbolSize(size: *mut u64, symbol: *const c_void) -> u32, on, {
-    call(on, 478, move || (symbol,), move |_| real::cudaGetSymbolSize(size, symbol), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
+    call(on, 494, move || (symbol,), move |_| real::cudaGetSymbolSize(size, symbol), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemPrefetchAsync")] 155 cudaMemPrefetchAsync(devPtr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
-    call(on, 481, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 497, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 156 cudaMemPrefetchBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 484, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 500, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 157 cudaMemDiscardBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 487, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 158 cudaMemDiscardAndPrefetchBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 490, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 506, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 159 cudaMemGetLocationInfo(devPtr: *mut c_void, size: u64, summaryGranularity: u64, samplingGranularity: u64, location_out: *mut [u8; 8]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 493, move || (devPtr,size,summaryGranularity,samplingGranularity,), move |_| real::cudaMemGetLocationInfo(devPtr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
+    call(on, 509, move || (devPtr,size,summaryGranularity,samplingGranularity,), move |_| real::cudaMemGetLocationInfo(devPtr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemAdvise")] 160 cudaMemAdvise(devPtr: *const c_void, count: u64, advice: u32, location: Val<[u64; 1]>) -> u32, on, {
-    call(on, 496, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
+    call(on, 512, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 cudaMemRangeGetAttribute(data: *mut c_void, dataSize: u64, attribute: u32, devPtr: *const c_void, count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 499, move || (dataSize,attribute,devPtr,count,), move |_| real::cudaMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
+    call(on, 515, move || (dataSize,attribute,devPtr,count,), move |_| real::cudaMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 cudaMemRangeGetAttributes(data: *mut P, dataSizes: *mut u64, attributes: *mut u32, numAttributes: u64, devPtr: *const c_void, count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 502, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cudaMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 518, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cudaMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 cudaMemcpyToArray(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 505, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 521, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 cudaMemcpyFromArray(dst: *mut c_void, src: P, wOffset: u64, hOffset: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 508, move || (dst,src,wOffset,hOffset,count,kind,), move |_| real::cudaMemcpyFromArray(dst, src, wOffset, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 524, move || (dst,src,wOffset,hOffset,count,kind,), move |_| real::cudaMemcpyFromArray(dst, src, wOffset, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 165 cudaMemcpyArrayToArray(dst: P, wOffsetDst: u64, hOffsetDst: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 511, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,count,kind,), move |_| real::cudaMemcpyArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 527, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,count,kind,), move |_| real::cudaMemcpyArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 166 cudaMemcpyToArrayAsync(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 514, move || (dst,wOffset,hOffset,src,count,kind,stream,), move |_| real::cudaMemcpyToArrayAsync(dst, wOffset, hOffset, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 530, move || (dst,wOffset,hOffset,src,count,kind,stream,), move |_| real::cudaMemcpyToArrayAsync(dst, wOffset, hOffset, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 cudaMemcpyFromArrayAsync(dst: *mut c_void, src: P, wOffset: u64, hOffset: u64, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 517, move || (dst,src,wOffset,hOffset,count,kind,stream,), move |_| real::cudaMemcpyFromArrayAsync(dst, src, wOffset, hOffset, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 533, move || (dst,src,wOffset,hOffset,count,kind,stream,), move |_| real::cudaMemcpyFromArrayAsync(dst, src, wOffset, hOffset, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 168 cudaMallocAsync(devPtr: *mut P, size: u64, hStream: P) -> u32, on, {
-    call(on, 520, move || (size,hStream,), move |_| real::cudaMallocAsync(devPtr, size, hStream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 536, move || (size,hStream,), move |_| real::cudaMallocAsync(devPtr, size, hStream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 169 cudaFreeAsync(devPtr: *mut c_void, hStream: P) -> u32, on, {
-    call(on, 523, move || (devPtr,hStream,), move |_| real::cudaFreeAsync(devPtr, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 539, move || (devPtr,hStream,), move |_| real::cudaFreeAsync(devPtr, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 170 cudaMemPoolTrimTo(memPool: P, minBytesToKeep: u64) -> u32, on, {
-    call(on, 526, move || (memPool,minBytesToKeep,), move |_| real::cudaMemPoolTrimTo(memPool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
+    call(on, 542, move || (memPool,minBytesToKeep,), move |_| real::cudaMemPoolTrimTo(memPool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 cudaMemPoolSetAttribute(memPool: P, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 529, move || (memPool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cudaMemPoolSetAttribute(memPool, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 545, move || (memPool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cudaMemPoolSetAttribute(memPool, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 cudaMemPoolGetAttribute(memPool: P, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 532, move || (memPool,attr,), move |_| real::cudaMemPoolGetAttribute(memPool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
+    call(on, 548, move || (memPool,attr,), move |_| real::cudaMemPoolGetAttribute(memPool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 cudaMemPoolSetAccess(memPool: P, descList: *const [u8; 12], count: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 535, move || (memPool,seq(descList, count as usize, caps),count,), move |_| real::cudaMemPoolSetAccess(memPool, descList, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 551, move || (memPool,seq(descList, count as usize, caps),count,), move |_| real::cudaMemPoolSetAccess(memPool, descList, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 174 cudaMemPoolGetAccess(flags: *mut u32, memPool: P, location: *mut [u8; 8]) -> u32, on, {
-    call(on, 538, move || (memPool,one(location, true),), move |_| real::cudaMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 554, move || (memPool,one(location, true),), move |_| real::cudaMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 175 cudaMemPoolCreate(memPool: *mut P, poolProps: *const [u8; 88]) -> u32, on, {
-    call(on, 541, move || (one(poolProps, true),), move |_| real::cudaMemPoolCreate(memPool, poolProps), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 557, move || (one(poolProps, true),), move |_| real::cudaMemPoolCreate(memPool, poolProps), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 176 cudaMemPoolDestroy(memPool: P) -> u32, on, {
-    call(on, 544, move || (memPool,), move |_| real::cudaMemPoolDestroy(memPool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 560, move || (memPool,), move |_| real::cudaMemPoolDestroy(memPool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 177 cudaMemGetDefaultMemPool(memPool: *mut P, location: *mut [u8; 8], type_: u32) -> u32, on, {
-    call(on, 547, move || (one(location, true),type_,), move |_| real::cudaMemGetDefaultMemPool(memPool, location, type_), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 563, move || (one(location, true),type_,), move |_| real::cudaMemGetDefaultMemPool(memPool, location, type_), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 178 cudaMemGetMemPool(memPool: *mut P, location: *mut [u8; 8], type_: u32) -> u32, on, {
-    call(on, 550, move || (one(location, true),type_,), move |_| real::cudaMemGetMemPool(memPool, location, type_), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 566, move || (one(location, true),type_,), move |_| real::cudaMemGetMemPool(memPool, location, type_), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 179 cudaMemSetMemPool(location: *mut [u8; 8], type_: u32, memPool: P) -> u32, on, {
-    call(on, 553, move || (one(location, true),type_,memPool,), move |_| real::cudaMemSetMemPool(location, type_, memPool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 569, move || (one(location, true),type_,memPool,), move |_| real::cudaMemSetMemPool(location, type_, memPool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 180 cudaMallocFromPoolAsync(ptr: *mut P, size: u64, memPool: P, stream: P) -> u32, on, {
-    call(on, 556, move || (size,memPool,stream,), move |_| real::cudaMallocFromPoolAsync(ptr, size, memPool, stream), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 572, move || (size,memPool,stream,), move |_| real::cudaMallocFromPoolAsync(ptr, size, memPool, stream), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 181 cudaMemPoolExportToShareableHandle(shareableHandle: *mut c_void, memPool: P, handleType: u32, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 559, move || (memPool,handleType,flags,), move |_| real::cudaMemPoolExportToShareableHandle(shareableHandle, memPool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 575, move || (memPool,handleType,flags,), move |_| real::cudaMemPoolExportToShareableHandle(shareableHandle, memPool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 cudaMemPoolImportFromShareableHandle(memPool: *mut P, shareableHandle: *mut c_void, handleType: u32, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 562, move || (bytes(shareableHandle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cudaMemPoolImportFromShareableHandle(memPool, shareableHandle, handleType, flags), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 578, move || (bytes(shareableHandle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cudaMemPoolImportFromShareableHandle(memPool, shareableHandle, handleType, flags), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 cudaMemPoolExportPointer(exportData: *mut [u8; 64], ptr: *mut c_void) -> u32, on, {
-    call(on, 565, move || (ptr,), move |_| real::cudaMemPoolExportPointer(exportData, ptr), move |result| { let ok = result == 0; (result,one(exportData, ok),) }, || ())
+    call(on, 581, move || (ptr,), move |_| real::cudaMemPoolExportPointer(exportData, ptr), move |result| { let ok = result == 0; (result,one(exportData, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 184 cudaMemPoolImportPointer(ptr: *mut P, memPool: P, exportData: *mut [u8; 64]) -> u32, on, {
-    call(on, 568, move || (memPool,one(exportData, true),), move |_| real::cudaMemPoolImportPointer(ptr, memPool, exportData), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 584, move || (memPool,one(exportData, true),), move |_| real::cudaMemPoolImportPointer(ptr, memPool, exportData), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 185 cudaPointerGetAttributes(attributes: *mut [u8; 24], ptr: *const c_void) -> u32, on, {
-    call(on, 571, move || (ptr,), move |_| real::cudaPointerGetAttributes(attributes, ptr), move |result| { let ok = result == 0; (result,one(attributes, ok),) }, || ())
+    call(on, 587, move || (ptr,), move |_| real::cudaPointerGetAttributes(attributes, ptr), move |result| { let ok = result == 0; (result,one(attributes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 186 cudaDeviceCanAccessPeer(canAccessPeer: *mut i32, device: i32, peerDevice: i32) -> u32, on, {
-    call(on, 574, move || (device,peerDevice,), move |_| real::cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice), move |result| { let ok = result == 0; (result,one(canAccessPeer, ok),) }, || ())
+    call(on, 590, move || (device,peerDevice,), move |_| real::cudaDeviceCanAccessPeer(canAccessPeer, device, peerDevice), move |result| { let ok = result == 0; (result,one(canAccessPeer, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 187 cudaDeviceEnablePeerAccess(peerDevice: i32, flags: u32) -> u32, on, {
-    call(on, 577, move || (peerDevice,flags,), move |_| real::cudaDeviceEnablePeerAccess(peerDevice, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 593, move || (peerDevice,flags,), move |_| real::cudaDeviceEnablePeerAccess(peerDevice, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 188 cudaDeviceDisablePeerAccess(peerDevice: i32) -> u32, on, {
-    call(on, 580, move || (peerDevice,), move |_| real::cudaDeviceDisablePeerAccess(peerDevice), move |result| { let _ = result; (result,) }, || ())
+    call(on, 596, move || (peerDevice,), move |_| real::cudaDeviceDisablePeerAccess(peerDevice), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 189 cudaGraphicsUnregisterResource(resource: P) -> u32, on, {
-    call(on, 583, move || (resource,), move |_| real::cudaGraphicsUnregisterResource(resource), move |result| { let _ = result; (result,) }, || ())
+    call(on, 599, move || (resource,), move |_| real::cudaGraphicsUnregisterResource(resource), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 190 cudaGraphicsResourceSetMapFlags(resource: P, flags: u32) -> u32, on, {
-    call(on, 586, move || (resource,flags,), move |_| real::cudaGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 602, move || (resource,flags,), move |_| real::cudaGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 cudaGraphicsMapResources(count: i32, resources: *mut P, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 589, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsMapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 605, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsMapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 cudaGraphicsUnmapResources(count: i32, resources: *mut P, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 592, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsUnmapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 608, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsUnmapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 cudaGraphicsResourceGetMappedPointer(devPtr: *mut P, size: *mut u64, resource: P) -> u32, on, {
-    call(on, 595, move || (resource,), move |_| real::cudaGraphicsResourceGetMappedPointer(devPtr, size, resource), move |result| { let ok = result == 0; (result,one(devPtr, ok),one(size, ok),) }, || ())
+    call(on, 611, move || (resource,), move |_| real::cudaGraphicsResourceGetMappedPointer(devPtr, size, resource), move |result| { let ok = result == 0; (result,one(devPtr, ok),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 cudaGraphicsSubResourceGetMappedArray(array: *mut P, resource: P, arrayIndex: u32, mipLevel: u32) -> u32, on, {
-    call(on, 598, move || (resource,arrayIndex,mipLevel,), move |_| real::cudaGraphicsSubResourceGetMappedArray(array, resource, arrayIndex, mipLevel), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
+    call(on, 614, move || (resource,arrayIndex,mipLevel,), move |_| real::cudaGraphicsSubResourceGetMappedArray(array, resource, arrayIndex, mipLevel), move |result| { let ok = result == 0; (result,one(array, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 195 cudaGraphicsResourceGetMappedMipmappedArray(mipmappedArray: *mut P, resource: P) -> u32, on, {
-    call(on, 601, move || (resource,), move |_| real::cudaGraphicsResourceGetMappedMipmappedArray(mipmappedArray, resource), move |result| { let ok = result == 0; (result,one(mipmappedArray, ok),) }, || ())
+    call(on, 617, move || (resource,), move |_| real::cudaGraphicsResourceGetMappedMipmappedArray(mipmappedArray, resource), move |result| { let ok = result == 0; (result,one(mipmappedArray, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 196 cudaGetChannelDesc(desc: *mut [u8; 20], array: P) -> u32, on, {
-    call(on, 604, move || (array,), move |_| real::cudaGetChannelDesc(desc, array), move |result| { let ok = result == 0; (result,one(desc, ok),) }, || ())
+    call(on, 620, move || (array,), move |_| real::cudaGetChannelDesc(desc, array), move |result| { let ok = result == 0; (result,one(desc, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 197 cudaCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, f_: u32) -> Val<[u32; 5]>, on, {
-    call(on, 607, move || (x,y,z,w,f_,), move |_| real::cudaCreateChannelDesc(x, y, z, w, f_), move |result| { let _ = result; (result,) }, || ())
+    call(on, 623, move || (x,y,z,w,f_,), move |_| real::cudaCreateChannelDesc(x, y, z, w, f_), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 198 cudaCreateTextureObject(pTexObject: *mut u64, pResDesc: *const [u8; 64], pTexDesc: *const [u8; 72], pResViewDesc: *const [u8; 48]) -> u32, on, {
-    call(on, 610, move || (one(pResDesc, true),one(pTexDesc, true),one(pResViewDesc, true),), move |_| real::cudaCreateTextureObject(pTexObject, pResDesc, pTexDesc, pResViewDesc), move |result| { let ok = result == 0; (result,one(pTexObject, ok),) }, || ())
+    call(on, 626, move || (one(pResDesc, true),one(pTexDesc, true),one(pResViewDesc, true),), move |_| real::cudaCreateTextureObject(pTexObject, pResDesc, pTexDesc, pResViewDesc), move |result| { let ok = result == 0; (result,one(pTexObject, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 199 cudaDestroyTextureObject(texObject: u64) -> u32, on, {
-    call(on, 613, move || (texObject,), move |_| real::cudaDestroyTextureObject(texObject), move |result| { let _ = result; (result,) }, || ())
+    call(on, 629, move || (texObject,), move |_| real::cudaDestroyTextureObject(texObject), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 200 cudaGetTextureObjectResourceDesc(pResDesc: *mut [u8; 64], texObject: u64) -> u32, on, {
-    call(on, 616, move || (texObject,), move |_| real::cudaGetTextureObjectResourceDesc(pResDesc, texObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
+    call(on, 632, move || (texObject,), move |_| real::cudaGetTextureObjectResourceDesc(pResDesc, texObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 201 cudaGetTextureObjectTextureDesc(pTexDesc: *mut [u8; 72], texObject: u64) -> u32, on, {
-    call(on, 619, move || (texObject,), move |_| real::cudaGetTextureObjectTextureDesc(pTexDesc, texObject), move |result| { let ok = result == 0; (result,one(pTexDesc, ok),) }, || ())
+    call(on, 635, move || (texObject,), move |_| real::cudaGetTextureObjectTextureDesc(pTexDesc, texObject), move |result| { let ok = result == 0; (result,one(pTexDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 202 cudaGetTextureObjectResourceViewDesc(pResViewDesc: *mut [u8; 48], texObject: u64) -> u32, on, {
-    call(on, 622, move || (texObject,), move |_| real::cudaGetTextureObjectResourceViewDesc(pResViewDesc, texObject), move |result| { let ok = result == 0; (result,one(pResViewDesc, ok),) }, || ())
+    call(on, 638, move || (texObject,), move |_| real::cudaGetTextureObjectResourceViewDesc(pResViewDesc, texObject), move |result| { let ok = result == 0; (result,one(pResViewDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 203 cudaCreateSurfaceObject(pSurfObject: *mut u64, pResDesc: *const [u8; 64]) -> u32, on, {
-    call(on, 625, move || (one(pResDesc, true),), move |_| real::cudaCreateSurfaceObject(pSurfObject, pResDesc), move |result| { let ok = result == 0; (result,one(pSurfObject, ok),) }, || ())
+    call(on, 641, move || (one(pResDesc, true),), move |_| real::cudaCreateSurfaceObject(pSurfObject, pResDesc), move |result| { let ok = result == 0; (result,one(pSurfObject, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 204 cudaDestroySurfaceObject(surfObject: u64) -> u32, on, {
-    call(on, 628, move || (surfObject,), move |_| real::cudaDestroySurfaceObject(surfObject), move |result| { let _ = result; (result,) }, || ())
+    call(on, 644, move || (surfObject,), move |_| real::cudaDestroySurfaceObject(surfObject), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 205 cudaGetSurfaceObjectResourceDesc(pResDesc: *mut [u8; 64], surfObject: u64) -> u32, on, {
-    call(on, 631, move || (surfObject,), move |_| real::cudaGetSurfaceObjectResourceDesc(pResDesc, surfObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
+    call(on, 647, move || (surfObject,), move |_| real::cudaGetSurfaceObjectResourceDesc(pResDesc, surfObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 206 cudaDriverGetVersion(driverVersion: *mut i32) -> u32, on, {
-    call(on, 634, move || (), move |_| real::cudaDriverGetVersion(driverVersion), move |result| { let ok = result == 0; (result,one(driverVersion, ok),) }, || ())
+    call(on, 650, move || (), move |_| real::cudaDriverGetVersion(driverVersion), move |result| { let ok = result == 0; (result,one(driverVersion, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 207 cudaRuntimeGetVersion(runtimeVersion: *mut i32) -> u32, on, {
-    call(on, 637, move || (), move |_| real::cudaRuntimeGetVersion(runtimeVersion), move |result| { let ok = result == 0; (result,one(runtimeVersion, ok),) }, || ())
+    call(on, 653, move || (), move |_| real::cudaRuntimeGetVersion(runtimeVersion), move |result| { let ok = result == 0; (result,one(runtimeVersion, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 208 cudaLogsRegisterCallback(callbackFunc: P, userData: *mut c_void, callback_out: *mut P) -> u32, on, {
-    call(on, 640, move || (callbackFunc,userData,), move |_| real::cudaLogsRegisterCallback(callbackFunc, userData, callback_out), move |result| { let ok = result == 0; (result,one(callback_out, ok),) }, || ())
+    call(on, 656, move || (callbackFunc,userData,), move |_| real::cudaLogsRegisterCallback(callbackFunc, userData, callback_out), move |result| { let ok = result == 0; (result,one(callback_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 209 cudaLogsUnregisterCallback(callback: P) -> u32, on, {
-    call(on, 643, move || (callback,), move |_| real::cudaLogsUnregisterCallback(callback), move |result| { let _ = result; (result,) }, || ())
+    call(on, 659, move || (callback,), move |_| real::cudaLogsUnregisterCallback(callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 210 cudaLogsCurrent(iterator_out: *mut u32, flags: u32) -> u32, on, {
-    call(on, 646, move || (flags,), move |_| real::cudaLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
+    call(on, 662, move || (flags,), move |_| real::cudaLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 cudaLogsDumpToFile(iterator: *mut u32, pathToFile: *const i8, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 649, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cudaLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
+    call(on, 665, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cudaLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 212 cudaLogsDumpToMemory(iterator: *mut u32, buffer: *mut i8, size: *mut u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 652, move || (one(iterator, true),one(size, true),flags,), move |_| real::cudaLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
+    call(on, 668, move || (one(iterator, true),one(size, true),flags,), move |_| real::cudaLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 213 cudaGraphCreate(pGraph: *mut P, flags: u32) -> u32, on, {
-    call(on, 655, move || (flags,), move |_| real::cudaGraphCreate(pGraph, flags), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
+    call(on, 671, move || (flags,), move |_| real::cudaGraphCreate(pGraph, flags), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 214 cudaGraphAddKernelNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pNodeParams: *const [u8; 56]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 658, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddKernelNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 674, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddKernelNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 215 cudaGraphKernelNodeGetParams(node: P, pNodeParams: *mut [u8; 56]) -> u32, on, {
-    call(on, 661, move || (node,), move |_| real::cudaGraphKernelNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
+    call(on, 677, move || (node,), move |_| real::cudaGraphKernelNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 216 cudaGraphKernelNodeSetParams(node: P, pNodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 664, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphKernelNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 680, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphKernelNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 217 cudaGraphKernelNodeCopyAttributes(hDst: P, hSrc: P) -> u32, on, {
-    call(on, 667, move || (hDst,hSrc,), move |_| real::cudaGraphKernelNodeCopyAttributes(hDst, hSrc), move |result| { let _ = result; (result,) }, || ())
+    call(on, 683, move || (hDst,hSrc,), move |_| real::cudaGraphKernelNodeCopyAttributes(hDst, hSrc), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 218 cudaGraphKernelNodeGetAttribute(hNode: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 670, move || (hNode,attr,), move |_| real::cudaGraphKernelNodeGetAttribute(hNode, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 686, move || (hNode,attr,), move |_| real::cudaGraphKernelNodeGetAttribute(hNode, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 219 cudaGraphKernelNodeSetAttribute(hNode: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 673, move || (hNode,attr,one(value, true),), move |_| real::cudaGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 689, move || (hNode,attr,one(value, true),), move |_| real::cudaGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 220 cudaGraphAddMemcpyNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pCopyParams: *const [u8; 160]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 676, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pCopyParams, true),), move |_| real::cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies, numDependencies, pCopyParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 692, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pCopyParams, true),), move |_| real::cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies, numDependencies, pCopyParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 221 cudaGraphAddMemcpyNodeToSymbol(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 679, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,symbol,src,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 695, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,symbol,src,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 222 cudaGraphAddMemcpyNodeFromSymbol(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 682, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,symbol,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 698, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,symbol,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 223 cudaGraphAddMemcpyNode1D(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 685, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,src,count,kind,), move |_| real::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 701, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,src,count,kind,), move |_| real::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 cudaGraphMemcpyNodeGetParams(node: P, pNodeParams: *mut [u8; 160]) -> u32, on, {
-    call(on, 688, move || (node,), move |_| real::cudaGraphMemcpyNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
+    call(on, 704, move || (node,), move |_| real::cudaGraphMemcpyNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 225 cudaGraphMemcpyNodeSetParams(node: P, pNodeParams: *const [u8; 160]) -> u32, on, {
-    call(on, 691, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphMemcpyNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 707, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphMemcpyNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 226 cudaGraphMemcpyNodeSetParamsToSymbol(node: P, symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 694, move || (node,symbol,src,count,offset,kind,), move |_| real::cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 710, move || (node,symbol,src,count,offset,kind,), move |_| real::cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 227 cudaGraphMemcpyNodeSetParamsFromSymbol(node: P, dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 697, move || (node,dst,symbol,count,offset,kind,), move |_| real::cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 713, move || (node,dst,symbol,count,offset,kind,), move |_| real::cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 228 cudaGraphMemcpyNodeSetParams1D(node: P, dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 700, move || (node,dst,src,count,kind,), move |_| real::cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 716, move || (node,dst,src,count,kind,), move |_| real::cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 cudaGraphAddMemsetNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pMemsetParams: *const [u8; 40]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 703, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pMemsetParams, true),), move |_| real::cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 719, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pMemsetParams, true),), move |_| real::cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 cudaGraphMemsetNodeGetParams(node: P, pNodeParams: *mut [u8; 40]) -> u32, on, {
-    call(on, 706, move || (node,), move |_| real::cudaGraphMemsetNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
+    call(on, 722, move || (node,), move |_| real::cudaGraphMemsetNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 231 cudaGraphMemsetNodeSetParams(node: P, pNodeParams: *const [u8; 40]) -> u32, on, {
-    call(on, 709, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphMemsetNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 725, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphMemsetNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 232 cudaGraphAddHostNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pNodeParams: *const [u8; 16]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 712, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 728, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 233 cudaGraphHostNodeGetParams(node: P, pNodeParams: *mut [u8; 16]) -> u32, on, {
-    call(on, 715, move || (node,), move |_| real::cudaGraphHostNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
+    call(on, 731, move || (node,), move |_| real::cudaGraphHostNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 234 cudaGraphHostNodeSetParams(node: P, pNodeParams: *const [u8; 16]) -> u32, on, {
-    call(on, 718, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphHostNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 734, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphHostNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 235 cudaGraphAddChildGraphNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, childGraph: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 721, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 737, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 cudaGraphChildGraphNodeGetGraph(node: P, pGraph: *mut P) -> u32, on, {
-    call(on, 724, move || (node,), move |_| real::cudaGraphChildGraphNodeGetGraph(node, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
+    call(on, 740, move || (node,), move |_| real::cudaGraphChildGraphNodeGetGraph(node, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 237 cudaGraphAddEmptyNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 727, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 743, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 238 cudaGraphAddEventRecordNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 730, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 746, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 239 cudaGraphEventRecordNodeGetEvent(node: P, event_out: *mut P) -> u32, on, {
-    call(on, 733, move || (node,), move |_| real::cudaGraphEventRecordNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
+    call(on, 749, move || (node,), move |_| real::cudaGraphEventRecordNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 240 cudaGraphEventRecordNodeSetEvent(node: P, event: P) -> u32, on, {
-    call(on, 736, move || (node,event,), move |_| real::cudaGraphEventRecordNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 752, move || (node,event,), move |_| real::cudaGraphEventRecordNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 241 cudaGraphAddEventWaitNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 739, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 755, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 242 cudaGraphEventWaitNodeGetEvent(node: P, event_out: *mut P) -> u32, on, {
-    call(on, 742, move || (node,), move |_| real::cudaGraphEventWaitNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
+    call(on, 758, move || (node,), move |_| real::cudaGraphEventWaitNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 243 cudaGraphEventWaitNodeSetEvent(node: P, event: P) -> u32, on, {
-    call(on, 745, move || (node,event,), move |_| real::cudaGraphEventWaitNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 761, move || (node,event,), move |_| real::cudaGraphEventWaitNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 244 cudaGraphAddExternalSemaphoresSignalNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 748, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresSignalNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 764, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresSignalNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 245 cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 751, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 767, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 246 cudaGraphExternalSemaphoresSignalNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 754, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 770, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 247 cudaGraphAddExternalSemaphoresWaitNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 757, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresWaitNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 773, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresWaitNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 248 cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 760, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 776, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 249 cudaGraphExternalSemaphoresWaitNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 763, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 779, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 250 cudaGraphAddMemAllocNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 766, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cudaGraphAddMemAllocNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 782, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cudaGraphAddMemAllocNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 251 cudaGraphMemAllocNodeGetParams(node: P, params_out: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 769, move || (node,), move |_| real::cudaGraphMemAllocNodeGetParams(node, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 785, move || (node,), move |_| real::cudaGraphMemAllocNodeGetParams(node, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 252 cudaGraphAddMemFreeNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dptr: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 772, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cudaGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 788, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cudaGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 253 cudaGraphMemFreeNodeGetParams(node: P, dptr_out: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 775, move || (node,), move |_| real::cudaGraphMemFreeNodeGetParams(node, dptr_out), move |result| { let ok = result == 0; (result,bytes(dptr_out, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 791, move || (node,), move |_| real::cudaGraphMemFreeNodeGetParams(node, dptr_out), move |result| { let ok = result == 0; (result,bytes(dptr_out, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 254 cudaDeviceGraphMemTrim(device: i32) -> u32, on, {
-    call(on, 778, move || (device,), move |_| real::cudaDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 794, move || (device,), move |_| real::cudaDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 255 cudaDeviceGetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 781, move || (device,attr,), move |_| real::cudaDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 797, move || (device,attr,), move |_| real::cudaDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 256 cudaDeviceSetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 784, move || (device,attr,bytes(value, 8, caps),), move |_| real::cudaDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 800, move || (device,attr,bytes(value, 8, caps),), move |_| real::cudaDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 257 cudaGraphClone(pGraphClone: *mut P, originalGraph: P) -> u32, on, {
-    call(on, 787, move || (originalGraph,), move |_| real::cudaGraphClone(pGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(pGraphClone, ok),) }, || ())
+    call(on, 803, move || (originalGraph,), move |_| real::cudaGraphClone(pGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(pGraphClone, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 258 cudaGraphNodeFindInClone(pNode: *mut P, originalNode: P, clonedGraph: P) -> u32, on, {
-    call(on, 790, move || (originalNode,clonedGraph,), move |_| real::cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph), move |result| { let ok = result == 0; (result,one(pNode, ok),) }, || ())
+    call(on, 806, move || (originalNode,clonedGraph,), move |_| real::cudaGraphNodeFindInClone(pNode, originalNode, clonedGraph), move |result| { let ok = result == 0; (result,one(pNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 259 cudaGraphNodeGetType(node: P, pType: *mut u32) -> u32, on, {
-    call(on, 793, move || (node,), move |_| real::cudaGraphNodeGetType(node, pType), move |result| { let ok = result == 0; (result,one(pType, ok),) }, || ())
+    call(on, 809, move || (node,), move |_| real::cudaGraphNodeGetType(node, pType), move |result| { let ok = result == 0; (result,one(pType, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 260 cudaGraphNodeGetContainingGraph(hNode: P, phGraph: *mut P) -> u32, on, {
-    call(on, 796, move || (hNode,), move |_| real::cudaGraphNodeGetContainingGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 812, move || (hNode,), move |_| real::cudaGraphNodeGetContainingGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 261 cudaGraphNodeGetLocalId(hNode: P, nodeId: *mut u32) -> u32, on, {
-    call(on, 799, move || (hNode,), move |_| real::cudaGraphNodeGetLocalId(hNode, nodeId), move |result| { let ok = result == 0; (result,one(nodeId, ok),) }, || ())
+    call(on, 815, move || (hNode,), move |_| real::cudaGraphNodeGetLocalId(hNode, nodeId), move |result| { let ok = result == 0; (result,one(nodeId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 262 cudaGraphNodeGetToolsId(hNode: P, toolsNodeId: *mut u64) -> u32, on, {
-    call(on, 802, move || (hNode,), move |_| real::cudaGraphNodeGetToolsId(hNode, toolsNodeId), move |result| { let ok = result == 0; (result,one(toolsNodeId, ok),) }, || ())
+    call(on, 818, move || (hNode,), move |_| real::cudaGraphNodeGetToolsId(hNode, toolsNodeId), move |result| { let ok = result == 0; (result,one(toolsNodeId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 263 cudaGraphGetId(hGraph: P, graphID: *mut u32) -> u32, on, {
-    call(on, 805, move || (hGraph,), move |_| real::cudaGraphGetId(hGraph, graphID), move |result| { let ok = result == 0; (result,one(graphID, ok),) }, || ())
+    call(on, 821, move || (hGraph,), move |_| real::cudaGraphGetId(hGraph, graphID), move |result| { let ok = result == 0; (result,one(graphID, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 264 cudaGraphExecGetId(hGraphExec: P, graphID: *mut u32) -> u32, on, {
-    call(on, 808, move || (hGraphExec,), move |_| real::cudaGraphExecGetId(hGraphExec, graphID), move |result| { let ok = result == 0; (result,one(graphID, ok),) }, || ())
+    call(on, 824, move || (hGraphExec,), move |_| real::cudaGraphExecGetId(hGraphExec, graphID), move |result| { let ok = result == 0; (result,one(graphID, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 265 cudaGraphGetNodes(graph: P, nodes: *mut P, numNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 811, move || (graph,one(numNodes, true),), move |_| real::cudaGraphGetNodes(graph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
+    call(on, 827, move || (graph,one(numNodes, true),), move |_| real::cudaGraphGetNodes(graph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 266 cudaGraphGetRootNodes(graph: P, pRootNodes: *mut P, pNumRootNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 814, move || (graph,one(pNumRootNodes, true),), move |_| real::cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes), move |result| { let ok = result == 0; (result,seq(pRootNodes, if ok { behind(pNumRootNodes) } else { 0 }, caps),one(pNumRootNodes, ok),) }, || ())
+    call(on, 830, move || (graph,one(pNumRootNodes, true),), move |_| real::cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes), move |result| { let ok = result == 0; (result,seq(pRootNodes, if ok { behind(pNumRootNodes) } else { 0 }, caps),one(pNumRootNodes, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphGetEdges")] 267 cudaGraphGetEdges(graph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 817, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 833, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphNodeGetDependencies")] 268 cudaGraphNodeGetDependencies(node: P, pDependencies: *mut P, edgeData: *mut [u8; 8], pNumDependencies: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 820, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
+    call(on, 836, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphNodeGetDependentNodes")] 269 cudaGraphNodeGetDependentNodes(node: P, pDependentNodes: *mut P, edgeData: *mut [u8; 8], pNumDependentNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 823, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
+    call(on, 839, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphAddDependencies")] 270 cudaGraphAddDependencies(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 826, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 842, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphRemoveDependencies")] 271 cudaGraphRemoveDependencies(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 829, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 845, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 272 cudaGraphDestroyNode(node: P) -> u32, on, {
-    call(on, 832, move || (node,), move |_| real::cudaGraphDestroyNode(node), move |result| { let _ = result; (result,) }, || ())
+    call(on, 848, move || (node,), move |_| real::cudaGraphDestroyNode(node), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 273 cudaGraphInstantiate(pGraphExec: *mut P, graph: P, flags: u64) -> u32, on, {
-    call(on, 835, move || (graph,flags,), move |_| real::cudaGraphInstantiate(pGraphExec, graph, flags), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),) }, || ())
+    call(on, 851, move || (graph,flags,), move |_| real::cudaGraphInstantiate(pGraphExec, graph, flags), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 274 cudaGraphInstantiateWithFlags(pGraphExec: *mut P, graph: P, flags: u64) -> u32, on, {
-    call(on, 838, move || (graph,flags,), move |_| real::cudaGraphInstantiateWithFlags(pGraphExec, graph, flags), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),) }, || ())
+    call(on, 854, move || (graph,flags,), move |_| real::cudaGraphInstantiateWithFlags(pGraphExec, graph, flags), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 275 cudaGraphInstantiateWithParams(pGraphExec: *mut P, graph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 841, move || (graph,one(instantiateParams, true),), move |_| real::cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 857, move || (graph,one(instantiateParams, true),), move |_| real::cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 276 cudaGraphExecGetFlags(graphExec: P, flags: *mut u64) -> u32, on, {
-    call(on, 844, move || (graphExec,), move |_| real::cudaGraphExecGetFlags(graphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 860, move || (graphExec,), move |_| real::cudaGraphExecGetFlags(graphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 277 cudaGraphExecKernelNodeSetParams(hGraphExec: P, node: P, pNodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 847, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecKernelNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 863, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecKernelNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 278 cudaGraphExecMemcpyNodeSetParams(hGraphExec: P, node: P, pNodeParams: *const [u8; 160]) -> u32, on, {
-    call(on, 850, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecMemcpyNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 866, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecMemcpyNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 279 cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: P, node: P, symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 853, move || (hGraphExec,node,symbol,src,count,offset,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec, node, symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 869, move || (hGraphExec,node,symbol,src,count,offset,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec, node, symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 280 cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: P, node: P, dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 856, move || (hGraphExec,node,dst,symbol,count,offset,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec, node, dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 872, move || (hGraphExec,node,dst,symbol,count,offset,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec, node, dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 281 cudaGraphExecMemcpyNodeSetParams1D(hGraphExec: P, node: P, dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 859, move || (hGraphExec,node,dst,src,count,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParams1D(hGraphExec, node, dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 875, move || (hGraphExec,node,dst,src,count,kind,), move |_| real::cudaGraphExecMemcpyNodeSetParams1D(hGraphExec, node, dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 282 cudaGraphExecMemsetNodeSetParams(hGraphExec: P, node: P, pNodeParams: *const [u8; 40]) -> u32, on, {
-    call(on, 862, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecMemsetNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 878, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecMemsetNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 283 cudaGraphExecHostNodeSetParams(hGraphExec: P, node: P, pNodeParams: *const [u8; 16]) -> u32, on, {
-    call(on, 865, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecHostNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 881, move || (hGraphExec,node,one(pNodeParams, true),), move |_| real::cudaGraphExecHostNodeSetParams(hGraphExec, node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 284 cudaGraphExecChildGraphNodeSetParams(hGraphExec: P, node: P, childGraph: P) -> u32, on, {
-    call(on, 868, move || (hGraphExec,node,childGraph,), move |_| real::cudaGraphExecChildGraphNodeSetParams(hGraphExec, node, childGraph), move |result| { let _ = result; (result,) }, || ())
+    call(on, 884, move || (hGraphExec,node,childGraph,), move |_| real::cudaGraphExecChildGraphNodeSetParams(hGraphExec, node, childGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 285 cudaGraphExecEventRecordNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 871, move || (hGraphExec,hNode,event,), move |_| real::cudaGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 887, move || (hGraphExec,hNode,event,), move |_| real::cudaGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 286 cudaGraphExecEventWaitNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 874, move || (hGraphExec,hNode,event,), move |_| real::cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 890, move || (hGraphExec,hNode,event,), move |_| real::cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 287 cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 877, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 893, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 288 cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 880, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 896, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 289 cudaGraphNodeSetEnabled(hGraphExec: P, hNode: P, isEnabled: u32) -> u32, on, {
-    call(on, 883, move || (hGraphExec,hNode,isEnabled,), move |_| real::cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
+    call(on, 899, move || (hGraphExec,hNode,isEnabled,), move |_| real::cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 290 cudaGraphNodeGetEnabled(hGraphExec: P, hNode: P, isEnabled: *mut u32) -> u32, on, {
-    call(on, 886, move || (hGraphExec,hNode,), move |_| real::cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled), move |result| { let ok = result == 0; (result,one(isEnabled, ok),) }, || ())
+    call(on, 902, move || (hGraphExec,hNode,), move |_| real::cudaGraphNodeGetEnabled(hGraphExec, hNode, isEnabled), move |result| { let ok = result == 0; (result,one(isEnabled, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 291 cudaGraphExecUpdate(hGraphExec: P, hGraph: P, resultInfo: *mut [u8; 24]) -> u32, on, {
-    call(on, 889, move || (hGraphExec,hGraph,), move |_| real::cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
+    call(on, 905, move || (hGraphExec,hGraph,), move |_| real::cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 292 cudaGraphUpload(graphExec: P, stream: P) -> u32, on, {
-    call(on, 892, move || (graphExec,stream,), move |_| real::cudaGraphUpload(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 908, move || (graphExec,stream,), move |_| real::cudaGraphUpload(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 293 cudaGraphLaunch(graphExec: P, stream: P) -> u32, on, {
-    call(on, 895, move || (graphExec,stream,), move |_| real::cudaGraphLaunch(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 911, move || (graphExec,stream,), move |_| real::cudaGraphLaunch(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 294 cudaGraphExecDestroy(graphExec: P) -> u32, on, {
-    call(on, 898, move || (graphExec,), move |_| real::cudaGraphExecDestroy(graphExec), move |result| { let _ = result; (result,) }, || ())
+    call(on, 914, move || (graphExec,), move |_| real::cudaGraphExecDestroy(graphExec), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 295 cudaGraphDestroy(graph: P) -> u32, on, {
-    call(on, 901, move || (graph,), move |_| real::cudaGraphDestroy(graph), move |result| { let _ = result; (result,) }, || ())
+    call(on, 917, move || (graph,), move |_| real::cudaGraphDestroy(graph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 296 cudaGraphDebugDotPrint(graph: P, path: *const i8, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 904, move || (graph,text(path, 0, caps),flags,), move |_| real::cudaGraphDebugDotPrint(graph, path, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 920, move || (graph,text(path, 0, caps),flags,), move |_| real::cudaGraphDebugDotPrint(graph, path, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 297 cudaUserObjectCreate(object_out: *mut P, ptr: *mut c_void, destroy: P, initialRefcount: u32, flags: u32) -> u32, on, {
-    call(on, 907, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
+    call(on, 923, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 298 cudaUserObjectRetain(object: P, count: u32) -> u32, on, {
-    call(on, 910, move || (object,count,), move |_| real::cudaUserObjectRetain(object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 926, move || (object,count,), move |_| real::cudaUserObjectRetain(object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 299 cudaUserObjectRelease(object: P, count: u32) -> u32, on, {
-    call(on, 913, move || (object,count,), move |_| real::cudaUserObjectRelease(object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 929, move || (object,count,), move |_| real::cudaUserObjectRelease(object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 300 cudaGraphRetainUserObject(graph: P, object: P, count: u32, flags: u32) -> u32, on, {
-    call(on, 916, move || (graph,object,count,flags,), move |_| real::cudaGraphRetainUserObject(graph, object, count, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 932, move || (graph,object,count,flags,), move |_| real::cudaGraphRetainUserObject(graph, object, count, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 301 cudaGraphReleaseUserObject(graph: P, object: P, count: u32) -> u32, on, {
-    call(on, 919, move || (graph,object,count,), move |_| real::cudaGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 935, move || (graph,object,count,), move |_| real::cudaGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphAddNode")] 302 cudaGraphAddNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 922, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 938, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 303 cudaGraphNodeSetParams(node: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 925, move || (node,one(nodeParams, true),), move |_| real::cudaGraphNodeSetParams(node, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 941, move || (node,one(nodeParams, true),), move |_| real::cudaGraphNodeSetParams(node, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 304 cudaGraphNodeGetParams(node: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 928, move || (node,), move |_| real::cudaGraphNodeGetParams(node, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    call(on, 944, move || (node,), move |_| real::cudaGraphNodeGetParams(node, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 305 cudaGraphExecNodeSetParams(graphExec: P, node: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 931, move || (graphExec,node,one(nodeParams, true),), move |_| real::cudaGraphExecNodeSetParams(graphExec, node, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 947, move || (graphExec,node,one(nodeParams, true),), move |_| real::cudaGraphExecNodeSetParams(graphExec, node, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 306 cudaGraphConditionalHandleCreate(pHandle_out: *mut u64, graph: P, defaultLaunchValue: u32, flags: u32) -> u32, on, {
-    call(on, 934, move || (graph,defaultLaunchValue,flags,), move |_| real::cudaGraphConditionalHandleCreate(pHandle_out, graph, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
+    call(on, 950, move || (graph,defaultLaunchValue,flags,), move |_| real::cudaGraphConditionalHandleCreate(pHandle_out, graph, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 307 cudaGraphConditionalHandleCreate_v2(pHandle_out: *mut u64, graph: P, ctx: P, defaultLaunchValue: u32, flags: u32) -> u32, on, {
-    call(on, 937, move || (graph,ctx,defaultLaunchValue,flags,), move |_| real::cudaGraphConditionalHandleCreate_v2(pHandle_out, graph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
+    call(on, 953, move || (graph,ctx,defaultLaunchValue,flags,), move |_| real::cudaGraphConditionalHandleCreate_v2(pHandle_out, graph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 308 cudaGetDriverEntryPoint(symbol: *const i8, funcPtr: *mut P, flags: u64, driverStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 940, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 956, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 309 cudaGetDriverEntryPointByVersion(symbol: *const i8, funcPtr: *mut P, cudaVersion: u32, flags: u64, driverStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 943, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 959, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 310 cudaLibraryLoadData(library: *mut P, code: *const c_void, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 946, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 962, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 311 cudaLibraryLoadFromFile(library: *mut P, fileName: *const i8, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 949, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 965, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 312 cudaLibraryUnload(library: P) -> u32, on, {
-    call(on, 952, move || (library,), move |_| real::cudaLibraryUnload(library), move |result| { let _ = result; (result,) }, || ())
+    call(on, 968, move || (library,), move |_| real::cudaLibraryUnload(library), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 313 cudaLibraryGetKernel(pKernel: *mut P, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 955, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetKernel(pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
+    call(on, 971, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetKernel(pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 314 cudaLibraryGetGlobal(dptr: *mut P, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 958, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 974, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 315 cudaLibraryGetManaged(dptr: *mut P, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 961, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 977, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 316 cudaLibraryGetUnifiedFunction(fptr: *mut P, library: P, symbol: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 964, move || (library,text(symbol, 0, caps),), move |_| real::cudaLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
+    call(on, 980, move || (library,text(symbol, 0, caps),), move |_| real::cudaLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 317 cudaLibraryGetKernelCount(count: *mut u32, lib: P) -> u32, on, {
-    call(on, 967, move || (lib,), move |_| real::cudaLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 983, move || (lib,), move |_| real::cudaLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 318 cudaLibraryEnumerateKernels(kernels: *mut P, numKernels: u32, lib: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 970, move || (numKernels,lib,), move |_| real::cudaLibraryEnumerateKernels(kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
+    call(on, 986, move || (numKernels,lib,), move |_| real::cudaLibraryEnumerateKernels(kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 319 cudaKernelSetAttributeForDevice(kernel: P, attr: u32, value: i32, device: i32) -> u32, on, {
-    call(on, 973, move || (kernel,attr,value,device,), move |_| real::cudaKernelSetAttributeForDevice(kernel, attr, value, device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 989, move || (kernel,attr,value,device,), move |_| real::cudaKernelSetAttributeForDevice(kernel, attr, value, device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 320 cudaDeviceGetDevResource(device: i32, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 976, move || (device,type_,), move |_| real::cudaDeviceGetDevResource(device, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 992, move || (device,type_,), move |_| real::cudaDeviceGetDevResource(device, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 321 cudaDevSmResourceSplitByCount(result_: *mut [u8; 144], nbGroups: *mut u32, input: *const [u8; 144], remaining: *mut [u8; 144], flags: u32, minCount: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 979, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cudaDevSmResourceSplitByCount(result_, nbGroups, input, remaining, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(16) } else { 0 }, caps),one(nbGroups, ok),one(remaining, ok),) }, || ())
+    call(on, 995, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cudaDevSmResourceSplitByCount(result_, nbGroups, input, remaining, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(16) } else { 0 }, caps),one(nbGroups, ok),one(remaining, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 322 cudaDevSmResourceSplit(result_: *mut [u8; 144], nbGroups: u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, groupParams: *mut [u8; 64]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 982, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cudaDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 998, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cudaDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 323 cudaDevResourceGenerateDesc(phDesc: *mut P, resources: *mut [u8; 144], nbResources: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 985, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cudaDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
+    call(on, 1001, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cudaDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 324 cudaGreenCtxCreate(phCtx: *mut P, desc: P, device: i32, flags: u32) -> u32, on, {
-    call(on, 988, move || (desc,device,flags,), move |_| real::cudaGreenCtxCreate(phCtx, desc, device, flags), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
+    call(on, 1004, move || (desc,device,flags,), move |_| real::cudaGreenCtxCreate(phCtx, desc, device, flags), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 325 cudaExecutionCtxDestroy(ctx: P) -> u32, on, {
-    call(on, 991, move || (ctx,), move |_| real::cudaExecutionCtxDestroy(ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1007, move || (ctx,), move |_| real::cudaExecutionCtxDestroy(ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 326 cudaExecutionCtxGetDevResource(ctx: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 994, move || (ctx,type_,), move |_| real::cudaExecutionCtxGetDevResource(ctx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1010, move || (ctx,type_,), move |_| real::cudaExecutionCtxGetDevResource(ctx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 327 cudaExecutionCtxGetDevice(device: *mut i32, ctx: P) -> u32, on, {
-    call(on, 997, move || (ctx,), move |_| real::cudaExecutionCtxGetDevice(device, ctx), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 1013, move || (ctx,), move |_| real::cudaExecutionCtxGetDevice(device, ctx), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 328 cudaExecutionCtxGetId(ctx: P, ctxId: *mut u64) -> u32, on, {
-    call(on, 1000, move || (ctx,), move |_| real::cudaExecutionCtxGetId(ctx, ctxId), move |result| { let ok = result == 0; (result,one(ctxId, ok),) }, || ())
+    call(on, 1016, move || (ctx,), move |_| real::cudaExecutionCtxGetId(ctx, ctxId), move |result| { let ok = result == 0; (result,one(ctxId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 329 cudaExecutionCtxStreamCreate(phStream: *mut P, ctx: P, flags: u32, priority: i32) -> u32, on, {
-    call(on, 1003, move || (ctx,flags,priority,), move |_| real::cudaExecutionCtxStreamCreate(phStream, ctx, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
+    call(on, 1019, move || (ctx,flags,priority,), move |_| real::cudaExecutionCtxStreamCreate(phStream, ctx, flags, priority), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 330 cudaExecutionCtxSynchronize(ctx: P) -> u32, on, {
-    call(on, 1006, move || (ctx,), move |_| real::cudaExecutionCtxSynchronize(ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1022, move || (ctx,), move |_| real::cudaExecutionCtxSynchronize(ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 331 cudaStreamGetDevResource(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1009, move || (hStream,type_,), move |_| real::cudaStreamGetDevResource(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1025, move || (hStream,type_,), move |_| real::cudaStreamGetDevResource(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 332 cudaExecutionCtxRecordEvent(ctx: P, event: P) -> u32, on, {
-    call(on, 1012, move || (ctx,event,), move |_| real::cudaExecutionCtxRecordEvent(ctx, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1028, move || (ctx,event,), move |_| real::cudaExecutionCtxRecordEvent(ctx, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 333 cudaExecutionCtxWaitEvent(ctx: P, event: P) -> u32, on, {
-    call(on, 1015, move || (ctx,event,), move |_| real::cudaExecutionCtxWaitEvent(ctx, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1031, move || (ctx,event,), move |_| real::cudaExecutionCtxWaitEvent(ctx, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 334 cudaDeviceGetExecutionCtx(ctx: *mut P, device: i32) -> u32, on, {
-    call(on, 1018, move || (device,), move |_| real::cudaDeviceGetExecutionCtx(ctx, device), move |result| { let ok = result == 0; (result,one(ctx, ok),) }, || ())
+    call(on, 1034, move || (device,), move |_| real::cudaDeviceGetExecutionCtx(ctx, device), move |result| { let ok = result == 0; (result,one(ctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 335 cudaGetExportTable(ppExportTable: *const P, pExportTableId: *const [u8; 16]) -> u32, on, {
-    call(on, 1021, move || (one(pExportTableId, true),), move |_| real::cudaGetExportTable(ppExportTable, pExportTableId), move |result| { let ok = result == 0; (result,one(ppExportTable, ok),) }, || ())
+    call(on, 1037, move || (one(pExportTableId, true),), move |_| real::cudaGetExportTable(ppExportTable, pExportTableId), move |result| { let ok = result == 0; (result,one(ppExportTable, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 336 cudaGetFuncBySymbol(functionPtr: *mut P, symbolPtr: *const c_void) -> u32, on, {
-    call(on, 1024, move || (symbolPtr,), move |_| real::cudaGetFuncBySymbol(functionPtr, symbolPtr), move |result| { let ok = result == 0; (result,one(functionPtr, ok),) }, || ())
+    call(on, 1040, move || (symbolPtr,), move |_| real::cudaGetFuncBySymbol(functionPtr, symbolPtr), move |result| { let ok = result == 0; (result,one(functionPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 337 cudaGetKernel(kernelPtr: *mut P, entryFuncAddr: *const c_void) -> u32, on, {
-    call(on, 1027, move || (entryFuncAddr,), move |_| real::cudaGetKernel(kernelPtr, entryFuncAddr), move |result| { let ok = result == 0; (result,one(kernelPtr, ok),) }, || ())
+    call(on, 1043, move || (entryFuncAddr,), move |_| real::cudaGetKernel(kernelPtr, entryFuncAddr), move |result| { let ok = result == 0; (result,one(kernelPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 338 cudaProfilerStart() -> u32, on, {
-    call(on, 1030, move || (), move |_| real::cudaProfilerStart(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1046, move || (), move |_| real::cudaProfilerStart(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 339 cudaProfilerStop() -> u32, on, {
-    call(on, 1033, move || (), move |_| real::cudaProfilerStop(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1049, move || (), move |_| real::cudaProfilerStop(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 340 __cudaRegisterFatBinary(fatCubin: *mut c_void) -> *mut P, on, {
-    call(on, 1036, move || (fatCubin,), move |_| real::__cudaRegisterFatBinary(fatCubin), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1052, move || (fatCubin,), move |_| real::__cudaRegisterFatBinary(fatCubin), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 341 __cudaRegisterFatBinaryEnd(fatCubinHandle: *mut P), on, {
-    call(on, 1039, move || (fatCubinHandle,), move |_| real::__cudaRegisterFatBinaryEnd(fatCubinHandle), move |result| { let _ = result; () }, || ())
+    call(on, 1055, move || (fatCubinHandle,), move |_| real::__cudaRegisterFatBinaryEnd(fatCubinHandle), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 342 __cudaUnregisterFatBinary(fatCubinHandle: *mut P), on, {
-    call(on, 1042, move || (fatCubinHandle,), move |_| real::__cudaUnregisterFatBinary(fatCubinHandle), move |result| { let _ = result; () }, || ())
+    call(on, 1058, move || (fatCubinHandle,), move |_| real::__cudaUnregisterFatBinary(fatCubinHandle), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 343 __cudaRegisterFunction(fatCubinHandle: *mut P, hostFun: *const i8, deviceFun: *mut i8, deviceName: *const i8, thread_limit: i32, tid: *mut [u8; 12], bid: *mut [u8; 12], bDim: *mut [u8; 12], gDim: *mut [u8; 12], wSize: *mut i32), on, {
     let caps = Caps::current();
-    call(on, 1045, move || (fatCubinHandle,hostFun,deviceFun,text(deviceName, 0, caps),thread_limit,one(tid, true),one(bid, true),one(bDim, true),one(gDim, true),one(wSize, true),), move |_| real::__cudaRegisterFunction(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize), move |result| { let _ = result; () }, || ())
+    call(on, 1061, move || (fatCubinHandle,hostFun,deviceFun,text(deviceName, 0, caps),thread_limit,one(tid, true),one(bid, true),one(bDim, true),one(gDim, true),one(wSize, true),), move |_| real::__cudaRegisterFunction(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 344 __cudaRegisterVar(fatCubinHandle: *mut P, hostVar: *mut i8, deviceAddress: *mut i8, deviceName: *const i8, ext: i32, size: u64, constant: i32, global: i32), on, {
     let caps = Caps::current();
-    call(on, 1048, move || (fatCubinHandle,hostVar,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterVar(fatCubinHandle, hostVar, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
+    call(on, 1064, move || (fatCubinHandle,hostVar,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterVar(fatCubinHandle, hostVar, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 345 __cudaRegisterManagedVar(fatCubinHandle: *mut P, hostVarPtrAddress: *mut P, deviceAddress: *mut i8, deviceName: *const i8, ext: i32, size: u64, constant: i32, global: i32), on, {
     let caps = Caps::current();
-    call(on, 1051, move || (fatCubinHandle,hostVarPtrAddress,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterManagedVar(fatCubinHandle, hostVarPtrAddress, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
+    call(on, 1067, move || (fatCubinHandle,hostVarPtrAddress,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterManagedVar(fatCubinHandle, hostVarPtrAddress, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 346 __cudaInitModule(fatCubinHandle: *mut P) -> i8, on, {
-    call(on, 1054, move || (fatCubinHandle,), move |_| real::__cudaInitModule(fatCubinHandle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1070, move || (fatCubinHandle,), move |_| real::__cudaInitModule(fatCubinHandle), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 347 __cudaPushCallConfiguration(gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, sharedMem: u64, stream: *mut c_void) -> u32, on, {
-    call(on, 1057, move || (gridDim,blockDim,sharedMem,stream,), move |_| real::__cudaPushCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1073, move || (gridDim,blockDim,sharedMem,stream,), move |_| real::__cudaPushCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 348 __cudaPopCallConfiguration(gridDim: *mut [u8; 12], blockDim: *mut [u8; 12], sharedMem: *mut u64, stream: *mut c_void) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1060, move || (), move |_| real::__cudaPopCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let ok = result == 0; (result,one(gridDim, ok),one(blockDim, ok),one(sharedMem, ok),bytes(stream, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 1076, move || (), move |_| real::__cudaPopCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let ok = result == 0; (result,one(gridDim, ok),one(blockDim, ok),one(sharedMem, ok),bytes(stream, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 349 __cudaGetKernel(kernel: *mut P, func: *const c_void) -> u32, on, {
-    call(on, 1063, move || (func,), move |_| real::__cudaGetKernel(kernel, func), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
+    call(on, 1079, move || (func,), move |_| real::__cudaGetKernel(kernel, func), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 350 __cudaLaunchKernel(kernel: P, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 1066, move || (kernel,gridDim,blockDim,args,sharedMem,stream,), move |_| real::__cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1082, move || (kernel,gridDim,blockDim,args,sharedMem,stream,), move |_| real::__cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 351 __cudaLaunchKernel_ptsz(kernel: P, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 1069, move || (kernel,gridDim,blockDim,args,sharedMem,stream,), move |_| real::__cudaLaunchKernel_ptsz(kernel, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1085, move || (kernel,gridDim,blockDim,args,sharedMem,stream,), move |_| real::__cudaLaunchKernel_ptsz(kernel, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 352 cudaGLGetDevices(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1072, move || (cudaDeviceCount,deviceList,), move |_| real::cudaGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1088, move || (cudaDeviceCount,deviceList,), move |_| real::cudaGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 353 cudaGraphicsGLRegisterImage(resource: *mut P, image: u32, target: u32, flags: u32) -> u32, on, {
-    call(on, 1075, move || (image,target,flags,), move |_| real::cudaGraphicsGLRegisterImage(resource, image, target, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1091, move || (image,target,flags,), move |_| real::cudaGraphicsGLRegisterImage(resource, image, target, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 354 cudaGraphicsGLRegisterBuffer(resource: *mut P, buffer: u32, flags: u32) -> u32, on, {
-    call(on, 1078, move || (buffer,flags,), move |_| real::cudaGraphicsGLRegisterBuffer(resource, buffer, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1094, move || (buffer,flags,), move |_| real::cudaGraphicsGLRegisterBuffer(resource, buffer, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 355 cudaGLSetGLDevice(device: i32) -> u32, on, {
-    call(on, 1081, move || (device,), move |_| real::cudaGLSetGLDevice(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1097, move || (device,), move |_| real::cudaGLSetGLDevice(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 356 cudaGLRegisterBufferObject(bufObj: u32) -> u32, on, {
-    call(on, 1084, move || (bufObj,), move |_| real::cudaGLRegisterBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1100, move || (bufObj,), move |_| real::cudaGLRegisterBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 357 cudaGLMapBufferObject(devPtr: *mut P, bufObj: u32) -> u32, on, {
-    call(on, 1087, move || (bufObj,), move |_| real::cudaGLMapBufferObject(devPtr, bufObj), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 1103, move || (bufObj,), move |_| real::cudaGLMapBufferObject(devPtr, bufObj), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 358 cudaGLUnmapBufferObject(bufObj: u32) -> u32, on, {
-    call(on, 1090, move || (bufObj,), move |_| real::cudaGLUnmapBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1106, move || (bufObj,), move |_| real::cudaGLUnmapBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 359 cudaGLUnregisterBufferObject(bufObj: u32) -> u32, on, {
-    call(on, 1093, move || (bufObj,), move |_| real::cudaGLUnregisterBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1109, move || (bufObj,), move |_| real::cudaGLUnregisterBufferObject(bufObj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 360 cudaGLSetBufferObjectMapFlags(bufObj: u32, flags: u32) -> u32, on, {
-    call(on, 1096, move || (bufObj,flags,), move |_| real::cudaGLSetBufferObjectMapFlags(bufObj, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1112, move || (bufObj,flags,), move |_| real::cudaGLSetBufferObjectMapFlags(bufObj, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 361 cudaGLMapBufferObjectAsync(devPtr: *mut P, bufObj: u32, stream: P) -> u32, on, {
-    call(on, 1099, move || (bufObj,stream,), move |_| real::cudaGLMapBufferObjectAsync(devPtr, bufObj, stream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 1115, move || (bufObj,stream,), move |_| real::cudaGLMapBufferObjectAsync(devPtr, bufObj, stream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 362 cudaGLUnmapBufferObjectAsync(bufObj: u32, stream: P) -> u32, on, {
-    call(on, 1102, move || (bufObj,stream,), move |_| real::cudaGLUnmapBufferObjectAsync(bufObj, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1118, move || (bufObj,stream,), move |_| real::cudaGLUnmapBufferObjectAsync(bufObj, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 363 cudaGraphicsEGLRegisterImage(pCudaResource: *mut P, image: P, flags: u32) -> u32, on, {
-    call(on, 1105, move || (image,flags,), move |_| real::cudaGraphicsEGLRegisterImage(pCudaResource, image, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1121, move || (image,flags,), move |_| real::cudaGraphicsEGLRegisterImage(pCudaResource, image, flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 364 cudaEGLStreamConsumerConnect(conn: *mut P, eglStream: P) -> u32, on, {
-    call(on, 1108, move || (eglStream,), move |_| real::cudaEGLStreamConsumerConnect(conn, eglStream), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1124, move || (eglStream,), move |_| real::cudaEGLStreamConsumerConnect(conn, eglStream), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 365 cudaEGLStreamConsumerConnectWithFlags(conn: *mut P, eglStream: P, flags: u32) -> u32, on, {
-    call(on, 1111, move || (eglStream,flags,), move |_| real::cudaEGLStreamConsumerConnectWithFlags(conn, eglStream, flags), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1127, move || (eglStream,flags,), move |_| real::cudaEGLStreamConsumerConnectWithFlags(conn, eglStream, flags), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 366 cudaEGLStreamConsumerDisconnect(conn: *mut P) -> u32, on, {
-    call(on, 1114, move || (one(conn, true),), move |_| real::cudaEGLStreamConsumerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1130, move || (one(conn, true),), move |_| real::cudaEGLStreamConsumerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 367 cudaEGLStreamConsumerAcquireFrame(conn: *mut P, pCudaResource: *mut P, pStream: *mut P, timeout: u32) -> u32, on, {
-    call(on, 1117, move || (one(conn, true),one(pStream, true),timeout,), move |_| real::cudaEGLStreamConsumerAcquireFrame(conn, pCudaResource, pStream, timeout), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
+    call(on, 1133, move || (one(conn, true),one(pStream, true),timeout,), move |_| real::cudaEGLStreamConsumerAcquireFrame(conn, pCudaResource, pStream, timeout), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 368 cudaEGLStreamConsumerReleaseFrame(conn: *mut P, pCudaResource: P, pStream: *mut P) -> u32, on, {
-    call(on, 1120, move || (one(conn, true),pCudaResource,one(pStream, true),), move |_| real::cudaEGLStreamConsumerReleaseFrame(conn, pCudaResource, pStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1136, move || (one(conn, true),pCudaResource,one(pStream, true),), move |_| real::cudaEGLStreamConsumerReleaseFrame(conn, pCudaResource, pStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 369 cudaEGLStreamProducerConnect(conn: *mut P, eglStream: P, width: i32, height: i32) -> u32, on, {
-    call(on, 1123, move || (eglStream,width,height,), move |_| real::cudaEGLStreamProducerConnect(conn, eglStream, width, height), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
+    call(on, 1139, move || (eglStream,width,height,), move |_| real::cudaEGLStreamProducerConnect(conn, eglStream, width, height), move |result| { let ok = result == 0; (result,one(conn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 370 cudaEGLStreamProducerDisconnect(conn: *mut P) -> u32, on, {
-    call(on, 1126, move || (one(conn, true),), move |_| real::cudaEGLStreamProducerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1142, move || (one(conn, true),), move |_| real::cudaEGLStreamProducerDisconnect(conn), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 371 cudaEGLStreamProducerPresentFrame(conn: *mut P, eglframe: Val<[u64; 35]>, pStream: *mut P) -> u32, on, {
-    call(on, 1129, move || (one(conn, true),eglframe,one(pStream, true),), move |_| real::cudaEGLStreamProducerPresentFrame(conn, eglframe, pStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1145, move || (one(conn, true),eglframe,one(pStream, true),), move |_| real::cudaEGLStreamProducerPresentFrame(conn, eglframe, pStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 372 cudaEGLStreamProducerReturnFrame(conn: *mut P, eglframe: *mut [u8; 280], pStream: *mut P) -> u32, on, {
-    call(on, 1132, move || (one(conn, true),one(pStream, true),), move |_| real::cudaEGLStreamProducerReturnFrame(conn, eglframe, pStream), move |result| { let ok = result == 0; (result,one(eglframe, ok),) }, || ())
+    call(on, 1148, move || (one(conn, true),one(pStream, true),), move |_| real::cudaEGLStreamProducerReturnFrame(conn, eglframe, pStream), move |result| { let ok = result == 0; (result,one(eglframe, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 373 cudaGraphicsResourceGetMappedEglFrame(eglFrame: *mut [u8; 280], resource: P, index: u32, mipLevel: u32) -> u32, on, {
-    call(on, 1135, move || (resource,index,mipLevel,), move |_| real::cudaGraphicsResourceGetMappedEglFrame(eglFrame, resource, index, mipLevel), move |result| { let ok = result == 0; (result,one(eglFrame, ok),) }, || ())
+    call(on, 1151, move || (resource,index,mipLevel,), move |_| real::cudaGraphicsResourceGetMappedEglFrame(eglFrame, resource, index, mipLevel), move |result| { let ok = result == 0; (result,one(eglFrame, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 374 cudaEventCreateFromEGLSync(phEvent: *mut P, eglSync: P, flags: u32) -> u32, on, {
-    call(on, 1138, move || (eglSync,flags,), move |_| real::cudaEventCreateFromEGLSync(phEvent, eglSync, flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 1154, move || (eglSync,flags,), move |_| real::cudaEventCreateFromEGLSync(phEvent, eglSync, flags), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 375 cudaVDPAUGetDevice(device: *mut i32, vdpDevice: u32, vdpGetProcAddress: *mut c_void) -> u32, on, {
-    call(on, 1141, move || (vdpDevice,vdpGetProcAddress,), move |_| real::cudaVDPAUGetDevice(device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 1157, move || (vdpDevice,vdpGetProcAddress,), move |_| real::cudaVDPAUGetDevice(device, vdpDevice, vdpGetProcAddress), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 376 cudaVDPAUSetVDPAUDevice(device: i32, vdpDevice: u32, vdpGetProcAddress: *mut c_void) -> u32, on, {
-    call(on, 1144, move || (device,vdpDevice,vdpGetProcAddress,), move |_| real::cudaVDPAUSetVDPAUDevice(device, vdpDevice, vdpGetProcAddress), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1160, move || (device,vdpDevice,vdpGetProcAddress,), move |_| real::cudaVDPAUSetVDPAUDevice(device, vdpDevice, vdpGetProcAddress), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 377 cudaGraphicsVDPAURegisterVideoSurface(resource: *mut P, vdpSurface: u32, flags: u32) -> u32, on, {
-    call(on, 1147, move || (vdpSurface,flags,), move |_| real::cudaGraphicsVDPAURegisterVideoSurface(resource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1163, move || (vdpSurface,flags,), move |_| real::cudaGraphicsVDPAURegisterVideoSurface(resource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 378 cudaGraphicsVDPAURegisterOutputSurface(resource: *mut P, vdpSurface: u32, flags: u32) -> u32, on, {
-    call(on, 1150, move || (vdpSurface,flags,), move |_| real::cudaGraphicsVDPAURegisterOutputSurface(resource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1166, move || (vdpSurface,flags,), move |_| real::cudaGraphicsVDPAURegisterOutputSurface(resource, vdpSurface, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 379 cudaStreamGetPriority_ptsz(hStream: P, priority: *mut i32) -> u32, on, {
-    call(on, 1153, move || (hStream,), move |_| real::cudaStreamGetPriority_ptsz(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
+    call(on, 1169, move || (hStream,), move |_| real::cudaStreamGetPriority_ptsz(hStream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 380 cudaStreamGetFlags_ptsz(hStream: P, flags: *mut u32) -> u32, on, {
-    call(on, 1156, move || (hStream,), move |_| real::cudaStreamGetFlags_ptsz(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
+    call(on, 1172, move || (hStream,), move |_| real::cudaStreamGetFlags_ptsz(hStream, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 381 cudaStreamGetId_ptsz(hStream: P, streamId: *mut u64) -> u32, on, {
-    call(on, 1159, move || (hStream,), move |_| real::cudaStreamGetId_ptsz(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
+    call(on, 1175, move || (hStream,), move |_| real::cudaStreamGetId_ptsz(hStream, streamId), move |result| { let ok = result == 0; (result,one(streamId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 382 cudaStreamGetDevice_ptsz(hStream: P, device: *mut i32) -> u32, on, {
-    call(on, 1162, move || (hStream,), move |_| real::cudaStreamGetDevice_ptsz(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 1178, move || (hStream,), move |_| real::cudaStreamGetDevice_ptsz(hStream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 383 cudaStreamCopyAttributes_ptsz(dst: P, src: P) -> u32, on, {
-    call(on, 1165, move || (dst,src,), move |_| real::cudaStreamCopyAttributes_ptsz(dst, src), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1181, move || (dst,src,), move |_| real::cudaStreamCopyAttributes_ptsz(dst, src), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 384 cudaStreamGetAttribute_ptsz(hStream: P, attr: u32, value_out: *mut [u8; 64]) -> u32, on, {
-    call(on, 1168, move || (hStream,attr,), move |_| real::cudaStreamGetAttribute_ptsz(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
+    call(on, 1184, move || (hStream,attr,), move |_| real::cudaStreamGetAttribute_ptsz(hStream, attr, value_out), move |result| { let ok = result == 0; (result,one(value_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 385 cudaStreamSetAttribute_ptsz(hStream: P, attr: u32, value: *const [u8; 64]) -> u32, on, {
-    call(on, 1171, move || (hStream,attr,one(value, true),), move |_| real::cudaStreamSetAttribute_ptsz(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1187, move || (hStream,attr,one(value, true),), move |_| real::cudaStreamSetAttribute_ptsz(hStream, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 386 cudaStreamWaitEvent_ptsz(stream: P, event: P, flags: u32) -> u32, on, {
-    call(on, 1174, move || (stream,event,flags,), move |_| real::cudaStreamWaitEvent_ptsz(stream, event, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1190, move || (stream,event,flags,), move |_| real::cudaStreamWaitEvent_ptsz(stream, event, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 387 cudaStreamAddCallback_ptsz(stream: P, callback: P, userData: *mut c_void, flags: u32) -> u32, on, {
-    call(on, 1177, move || (stream,callback,userData,flags,), move |_| real::cudaStreamAddCallback_ptsz(stream, callback, userData, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1193, move || (stream,callback,userData,flags,), move |_| real::cudaStreamAddCallback_ptsz(stream, callback, userData, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 388 cudaStreamSynchronize_ptsz(stream: P) -> u32, on, {
-    call(on, 1180, move || (stream,), move |_| real::cudaStreamSynchronize_ptsz(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1196, move || (stream,), move |_| real::cudaStreamSynchronize_ptsz(stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 389 cudaStreamQuery_ptsz(stream: P) -> u32, on, {
-    poll(on, 1183, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamQuery_ptsz(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 1199, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamQuery_ptsz(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 390 cudaStreamAttachMemAsync_ptsz(stream: P, devPtr: *mut c_void, length: u64, flags: u32) -> u32, on, {
-    call(on, 1186, move || (stream,devPtr,length,flags,), move |_| real::cudaStreamAttachMemAsync_ptsz(stream, devPtr, length, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1202, move || (stream,devPtr,length,flags,), move |_| real::cudaStreamAttachMemAsync_ptsz(stream, devPtr, length, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 391 cudaStreamBeginCapture_ptsz(stream: P, mode: u32) -> u32, on, {
-    call(on, 1189, move || (stream,mode,), move |_| real::cudaStreamBeginCapture_ptsz(stream, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1205, move || (stream,mode,), move |_| real::cudaStreamBeginCapture_ptsz(stream, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 392 cudaStreamBeginRecaptureToGraph_ptsz(stream: P, mode: u32, graph: P, callbackData: *mut [u8; 16]) -> u32, on, {
-    call(on, 1192, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph_ptsz(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1208, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph_ptsz(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 393 cudaStreamBeginCaptureToGraph_ptsz(stream: P, graph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1195, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1211, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 394 cudaStreamEndCapture_ptsz(stream: P, pGraph: *mut P) -> u32, on, {
-    call(on, 1198, move || (stream,), move |_| real::cudaStreamEndCapture_ptsz(stream, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
+    call(on, 1214, move || (stream,), move |_| real::cudaStreamEndCapture_ptsz(stream, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 395 cudaStreamIsCapturing_ptsz(stream: P, pCaptureStatus: *mut u32) -> u32, on, {
-    poll(on, 1201, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing_ptsz(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
+    poll(on, 1217, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing_ptsz(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamGetCaptureInfo_ptsz")] 396 cudaStreamGetCaptureInfo_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1204, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1220, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamUpdateCaptureDependencies_ptsz")] 397 cudaStreamUpdateCaptureDependencies_ptsz(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1207, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1223, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 398 cudaEventRecord_ptsz(event: P, stream: P) -> u32, on, {
-    call(on, 1210, move || (event,stream,), move |_| real::cudaEventRecord_ptsz(event, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1226, move || (event,stream,), move |_| real::cudaEventRecord_ptsz(event, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 399 cudaEventRecordWithFlags_ptsz(event: P, stream: P, flags: u32) -> u32, on, {
-    call(on, 1213, move || (event,stream,flags,), move |_| real::cudaEventRecordWithFlags_ptsz(event, stream, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1229, move || (event,stream,flags,), move |_| real::cudaEventRecordWithFlags_ptsz(event, stream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaSignalExternalSemaphoresAsync_ptsz")] 400 cudaSignalExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1216, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1232, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaWaitExternalSemaphoresAsync_ptsz")] 401 cudaWaitExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1219, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1235, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 402 cudaLaunchKernel_ptsz(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 1222, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1238, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 403 cudaLaunchKernelExC_ptsz(config: *const [u8; 56], func: *const c_void, args: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1225, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC_ptsz(config, func, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1241, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC_ptsz(config, func, args), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 404 cudaLaunchCooperativeKernel_ptsz(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
-    call(on, 1228, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1244, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 405 cudaLaunchHostFunc_ptsz(stream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 1231, move || (stream,fn_,userData,), move |_| real::cudaLaunchHostFunc_ptsz(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1247, move || (stream,fn_,userData,), move |_| real::cudaLaunchHostFunc_ptsz(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 406 cudaLaunchHostFunc_v2_ptsz(stream: P, fn_: P, userData: *mut c_void, syncMode: u32) -> u32, on, {
-    call(on, 1234, move || (stream,fn_,userData,syncMode,), move |_| real::cudaLaunchHostFunc_v2_ptsz(stream, fn_, userData, syncMode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1250, move || (stream,fn_,userData,syncMode,), move |_| real::cudaLaunchHostFunc_v2_ptsz(stream, fn_, userData, syncMode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 407 cudaMemcpy3D_ptds(p: *const [u8; 160]) -> u32, on, {
-    call(on, 1237, move || (one(p, true),), move |_| real::cudaMemcpy3D_ptds(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1253, move || (one(p, true),), move |_| real::cudaMemcpy3D_ptds(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 408 cudaMemcpy3DPeer_ptds(p: *const [u8; 168]) -> u32, on, {
-    call(on, 1240, move || (one(p, true),), move |_| real::cudaMemcpy3DPeer_ptds(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1256, move || (one(p, true),), move |_| real::cudaMemcpy3DPeer_ptds(p), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 409 cudaMemcpy3DAsync_ptsz(p: *const [u8; 160], stream: P) -> u32, on, {
-    call(on, 1243, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DAsync_ptsz(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1259, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DAsync_ptsz(p, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 410 cudaMemcpy3DPeerAsync_ptsz(p: *const [u8; 168], stream: P) -> u32, on, {
-    call(on, 1246, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DPeerAsync_ptsz(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1262, move || (one(p, true),stream,), move |_| real::cudaMemcpy3DPeerAsync_ptsz(p, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 411 cudaMemcpy_ptds(dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 1249, move || (dst,src,count,kind,), move |_| real::cudaMemcpy_ptds(dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1265, move || (dst,src,count,kind,), move |_| real::cudaMemcpy_ptds(dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 412 cudaMemcpy2D_ptds(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1252, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2D_ptds(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1268, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2D_ptds(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 413 cudaMemcpy2DToArray_ptds(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1255, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2DToArray_ptds(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1271, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::cudaMemcpy2DToArray_ptds(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 414 cudaMemcpy2DFromArray_ptds(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1258, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::cudaMemcpy2DFromArray_ptds(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1274, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::cudaMemcpy2DFromArray_ptds(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 415 cudaMemcpy2DArrayToArray_ptds(dst: P, wOffsetDst: u64, hOffsetDst: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1261, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |_| real::cudaMemcpy2DArrayToArray_ptds(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1277, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |_| real::cudaMemcpy2DArrayToArray_ptds(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 416 cudaMemcpyToSymbol_ptds(symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 1264, move || (symbol,src,count,offset,kind,), move |_| real::cudaMemcpyToSymbol_ptds(symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1280, move || (symbol,src,count,offset,kind,), move |_| real::cudaMemcpyToSymbol_ptds(symbol, src, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 417 cudaMemcpyFromSymbol_ptds(dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 1267, move || (dst,symbol,count,offset,kind,), move |_| real::cudaMemcpyFromSymbol_ptds(dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1283, move || (dst,symbol,count,offset,kind,), move |_| real::cudaMemcpyFromSymbol_ptds(dst, symbol, count, offset, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 418 cudaMemcpyAsync_ptsz(dst: *mut c_void, src: *const c_void, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1270, move || (dst,src,count,kind,stream,), move |_| real::cudaMemcpyAsync_ptsz(dst, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1286, move || (dst,src,count,kind,stream,), move |_| real::cudaMemcpyAsync_ptsz(dst, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpyBatchAsync_ptsz")] 419 cudaMemcpyBatchAsync_ptsz(dsts: *mut P, srcs: *const P, sizes: *const u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1273, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1289, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpy3DBatchAsync_ptsz")] 420 cudaMemcpy3DBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1276, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync_ptsz(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1292, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync_ptsz(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 421 cudaMemcpyWithAttributesAsync_ptsz(dst: *mut c_void, src: *const c_void, size: u64, attr: *mut [u8; 24], stream: P) -> u32, on, {
-    call(on, 1279, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1295, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 422 cudaMemcpy3DWithAttributesAsync_ptsz(op: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
-    call(on, 1282, move || (one(op, true),flags,stream,), move |_| real::cudaMemcpy3DWithAttributesAsync_ptsz(op, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1298, move || (one(op, true),flags,stream,), move |_| real::cudaMemcpy3DWithAttributesAsync_ptsz(op, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 423 cudaMemcpy2DAsync_ptsz(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1285, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DAsync_ptsz(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1301, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DAsync_ptsz(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 424 cudaMemcpy2DToArrayAsync_ptsz(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1288, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DToArrayAsync_ptsz(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1304, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::cudaMemcpy2DToArrayAsync_ptsz(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 425 cudaMemcpy2DFromArrayAsync_ptsz(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1291, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |_| real::cudaMemcpy2DFromArrayAsync_ptsz(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1307, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |_| real::cudaMemcpy2DFromArrayAsync_ptsz(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 426 cudaMemcpyToSymbolAsync_ptsz(symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1294, move || (symbol,src,count,offset,kind,stream,), move |_| real::cudaMemcpyToSymbolAsync_ptsz(symbol, src, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1310, move || (symbol,src,count,offset,kind,stream,), move |_| real::cudaMemcpyToSymbolAsync_ptsz(symbol, src, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 427 cudaMemcpyFromSymbolAsync_ptsz(dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1297, move || (dst,symbol,count,offset,kind,stream,), move |_| real::cudaMemcpyFromSymbolAsync_ptsz(dst, symbol, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1313, move || (dst,symbol,count,offset,kind,stream,), move |_| real::cudaMemcpyFromSymbolAsync_ptsz(dst, symbol, count, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 428 cudaMemset_ptds(devPtr: *mut c_void, value: i32, count: u64) -> u32, on, {
-    call(on, 1300, move || (devPtr,value,count,), move |_| real::cudaMemset_ptds(devPtr, value, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1316, move || (devPtr,value,count,), move |_| real::cudaMemset_ptds(devPtr, value, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 429 cudaMemset2D_ptds(devPtr: *mut c_void, pitch: u64, value: i32, width: u64, height: u64) -> u32, on, {
-    call(on, 1303, move || (devPtr,pitch,value,width,height,), move |_| real::cudaMemset2D_ptds(devPtr, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1319, move || (devPtr,pitch,value,width,height,), move |_| real::cudaMemset2D_ptds(devPtr, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 430 cudaMemset3D_ptds(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>) -> u32, on, {
-    call(on, 1306, move || (pitchedDevPtr,value,extent,), move |_| real::cudaMemset3D_ptds(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1322, move || (pitchedDevPtr,value,extent,), move |_| real::cudaMemset3D_ptds(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 431 cudaMemsetAsync_ptsz(devPtr: *mut c_void, value: i32, count: u64, stream: P) -> u32, on, {
-    call(on, 1309, move || (devPtr,value,count,stream,), move |_| real::cudaMemsetAsync_ptsz(devPtr, value, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1325, move || (devPtr,value,count,stream,), move |_| real::cudaMemsetAsync_ptsz(devPtr, value, count, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 432 cudaMemset2DAsync_ptsz(devPtr: *mut c_void, pitch: u64, value: i32, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 1312, move || (devPtr,pitch,value,width,height,stream,), move |_| real::cudaMemset2DAsync_ptsz(devPtr, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1328, move || (devPtr,pitch,value,width,height,stream,), move |_| real::cudaMemset2DAsync_ptsz(devPtr, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 433 cudaMemset3DAsync_ptsz(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>, stream: P) -> u32, on, {
-    call(on, 1315, move || (pitchedDevPtr,value,extent,stream,), move |_| real::cudaMemset3DAsync_ptsz(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1331, move || (pitchedDevPtr,value,extent,stream,), move |_| real::cudaMemset3DAsync_ptsz(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemPrefetchAsync_ptsz")] 434 cudaMemPrefetchAsync_ptsz(devPtr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
-    call(on, 1318, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1334, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 435 cudaMemPrefetchBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1321, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1337, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 436 cudaMemDiscardBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1324, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1340, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 437 cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1327, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1343, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 438 cudaMemcpyToArray_ptds(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 1330, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray_ptds(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1346, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray_ptds(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 439 cudaMemcpyFromArray_ptds(dst: *mut c_void, src: P, wOffset: u64, hOffset: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 1333, move || (dst,src,wOffset,hOffset,count,kind,), move |_| real::cudaMemcpyFromArray_ptds(dst, src, wOffset, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1349, move || (dst,src,wOffset,hOffset,count,kind,), move |_| real::cudaMemcpyFromArray_ptds(dst, src, wOffset, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 440 cudaMemcpyArrayToArray_ptds(dst: P, wOffsetDst: u64, hOffsetDst: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 1336, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,count,kind,), move |_| real::cudaMemcpyArrayToArray_ptds(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1352, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,count,kind,), move |_| real::cudaMemcpyArrayToArray_ptds(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 441 cudaMemcpyToArrayAsync_ptsz(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1339, move || (dst,wOffset,hOffset,src,count,kind,stream,), move |_| real::cudaMemcpyToArrayAsync_ptsz(dst, wOffset, hOffset, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1355, move || (dst,wOffset,hOffset,src,count,kind,stream,), move |_| real::cudaMemcpyToArrayAsync_ptsz(dst, wOffset, hOffset, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 442 cudaMemcpyFromArrayAsync_ptsz(dst: *mut c_void, src: P, wOffset: u64, hOffset: u64, count: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1342, move || (dst,src,wOffset,hOffset,count,kind,stream,), move |_| real::cudaMemcpyFromArrayAsync_ptsz(dst, src, wOffset, hOffset, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1358, move || (dst,src,wOffset,hOffset,count,kind,stream,), move |_| real::cudaMemcpyFromArrayAsync_ptsz(dst, src, wOffset, hOffset, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 443 cudaMallocAsync_ptsz(devPtr: *mut P, size: u64, hStream: P) -> u32, on, {
-    call(on, 1345, move || (size,hStream,), move |_| real::cudaMallocAsync_ptsz(devPtr, size, hStream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
+    call(on, 1361, move || (size,hStream,), move |_| real::cudaMallocAsync_ptsz(devPtr, size, hStream), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 444 cudaFreeAsync_ptsz(devPtr: *mut c_void, hStream: P) -> u32, on, {
-    call(on, 1348, move || (devPtr,hStream,), move |_| real::cudaFreeAsync_ptsz(devPtr, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1364, move || (devPtr,hStream,), move |_| real::cudaFreeAsync_ptsz(devPtr, hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 445 cudaMallocFromPoolAsync_ptsz(ptr: *mut P, size: u64, memPool: P, stream: P) -> u32, on, {
-    call(on, 1351, move || (size,memPool,stream,), move |_| real::cudaMallocFromPoolAsync_ptsz(ptr, size, memPool, stream), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 1367, move || (size,memPool,stream,), move |_| real::cudaMallocFromPoolAsync_ptsz(ptr, size, memPool, stream), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 446 cudaGraphInstantiateWithParams_ptsz(pGraphExec: *mut P, graph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 1354, move || (graph,one(instantiateParams, true),), move |_| real::cudaGraphInstantiateWithParams_ptsz(pGraphExec, graph, instantiateParams), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 1370, move || (graph,one(instantiateParams, true),), move |_| real::cudaGraphInstantiateWithParams_ptsz(pGraphExec, graph, instantiateParams), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 447 cudaGraphUpload_ptsz(graphExec: P, stream: P) -> u32, on, {
-    call(on, 1357, move || (graphExec,stream,), move |_| real::cudaGraphUpload_ptsz(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1373, move || (graphExec,stream,), move |_| real::cudaGraphUpload_ptsz(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 448 cudaGraphLaunch_ptsz(graphExec: P, stream: P) -> u32, on, {
-    call(on, 1360, move || (graphExec,stream,), move |_| real::cudaGraphLaunch_ptsz(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1376, move || (graphExec,stream,), move |_| real::cudaGraphLaunch_ptsz(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 449 cudaGetDriverEntryPoint_ptsz(symbol: *const i8, funcPtr: *mut P, flags: u64, driverStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1363, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint_ptsz(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 1379, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint_ptsz(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 450 cudaGetDriverEntryPointByVersion_ptsz(symbol: *const i8, funcPtr: *mut P, cudaVersion: u32, flags: u64, driverStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1366, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion_ptsz(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 1382, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion_ptsz(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 451 cudaStreamGetDevResource_ptsz(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
-    call(on, 1369, move || (hStream,type_,), move |_| real::cudaStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
+    call(on, 1385, move || (hStream,type_,), move |_| real::cudaStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 452 cudaThreadExit() -> u32, on, {
-    call(on, 1372, move || (), move |_| real::cudaThreadExit(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1388, move || (), move |_| real::cudaThreadExit(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 453 cudaThreadSynchronize() -> u32, on, {
-    call(on, 1375, move || (), move |_| real::cudaThreadSynchronize(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1391, move || (), move |_| real::cudaThreadSynchronize(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 454 cudaThreadSetLimit(limit: u32, value: u64) -> u32, on, {
-    call(on, 1378, move || (limit,value,), move |_| real::cudaThreadSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1394, move || (limit,value,), move |_| real::cudaThreadSetLimit(limit, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 455 cudaThreadGetLimit(pValue: *mut u64, limit: u32) -> u32, on, {
-    call(on, 1381, move || (limit,), move |_| real::cudaThreadGetLimit(pValue, limit), move |result| { let ok = result == 0; (result,one(pValue, ok),) }, || ())
+    call(on, 1397, move || (limit,), move |_| real::cudaThreadGetLimit(pValue, limit), move |result| { let ok = result == 0; (result,one(pValue, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 456 cudaThreadGetCacheConfig(pCacheConfig: *mut u32) -> u32, on, {
-    call(on, 1384, move || (), move |_| real::cudaThreadGetCacheConfig(pCacheConfig), move |result| { let ok = result == 0; (result,one(pCacheConfig, ok),) }, || ())
+    call(on, 1400, move || (), move |_| real::cudaThreadGetCacheConfig(pCacheConfig), move |result| { let ok = result == 0; (result,one(pCacheConfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 457 cudaThreadSetCacheConfig(cacheConfig: u32) -> u32, on, {
-    call(on, 1387, move || (cacheConfig,), move |_| real::cudaThreadSetCacheConfig(cacheConfig), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1403, move || (cacheConfig,), move |_| real::cudaThreadSetCacheConfig(cacheConfig), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 458 cudaGetDeviceProperties_v2(prop: *mut [u8; 1032], device: i32) -> u32, on, {
-    call(on, 1390, move || (device,), move |_| real::cudaGetDeviceProperties_v2(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
+    call(on, 1406, move || (device,), move |_| real::cudaGetDeviceProperties_v2(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 459 cudaStreamGetCaptureInfo_v2(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1393, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1409, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 460 cudaStreamGetCaptureInfo_v3(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1396, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1412, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 461 cudaStreamUpdateCaptureDependencies_v2(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1399, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1415, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 462 cudaEventElapsedTime_v2(ms: *mut f32, start: P, end: P) -> u32, on, {
-    call(on, 1402, move || (start,end,), move |_| real::cudaEventElapsedTime_v2(ms, start, end), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
+    call(on, 1418, move || (start,end,), move |_| real::cudaEventElapsedTime_v2(ms, start, end), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 463 cudaSignalExternalSemaphoresAsync_v2(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1405, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1421, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 464 cudaWaitExternalSemaphoresAsync_v2(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1408, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1424, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 465 cudaLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: u32, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1411, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |_| real::cudaLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1427, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |_| real::cudaLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 466 cudaSetDoubleForDevice(d: *mut f64) -> u32, on, {
-    call(on, 1414, move || (one(d, true),), move |_| real::cudaSetDoubleForDevice(d), move |result| { let ok = result == 0; (result,one(d, ok),) }, || ())
+    call(on, 1430, move || (one(d, true),), move |_| real::cudaSetDoubleForDevice(d), move |result| { let ok = result == 0; (result,one(d, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 467 cudaSetDoubleForHost(d: *mut f64) -> u32, on, {
-    call(on, 1417, move || (one(d, true),), move |_| real::cudaSetDoubleForHost(d), move |result| { let ok = result == 0; (result,one(d, ok),) }, || ())
+    call(on, 1433, move || (one(d, true),), move |_| real::cudaSetDoubleForHost(d), move |result| { let ok = result == 0; (result,one(d, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 468 cudaMemPrefetchAsync_v2(devPtr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
-    call(on, 1420, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_v2(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1436, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_v2(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 469 cudaMemAdvise_v2(devPtr: *const c_void, count: u64, advice: u32, location: Val<[u64; 1]>) -> u32, on, {
-    call(on, 1423, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1439, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 470 cudaGraphGetEdges_v2(graph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1426, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 1442, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 471 cudaGraphNodeGetDependencies_v2(node: P, pDependencies: *mut P, edgeData: *mut [u8; 8], pNumDependencies: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1429, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies_v2(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
+    call(on, 1445, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies_v2(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 cudaGraphNodeGetDependentNodes_v2(node: P, pDependentNodes: *mut P, edgeData: *mut [u8; 8], pNumDependentNodes: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1432, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes_v2(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
+    call(on, 1448, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes_v2(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 473 cudaGraphAddDependencies_v2(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1435, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1451, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 474 cudaGraphRemoveDependencies_v2(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1438, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1454, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 475 cudaGraphAddNode_v2(pGraphNode: *mut P, graph: P, pDependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1441, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode_v2(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1457, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode_v2(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 476 cudaStreamGetCaptureInfo_v2_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1444, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1460, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 477 cudaStreamGetCaptureInfo_v3_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1447, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1463, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 478 cudaStreamUpdateCaptureDependencies_v2_ptsz(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1450, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1466, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 479 cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1453, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1469, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 480 cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 1456, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1472, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 481 cudaMemPrefetchAsync_v2_ptsz(devPtr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
-    call(on, 1459, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1475, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }

@@ -5,544 +5,544 @@ use super::prelude::*;
 use super::tables::NAMES;
 
 wrapper! { #[unsafe(no_mangle)] 0 ncclMemAlloc(ptr: *mut P, size: u64) -> u32, on, {
-    call(on, 16, move || (size,), move |_| real::ncclMemAlloc(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 32, move || (size,), move |_| real::ncclMemAlloc(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 pncclMemAlloc(ptr: *mut P, size: u64) -> u32, on, {
-    call(on, 19, move || (size,), move |_| real::pncclMemAlloc(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
+    call(on, 35, move || (size,), move |_| real::pncclMemAlloc(ptr, size), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 ncclMemFree(ptr: *mut c_void) -> u32, on, {
-    call(on, 22, move || (ptr,), move |_| real::ncclMemFree(ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 38, move || (ptr,), move |_| real::ncclMemFree(ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 pncclMemFree(ptr: *mut c_void) -> u32, on, {
-    call(on, 25, move || (ptr,), move |_| real::pncclMemFree(ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 41, move || (ptr,), move |_| real::pncclMemFree(ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 ncclGetVersion(version: *mut i32) -> u32, on, {
-    call(on, 28, move || (), move |_| real::ncclGetVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
+    call(on, 44, move || (), move |_| real::ncclGetVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 pncclGetVersion(version: *mut i32) -> u32, on, {
-    call(on, 31, move || (), move |_| real::pncclGetVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
+    call(on, 47, move || (), move |_| real::pncclGetVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 ncclGetUniqueId(uniqueId: *mut [u8; 128]) -> u32, on, {
-    call(on, 34, move || (), move |_| real::ncclGetUniqueId(uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
+    call(on, 50, move || (), move |_| real::ncclGetUniqueId(uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 pncclGetUniqueId(uniqueId: *mut [u8; 128]) -> u32, on, {
-    call(on, 37, move || (), move |_| real::pncclGetUniqueId(uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
+    call(on, 53, move || (), move |_| real::pncclGetUniqueId(uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 8 ncclCommInitRankConfig(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 40, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 56, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 9 pncclCommInitRankConfig(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 43, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 59, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 10 ncclCommInitRank(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32) -> u32, on, {
-    call(on, 46, move || (nranks,commId,rank,), move |_| real::ncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 62, move || (nranks,commId,rank,), move |_| real::ncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 11 pncclCommInitRank(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32) -> u32, on, {
-    call(on, 49, move || (nranks,commId,rank,), move |_| real::pncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 65, move || (nranks,commId,rank,), move |_| real::pncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 ncclCommInitAll(comm: *mut P, ndev: i32, devlist: *const i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 52, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::ncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
+    call(on, 68, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::ncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 pncclCommInitAll(comm: *mut P, ndev: i32, devlist: *const i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 55, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::pncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
+    call(on, 71, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::pncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 ncclCommFinalize(comm: P) -> u32, on, {
-    call(on, 58, move || (comm,), move |_| real::ncclCommFinalize(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 74, move || (comm,), move |_| real::ncclCommFinalize(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 pncclCommFinalize(comm: P) -> u32, on, {
-    call(on, 61, move || (comm,), move |_| real::pncclCommFinalize(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 77, move || (comm,), move |_| real::pncclCommFinalize(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 16 ncclCommDestroy(comm: P) -> u32, on, {
-    call(on, 64, move || (comm,), move |_| real::ncclCommDestroy(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 80, move || (comm,), move |_| real::ncclCommDestroy(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 pncclCommDestroy(comm: P) -> u32, on, {
-    call(on, 67, move || (comm,), move |_| real::pncclCommDestroy(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 83, move || (comm,), move |_| real::pncclCommDestroy(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 18 ncclCommAbort(comm: P) -> u32, on, {
-    call(on, 70, move || (comm,), move |_| real::ncclCommAbort(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 86, move || (comm,), move |_| real::ncclCommAbort(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 19 pncclCommAbort(comm: P) -> u32, on, {
-    call(on, 73, move || (comm,), move |_| real::pncclCommAbort(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 89, move || (comm,), move |_| real::pncclCommAbort(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 ncclCommRevoke(comm: P, revokeFlags: i32) -> u32, on, {
-    call(on, 76, move || (comm,revokeFlags,), move |_| real::ncclCommRevoke(comm, revokeFlags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 92, move || (comm,revokeFlags,), move |_| real::ncclCommRevoke(comm, revokeFlags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 pncclCommRevoke(comm: P, revokeFlags: i32) -> u32, on, {
-    call(on, 79, move || (comm,revokeFlags,), move |_| real::pncclCommRevoke(comm, revokeFlags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 95, move || (comm,revokeFlags,), move |_| real::pncclCommRevoke(comm, revokeFlags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 ncclCommSplit(comm: P, color: i32, key: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 82, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 98, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 pncclCommSplit(comm: P, color: i32, key: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 85, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 101, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 24 ncclCommShrink(comm: P, excludeRanksList: *mut i32, excludeRanksCount: i32, newcomm: *mut P, config: *mut [u8; 120], shrinkFlags: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 88, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 104, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 25 pncclCommShrink(comm: P, excludeRanksList: *mut i32, excludeRanksCount: i32, newcomm: *mut P, config: *mut [u8; 120], shrinkFlags: i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 91, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::pncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 107, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::pncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 ncclCommGetUniqueId(comm: P, uniqueId: *mut [u8; 128]) -> u32, on, {
-    call(on, 94, move || (comm,), move |_| real::ncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
+    call(on, 110, move || (comm,), move |_| real::ncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 pncclCommGetUniqueId(comm: P, uniqueId: *mut [u8; 128]) -> u32, on, {
-    call(on, 97, move || (comm,), move |_| real::pncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
+    call(on, 113, move || (comm,), move |_| real::pncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 ncclCommGrow(comm: P, nRanks: i32, uniqueId: *const [u8; 128], rank: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 100, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 116, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 29 pncclCommGrow(comm: P, nRanks: i32, uniqueId: *const [u8; 128], rank: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 103, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 119, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 30 ncclCommInitRankScalable(newcomm: *mut P, nranks: i32, myrank: i32, nId: i32, commIds: *mut [u8; 128], config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 106, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 122, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 31 pncclCommInitRankScalable(newcomm: *mut P, nranks: i32, myrank: i32, nId: i32, commIds: *mut [u8; 128], config: *mut [u8; 120]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 109, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 125, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 32 ncclGetErrorString(result_: u32) -> *mut i8, on, {
-    call(on, 112, move || (result_,), move |_| real::ncclGetErrorString(result_), move |result| { let _ = result; (result,) }, || ())
+    call(on, 128, move || (result_,), move |_| real::ncclGetErrorString(result_), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 pncclGetErrorString(result_: u32) -> *mut i8, on, {
-    call(on, 115, move || (result_,), move |_| real::pncclGetErrorString(result_), move |result| { let _ = result; (result,) }, || ())
+    call(on, 131, move || (result_,), move |_| real::pncclGetErrorString(result_), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 34 ncclGetLastError(comm: P) -> *mut i8, on, {
-    call(on, 118, move || (comm,), move |_| real::ncclGetLastError(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 134, move || (comm,), move |_| real::ncclGetLastError(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 pncclGetLastError(comm: P) -> *mut i8, on, {
-    call(on, 121, move || (comm,), move |_| real::pncclGetLastError(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 137, move || (comm,), move |_| real::pncclGetLastError(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 36 ncclCommGetAsyncError(comm: P, asyncError: *mut u32) -> u32, on, {
-    poll(on, 124, 2, [comm as u64, asyncError as u64, 0, 0, 0, 0, 0, 0], move || (comm,), move |_| real::ncclCommGetAsyncError(comm, asyncError), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { 0 } else { 0 }; }, move |result| { let ok = result == 0; (result,one(asyncError, ok),) }, || ())
+    poll(on, 140, 2, [comm as u64, asyncError as u64, 0, 0, 0, 0, 0, 0], move || (comm,), move |_| real::ncclCommGetAsyncError(comm, asyncError), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { 0 } else { 0 }; }, move |result| { let ok = result == 0; (result,one(asyncError, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 37 pncclCommGetAsyncError(comm: P, asyncError: *mut u32) -> u32, on, {
-    poll(on, 127, 2, [comm as u64, asyncError as u64, 0, 0, 0, 0, 0, 0], move || (comm,), move |_| real::pncclCommGetAsyncError(comm, asyncError), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { 0 } else { 0 }; }, move |result| { let ok = result == 0; (result,one(asyncError, ok),) }, || ())
+    poll(on, 143, 2, [comm as u64, asyncError as u64, 0, 0, 0, 0, 0, 0], move || (comm,), move |_| real::pncclCommGetAsyncError(comm, asyncError), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { 0 } else { 0 }; }, move |result| { let ok = result == 0; (result,one(asyncError, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 ncclCommCount(comm: P, count: *mut i32) -> u32, on, {
-    call(on, 130, move || (comm,), move |_| real::ncclCommCount(comm, count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 146, move || (comm,), move |_| real::ncclCommCount(comm, count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 pncclCommCount(comm: P, count: *mut i32) -> u32, on, {
-    call(on, 133, move || (comm,), move |_| real::pncclCommCount(comm, count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 149, move || (comm,), move |_| real::pncclCommCount(comm, count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 40 ncclCommCuDevice(comm: P, device: *mut i32) -> u32, on, {
-    call(on, 136, move || (comm,), move |_| real::ncclCommCuDevice(comm, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 152, move || (comm,), move |_| real::ncclCommCuDevice(comm, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 41 pncclCommCuDevice(comm: P, device: *mut i32) -> u32, on, {
-    call(on, 139, move || (comm,), move |_| real::pncclCommCuDevice(comm, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 155, move || (comm,), move |_| real::pncclCommCuDevice(comm, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 42 ncclCommUserRank(comm: P, rank: *mut i32) -> u32, on, {
-    call(on, 142, move || (comm,), move |_| real::ncclCommUserRank(comm, rank), move |result| { let ok = result == 0; (result,one(rank, ok),) }, || ())
+    call(on, 158, move || (comm,), move |_| real::ncclCommUserRank(comm, rank), move |result| { let ok = result == 0; (result,one(rank, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 43 pncclCommUserRank(comm: P, rank: *mut i32) -> u32, on, {
-    call(on, 145, move || (comm,), move |_| real::pncclCommUserRank(comm, rank), move |result| { let ok = result == 0; (result,one(rank, ok),) }, || ())
+    call(on, 161, move || (comm,), move |_| real::pncclCommUserRank(comm, rank), move |result| { let ok = result == 0; (result,one(rank, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 44 ncclCommRegister(comm: P, buff: *mut c_void, size: u64, handle: *mut P) -> u32, on, {
-    call(on, 148, move || (comm,buff,size,), move |_| real::ncclCommRegister(comm, buff, size, handle), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 164, move || (comm,buff,size,), move |_| real::ncclCommRegister(comm, buff, size, handle), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 45 pncclCommRegister(comm: P, buff: *mut c_void, size: u64, handle: *mut P) -> u32, on, {
-    call(on, 151, move || (comm,buff,size,), move |_| real::pncclCommRegister(comm, buff, size, handle), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 167, move || (comm,buff,size,), move |_| real::pncclCommRegister(comm, buff, size, handle), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 46 ncclCommDeregister(comm: P, handle: *mut c_void) -> u32, on, {
-    call(on, 154, move || (comm,handle,), move |_| real::ncclCommDeregister(comm, handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 170, move || (comm,handle,), move |_| real::ncclCommDeregister(comm, handle), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 47 pncclCommDeregister(comm: P, handle: *mut c_void) -> u32, on, {
-    call(on, 157, move || (comm,handle,), move |_| real::pncclCommDeregister(comm, handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 173, move || (comm,handle,), move |_| real::pncclCommDeregister(comm, handle), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 48 ncclCommSuspend(comm: P, flags: i32) -> u32, on, {
-    call(on, 160, move || (comm,flags,), move |_| real::ncclCommSuspend(comm, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (comm,flags,), move |_| real::ncclCommSuspend(comm, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 49 pncclCommSuspend(comm: P, flags: i32) -> u32, on, {
-    call(on, 163, move || (comm,flags,), move |_| real::pncclCommSuspend(comm, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 179, move || (comm,flags,), move |_| real::pncclCommSuspend(comm, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 50 ncclCommResume(comm: P) -> u32, on, {
-    call(on, 166, move || (comm,), move |_| real::ncclCommResume(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 182, move || (comm,), move |_| real::ncclCommResume(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 51 pncclCommResume(comm: P) -> u32, on, {
-    call(on, 169, move || (comm,), move |_| real::pncclCommResume(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 185, move || (comm,), move |_| real::pncclCommResume(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 52 ncclCommMemStats(comm: P, stat: u32, value: *mut u64) -> u32, on, {
-    call(on, 172, move || (comm,stat,), move |_| real::ncclCommMemStats(comm, stat, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+    call(on, 188, move || (comm,stat,), move |_| real::ncclCommMemStats(comm, stat, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 53 pncclCommMemStats(comm: P, stat: u32, value: *mut u64) -> u32, on, {
-    call(on, 175, move || (comm,stat,), move |_| real::pncclCommMemStats(comm, stat, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+    call(on, 191, move || (comm,stat,), move |_| real::pncclCommMemStats(comm, stat, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 54 ncclCommWindowRegister(comm: P, buff: *mut c_void, size: u64, win: *mut P, winFlags: i32) -> u32, on, {
-    call(on, 178, move || (comm,buff,size,winFlags,), move |_| real::ncclCommWindowRegister(comm, buff, size, win, winFlags), move |result| { let ok = result == 0; (result,one(win, ok),) }, || ())
+    call(on, 194, move || (comm,buff,size,winFlags,), move |_| real::ncclCommWindowRegister(comm, buff, size, win, winFlags), move |result| { let ok = result == 0; (result,one(win, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 55 pncclCommWindowRegister(comm: P, buff: *mut c_void, size: u64, win: *mut P, winFlags: i32) -> u32, on, {
-    call(on, 181, move || (comm,buff,size,winFlags,), move |_| real::pncclCommWindowRegister(comm, buff, size, win, winFlags), move |result| { let ok = result == 0; (result,one(win, ok),) }, || ())
+    call(on, 197, move || (comm,buff,size,winFlags,), move |_| real::pncclCommWindowRegister(comm, buff, size, win, winFlags), move |result| { let ok = result == 0; (result,one(win, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 56 ncclCommWindowDeregister(comm: P, win: P) -> u32, on, {
-    call(on, 184, move || (comm,win,), move |_| real::ncclCommWindowDeregister(comm, win), move |result| { let _ = result; (result,) }, || ())
+    call(on, 200, move || (comm,win,), move |_| real::ncclCommWindowDeregister(comm, win), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 57 pncclCommWindowDeregister(comm: P, win: P) -> u32, on, {
-    call(on, 187, move || (comm,win,), move |_| real::pncclCommWindowDeregister(comm, win), move |result| { let _ = result; (result,) }, || ())
+    call(on, 203, move || (comm,win,), move |_| real::pncclCommWindowDeregister(comm, win), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 58 ncclWinGetUserPtr(comm: P, win: P, outUserPtr: *mut P) -> u32, on, {
-    call(on, 190, move || (comm,win,), move |_| real::ncclWinGetUserPtr(comm, win, outUserPtr), move |result| { let ok = result == 0; (result,one(outUserPtr, ok),) }, || ())
+    call(on, 206, move || (comm,win,), move |_| real::ncclWinGetUserPtr(comm, win, outUserPtr), move |result| { let ok = result == 0; (result,one(outUserPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 59 pncclWinGetUserPtr(comm: P, win: P, outUserPtr: *mut P) -> u32, on, {
-    call(on, 193, move || (comm,win,), move |_| real::pncclWinGetUserPtr(comm, win, outUserPtr), move |result| { let ok = result == 0; (result,one(outUserPtr, ok),) }, || ())
+    call(on, 209, move || (comm,win,), move |_| real::pncclWinGetUserPtr(comm, win, outUserPtr), move |result| { let ok = result == 0; (result,one(outUserPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 60 ncclRedOpCreatePreMulSum(op: *mut u32, scalar: *mut c_void, datatype: u32, residence: u32, comm: P) -> u32, on, {
-    call(on, 196, move || (scalar,datatype,residence,comm,), move |_| real::ncclRedOpCreatePreMulSum(op, scalar, datatype, residence, comm), move |result| { let ok = result == 0; (result,one(op, ok),) }, || ())
+    call(on, 212, move || (scalar,datatype,residence,comm,), move |_| real::ncclRedOpCreatePreMulSum(op, scalar, datatype, residence, comm), move |result| { let ok = result == 0; (result,one(op, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 pncclRedOpCreatePreMulSum(op: *mut u32, scalar: *mut c_void, datatype: u32, residence: u32, comm: P) -> u32, on, {
-    call(on, 199, move || (scalar,datatype,residence,comm,), move |_| real::pncclRedOpCreatePreMulSum(op, scalar, datatype, residence, comm), move |result| { let ok = result == 0; (result,one(op, ok),) }, || ())
+    call(on, 215, move || (scalar,datatype,residence,comm,), move |_| real::pncclRedOpCreatePreMulSum(op, scalar, datatype, residence, comm), move |result| { let ok = result == 0; (result,one(op, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 ncclRedOpDestroy(op: u32, comm: P) -> u32, on, {
-    call(on, 202, move || (op,comm,), move |_| real::ncclRedOpDestroy(op, comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 218, move || (op,comm,), move |_| real::ncclRedOpDestroy(op, comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 pncclRedOpDestroy(op: u32, comm: P) -> u32, on, {
-    call(on, 205, move || (op,comm,), move |_| real::pncclRedOpDestroy(op, comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 221, move || (op,comm,), move |_| real::pncclRedOpDestroy(op, comm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 64 ncclReduce(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 208, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,), move |_| real::ncclReduce(sendbuff, recvbuff, count, datatype, op, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 224, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,), move |_| real::ncclReduce(sendbuff, recvbuff, count, datatype, op, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 65 pncclReduce(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 211, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,), move |_| real::pncclReduce(sendbuff, recvbuff, count, datatype, op, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 227, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,), move |_| real::pncclReduce(sendbuff, recvbuff, count, datatype, op, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 ncclBcast(buff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 214, move || (buff,count,datatype,root,comm,stream,), move |_| real::ncclBcast(buff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 230, move || (buff,count,datatype,root,comm,stream,), move |_| real::ncclBcast(buff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 pncclBcast(buff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 217, move || (buff,count,datatype,root,comm,stream,), move |_| real::pncclBcast(buff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 233, move || (buff,count,datatype,root,comm,stream,), move |_| real::pncclBcast(buff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 ncclBroadcast(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 220, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclBroadcast(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 236, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclBroadcast(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 pncclBroadcast(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 223, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclBroadcast(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 239, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclBroadcast(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 ncclAllReduce(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 226, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,), move |_| real::ncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 242, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,), move |_| real::ncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 pncclAllReduce(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 229, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,), move |_| real::pncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 245, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,), move |_| real::pncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 ncclReduceScatter(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 232, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,), move |_| real::ncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 248, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,), move |_| real::ncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 pncclReduceScatter(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 235, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,), move |_| real::pncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 251, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,), move |_| real::pncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, op, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 ncclAllGather(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 238, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,), move |_| real::ncclAllGather(sendbuff, recvbuff, sendcount, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 254, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,), move |_| real::ncclAllGather(sendbuff, recvbuff, sendcount, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 75 pncclAllGather(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 241, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,), move |_| real::pncclAllGather(sendbuff, recvbuff, sendcount, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 257, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,), move |_| real::pncclAllGather(sendbuff, recvbuff, sendcount, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 ncclAlltoAll(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 244, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::ncclAlltoAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 260, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::ncclAlltoAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 77 pncclAlltoAll(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 247, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::pncclAlltoAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 263, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::pncclAlltoAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 78 ncclGather(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 250, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclGather(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 266, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclGather(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 79 pncclGather(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 253, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclGather(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 269, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclGather(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 80 ncclScatter(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 256, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 272, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::ncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 pncclScatter(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 259, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 275, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 82 ncclAllReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 262, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 278, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 83 pncclAllReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 265, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 281, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 84 ncclBroadcastConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 268, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 284, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 85 pncclBroadcastConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 271, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 287, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 86 ncclReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 274, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 290, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 87 pncclReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 277, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 293, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 ncclAllGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 280, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 296, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 89 pncclAllGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 283, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 299, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 90 ncclReduceScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 286, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 302, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 91 pncclReduceScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 289, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 305, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 92 ncclAlltoAllConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 292, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 308, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 pncclAlltoAllConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 295, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 311, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 ncclGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 298, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 314, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 95 pncclGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 301, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 317, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 96 ncclScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 304, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 320, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 pncclScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
     let caps = Caps::current();
-    call(on, 307, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 323, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 ncclSend(sendbuff: *const c_void, count: u64, datatype: u32, peer: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 310, move || (sendbuff,count,datatype,peer,comm,stream,), move |_| real::ncclSend(sendbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 326, move || (sendbuff,count,datatype,peer,comm,stream,), move |_| real::ncclSend(sendbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 99 pncclSend(sendbuff: *const c_void, count: u64, datatype: u32, peer: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 313, move || (sendbuff,count,datatype,peer,comm,stream,), move |_| real::pncclSend(sendbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 329, move || (sendbuff,count,datatype,peer,comm,stream,), move |_| real::pncclSend(sendbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 100 pncclRecv(recvbuff: *mut c_void, count: u64, datatype: u32, peer: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 316, move || (recvbuff,count,datatype,peer,comm,stream,), move |_| real::pncclRecv(recvbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 332, move || (recvbuff,count,datatype,peer,comm,stream,), move |_| real::pncclRecv(recvbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 101 ncclRecv(recvbuff: *mut c_void, count: u64, datatype: u32, peer: i32, comm: P, stream: P) -> u32, on, {
-    call(on, 319, move || (recvbuff,count,datatype,peer,comm,stream,), move |_| real::ncclRecv(recvbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 335, move || (recvbuff,count,datatype,peer,comm,stream,), move |_| real::ncclRecv(recvbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 ncclPutSignal(localbuff: *const c_void, count: u64, datatype: u32, peer: i32, peerWin: P, peerWinOffset: u64, sigIdx: i32, ctx: i32, flags: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 322, move || (localbuff,count,datatype,peer,peerWin,peerWinOffset,sigIdx,ctx,flags,comm,stream,), move |_| real::ncclPutSignal(localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 338, move || (localbuff,count,datatype,peer,peerWin,peerWinOffset,sigIdx,ctx,flags,comm,stream,), move |_| real::ncclPutSignal(localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 103 pncclPutSignal(localbuff: *const c_void, count: u64, datatype: u32, peer: i32, peerWin: P, peerWinOffset: u64, sigIdx: i32, ctx: i32, flags: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 325, move || (localbuff,count,datatype,peer,peerWin,peerWinOffset,sigIdx,ctx,flags,comm,stream,), move |_| real::pncclPutSignal(localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 341, move || (localbuff,count,datatype,peer,peerWin,peerWinOffset,sigIdx,ctx,flags,comm,stream,), move |_| real::pncclPutSignal(localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 104 ncclSignal(peer: i32, sigIdx: i32, ctx: i32, flags: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 328, move || (peer,sigIdx,ctx,flags,comm,stream,), move |_| real::ncclSignal(peer, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 344, move || (peer,sigIdx,ctx,flags,comm,stream,), move |_| real::ncclSignal(peer, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 105 pncclSignal(peer: i32, sigIdx: i32, ctx: i32, flags: u32, comm: P, stream: P) -> u32, on, {
-    call(on, 331, move || (peer,sigIdx,ctx,flags,comm,stream,), move |_| real::pncclSignal(peer, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 347, move || (peer,sigIdx,ctx,flags,comm,stream,), move |_| real::pncclSignal(peer, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 106 ncclWaitSignal(nDesc: i32, signalDescs: *mut [u8; 16], comm: P, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 334, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::ncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 350, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::ncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 107 pncclWaitSignal(nDesc: i32, signalDescs: *mut [u8; 16], comm: P, stream: P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 337, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::pncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 353, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::pncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 108 ncclGroupStart() -> u32, on, {
-    call(on, 340, move || (), move |_| real::ncclGroupStart(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 356, move || (), move |_| real::ncclGroupStart(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 109 pncclGroupStart() -> u32, on, {
-    call(on, 343, move || (), move |_| real::pncclGroupStart(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 359, move || (), move |_| real::pncclGroupStart(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 110 ncclGroupEnd() -> u32, on, {
-    call(on, 346, move || (), move |_| real::ncclGroupEnd(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 362, move || (), move |_| real::ncclGroupEnd(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 111 pncclGroupEnd() -> u32, on, {
-    call(on, 349, move || (), move |_| real::pncclGroupEnd(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 365, move || (), move |_| real::pncclGroupEnd(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 112 ncclGroupSimulateEnd(simInfo: *mut [u8; 24]) -> u32, on, {
-    call(on, 352, move || (one(simInfo, true),), move |_| real::ncclGroupSimulateEnd(simInfo), move |result| { let ok = result == 0; (result,one(simInfo, ok),) }, || ())
+    call(on, 368, move || (one(simInfo, true),), move |_| real::ncclGroupSimulateEnd(simInfo), move |result| { let ok = result == 0; (result,one(simInfo, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 113 pncclGroupSimulateEnd(simInfo: *mut [u8; 24]) -> u32, on, {
-    call(on, 355, move || (one(simInfo, true),), move |_| real::pncclGroupSimulateEnd(simInfo), move |result| { let ok = result == 0; (result,one(simInfo, ok),) }, || ())
+    call(on, 371, move || (one(simInfo, true),), move |_| real::pncclGroupSimulateEnd(simInfo), move |result| { let ok = result == 0; (result,one(simInfo, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 114 ncclSetEncryption(config: *const [u8; 32]) -> u32, on, {
-    call(on, 358, move || (one(config, true),), move |_| real::ncclSetEncryption(config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 374, move || (one(config, true),), move |_| real::ncclSetEncryption(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 115 pncclSetEncryption(config: *const [u8; 32]) -> u32, on, {
-    call(on, 361, move || (one(config, true),), move |_| real::pncclSetEncryption(config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 377, move || (one(config, true),), move |_| real::pncclSetEncryption(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 116 ncclParamBind(out: *mut P, key: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 364, move || (text(key, 0, caps),), move |_| real::ncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 380, move || (text(key, 0, caps),), move |_| real::ncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 117 pncclParamBind(out: *mut P, key: *const i8) -> u32, on, {
     let caps = Caps::current();
-    call(on, 367, move || (text(key, 0, caps),), move |_| real::pncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 383, move || (text(key, 0, caps),), move |_| real::pncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 118 ncclParamGetI8(h: P, out: *mut i8) -> u32, on, {
-    call(on, 370, move || (h,), move |_| real::ncclParamGetI8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 386, move || (h,), move |_| real::ncclParamGetI8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 119 pncclParamGetI8(h: P, out: *mut i8) -> u32, on, {
-    call(on, 373, move || (h,), move |_| real::pncclParamGetI8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 389, move || (h,), move |_| real::pncclParamGetI8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 120 ncclParamGetI16(h: P, out: *mut i16) -> u32, on, {
-    call(on, 376, move || (h,), move |_| real::ncclParamGetI16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 392, move || (h,), move |_| real::ncclParamGetI16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 121 pncclParamGetI16(h: P, out: *mut i16) -> u32, on, {
-    call(on, 379, move || (h,), move |_| real::pncclParamGetI16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 395, move || (h,), move |_| real::pncclParamGetI16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 122 ncclParamGetI32(h: P, out: *mut i32) -> u32, on, {
-    call(on, 382, move || (h,), move |_| real::ncclParamGetI32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 398, move || (h,), move |_| real::ncclParamGetI32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 123 pncclParamGetI32(h: P, out: *mut i32) -> u32, on, {
-    call(on, 385, move || (h,), move |_| real::pncclParamGetI32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 401, move || (h,), move |_| real::pncclParamGetI32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 124 ncclParamGetI64(h: P, out: *mut i64) -> u32, on, {
-    call(on, 388, move || (h,), move |_| real::ncclParamGetI64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 404, move || (h,), move |_| real::ncclParamGetI64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 125 pncclParamGetI64(h: P, out: *mut i64) -> u32, on, {
-    call(on, 391, move || (h,), move |_| real::pncclParamGetI64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 407, move || (h,), move |_| real::pncclParamGetI64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 126 ncclParamGetU8(h: P, out: *mut u8) -> u32, on, {
-    call(on, 394, move || (h,), move |_| real::ncclParamGetU8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 410, move || (h,), move |_| real::ncclParamGetU8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 127 pncclParamGetU8(h: P, out: *mut u8) -> u32, on, {
-    call(on, 397, move || (h,), move |_| real::pncclParamGetU8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 413, move || (h,), move |_| real::pncclParamGetU8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 128 ncclParamGetU16(h: P, out: *mut u16) -> u32, on, {
-    call(on, 400, move || (h,), move |_| real::ncclParamGetU16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 416, move || (h,), move |_| real::ncclParamGetU16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 129 pncclParamGetU16(h: P, out: *mut u16) -> u32, on, {
-    call(on, 403, move || (h,), move |_| real::pncclParamGetU16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 419, move || (h,), move |_| real::pncclParamGetU16(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 130 ncclParamGetU32(h: P, out: *mut u32) -> u32, on, {
-    call(on, 406, move || (h,), move |_| real::ncclParamGetU32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 422, move || (h,), move |_| real::ncclParamGetU32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 pncclParamGetU32(h: P, out: *mut u32) -> u32, on, {
-    call(on, 409, move || (h,), move |_| real::pncclParamGetU32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 425, move || (h,), move |_| real::pncclParamGetU32(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 132 ncclParamGetU64(h: P, out: *mut u64) -> u32, on, {
-    call(on, 412, move || (h,), move |_| real::ncclParamGetU64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 428, move || (h,), move |_| real::ncclParamGetU64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 133 pncclParamGetU64(h: P, out: *mut u64) -> u32, on, {
-    call(on, 415, move || (h,), move |_| real::pncclParamGetU64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 431, move || (h,), move |_| real::pncclParamGetU64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 ncclParamGetStr(h: P, out: *const P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 418, move || (h,), move |_| real::ncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 434, move || (h,), move |_| real::ncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 pncclParamGetStr(h: P, out: *const P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 421, move || (h,), move |_| real::pncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 437, move || (h,), move |_| real::pncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 ncclParamGet(h: P, out: *mut c_void, maxLen: i32, len: *mut i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 424, move || (h,maxLen,), move |_| real::ncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
+    call(on, 440, move || (h,maxLen,), move |_| real::ncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 pncclParamGet(h: P, out: *mut c_void, maxLen: i32, len: *mut i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 427, move || (h,maxLen,), move |_| real::pncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
+    call(on, 443, move || (h,maxLen,), move |_| real::pncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 ncclParamGetParameter(key: *const i8, value: *const P, valueLen: *mut i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 430, move || (text(key, 0, caps),), move |_| real::ncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
+    call(on, 446, move || (text(key, 0, caps),), move |_| real::ncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 pncclParamGetParameter(key: *const i8, value: *const P, valueLen: *mut i32) -> u32, on, {
     let caps = Caps::current();
-    call(on, 433, move || (text(key, 0, caps),), move |_| real::pncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
+    call(on, 449, move || (text(key, 0, caps),), move |_| real::pncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 ncclParamGetAllParameterKeys(table: *const P, tableLen: *mut i32) -> u32, on, {
-    call(on, 436, move || (), move |_| real::ncclParamGetAllParameterKeys(table, tableLen), move |result| { let ok = result == 0; (result,one(table, ok),one(tableLen, ok),) }, || ())
+    call(on, 452, move || (), move |_| real::ncclParamGetAllParameterKeys(table, tableLen), move |result| { let ok = result == 0; (result,one(table, ok),one(tableLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 pncclParamGetAllParameterKeys(table: *const P, tableLen: *mut i32) -> u32, on, {
-    call(on, 439, move || (), move |_| real::pncclParamGetAllParameterKeys(table, tableLen), move |result| { let ok = result == 0; (result,one(table, ok),one(tableLen, ok),) }, || ())
+    call(on, 455, move || (), move |_| real::pncclParamGetAllParameterKeys(table, tableLen), move |result| { let ok = result == 0; (result,one(table, ok),one(tableLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 ncclParamDumpAll(), on, {
-    call(on, 442, move || (), move |_| real::ncclParamDumpAll(), move |result| { let _ = result; () }, || ())
+    call(on, 458, move || (), move |_| real::ncclParamDumpAll(), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 pncclParamDumpAll(), on, {
-    call(on, 445, move || (), move |_| real::pncclParamDumpAll(), move |result| { let _ = result; () }, || ())
+    call(on, 461, move || (), move |_| real::pncclParamDumpAll(), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 144 ncclCommQueryProperties(comm: P, props: *mut [u8; 152]) -> u32, on, {
-    call(on, 448, move || (comm,sized(props, true),), move |_| real::ncclCommQueryProperties(comm, props), move |result| { let ok = result == 0; (result,sized(props, ok),) }, || ())
+    call(on, 464, move || (comm,sized(props, true),), move |_| real::ncclCommQueryProperties(comm, props), move |result| { let ok = result == 0; (result,sized(props, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "ncclDevCommCreate")] 145 ncclDevCommCreate(comm: P, reqs: *const [u8; 120], outDevComm: *mut [u8; 248]) -> u32, on, {
-    call(on, 451, move || (comm,sized(reqs, true),), move |_| real::ncclDevCommCreate(comm, reqs, outDevComm), move |result| { let ok = result == 0; (result,one(outDevComm, ok),) }, || ())
+    call(on, 467, move || (comm,sized(reqs, true),), move |_| real::ncclDevCommCreate(comm, reqs, outDevComm), move |result| { let ok = result == 0; (result,one(outDevComm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 ncclDevCommDestroy(comm: P, devComm: *const [u8; 248]) -> u32, on, {
-    call(on, 454, move || (comm,one(devComm, true),), move |_| real::ncclDevCommDestroy(comm, devComm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 470, move || (comm,one(devComm, true),), move |_| real::ncclDevCommDestroy(comm, devComm), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 147 ncclGetLsaMultimemDevicePointer(window: P, offset: u64, outPtr: *mut P) -> u32, on, {
-    call(on, 457, move || (window,offset,), move |_| real::ncclGetLsaMultimemDevicePointer(window, offset, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+    call(on, 473, move || (window,offset,), move |_| real::ncclGetLsaMultimemDevicePointer(window, offset, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 148 ncclGetMultimemDevicePointer(window: P, offset: u64, multimem: Val<[u64; 1]>, outPtr: *mut P) -> u32, on, {
-    call(on, 460, move || (window,offset,multimem,), move |_| real::ncclGetMultimemDevicePointer(window, offset, multimem, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+    call(on, 476, move || (window,offset,multimem,), move |_| real::ncclGetMultimemDevicePointer(window, offset, multimem, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 149 ncclGetLsaDevicePointer(window: P, offset: u64, lsaRank: i32, outPtr: *mut P) -> u32, on, {
-    call(on, 463, move || (window,offset,lsaRank,), move |_| real::ncclGetLsaDevicePointer(window, offset, lsaRank, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+    call(on, 479, move || (window,offset,lsaRank,), move |_| real::ncclGetLsaDevicePointer(window, offset, lsaRank, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 150 ncclGetPeerDevicePointer(window: P, offset: u64, peer: i32, outPtr: *mut P) -> u32, on, {
-    call(on, 466, move || (window,offset,peer,), move |_| real::ncclGetPeerDevicePointer(window, offset, peer, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+    call(on, 482, move || (window,offset,peer,), move |_| real::ncclGetPeerDevicePointer(window, offset, peer, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 ncclGetMultimemDeviceLeInfo(window: P, offset: u64, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 469, move || (window,offset,), move |_| real::ncclGetMultimemDeviceLeInfo(window, offset, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+    call(on, 485, move || (window,offset,), move |_| real::ncclGetMultimemDeviceLeInfo(window, offset, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 152 ncclGetCftDeviceLeInfo(window: P, offset: u64, peerCft: i32, cftTeam: Val<[u32; 3]>, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 472, move || (window,offset,peerCft,cftTeam,), move |_| real::ncclGetCftDeviceLeInfo(window, offset, peerCft, cftTeam, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+    call(on, 488, move || (window,offset,peerCft,cftTeam,), move |_| real::ncclGetCftDeviceLeInfo(window, offset, peerCft, cftTeam, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 153 ncclGetPeerDeviceLeInfo(window: P, offset: u64, peerWorld: i32, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 475, move || (window,offset,peerWorld,), move |_| real::ncclGetPeerDeviceLeInfo(window, offset, peerWorld, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+    call(on, 491, move || (window,offset,peerWorld,), move |_| real::ncclGetPeerDeviceLeInfo(window, offset, peerWorld, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 154 ncclTeamWorld(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 478, move || (comm,), move |_| real::ncclTeamWorld(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 494, move || (comm,), move |_| real::ncclTeamWorld(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 155 ncclTeamLsa(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 481, move || (comm,), move |_| real::ncclTeamLsa(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 497, move || (comm,), move |_| real::ncclTeamLsa(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 156 ncclTeamCft(comm: P, mode: u32) -> Val<[u32; 3]>, on, {
-    call(on, 484, move || (comm,mode,), move |_| real::ncclTeamCft(comm, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 500, move || (comm,mode,), move |_| real::ncclTeamCft(comm, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 157 ncclTeamCftMultimem(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 487, move || (comm,), move |_| real::ncclTeamCftMultimem(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || (comm,), move |_| real::ncclTeamCftMultimem(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 158 ncclTeamRankToWorld(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
-    call(on, 490, move || (comm,team,rank,), move |_| real::ncclTeamRankToWorld(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+    call(on, 506, move || (comm,team,rank,), move |_| real::ncclTeamRankToWorld(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 159 ncclTeamRankToLsa(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
-    call(on, 493, move || (comm,team,rank,), move |_| real::ncclTeamRankToLsa(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+    call(on, 509, move || (comm,team,rank,), move |_| real::ncclTeamRankToLsa(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 160 ncclTeamRail(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 496, move || (comm,), move |_| real::ncclTeamRail(comm), move |result| { let _ = result; (result,) }, || ())
+    call(on, 512, move || (comm,), move |_| real::ncclTeamRail(comm), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 161 ncclLsaBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 499, move || (team,nBarriers,outHandle,), move |_| real::ncclLsaBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+    call(on, 515, move || (team,nBarriers,outHandle,), move |_| real::ncclLsaBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 162 ncclGinBarrierCreateRequirement(comm: P, team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 502, move || (comm,team,nBarriers,outHandle,), move |_| real::ncclGinBarrierCreateRequirement(comm, team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+    call(on, 518, move || (comm,team,nBarriers,outHandle,), move |_| real::ncclGinBarrierCreateRequirement(comm, team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 163 ncclCftBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 505, move || (team,nBarriers,outHandle,), move |_| real::ncclCftBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+    call(on, 521, move || (team,nBarriers,outHandle,), move |_| real::ncclCftBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 ncclLLA2ACalcSlots(maxElts: i32, maxEltSize: i32) -> i32, on, {
-    call(on, 508, move || (maxElts,maxEltSize,), move |_| real::ncclLLA2ACalcSlots(maxElts, maxEltSize), move |result| { let _ = result; (result,) }, || ())
+    call(on, 524, move || (maxElts,maxEltSize,), move |_| real::ncclLLA2ACalcSlots(maxElts, maxEltSize), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 165 ncclLLA2ACreateRequirement(nBlocks: i32, nSlots: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 511, move || (nBlocks,nSlots,outHandle,), move |_| real::ncclLLA2ACreateRequirement(nBlocks, nSlots, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+    call(on, 527, move || (nBlocks,nSlots,outHandle,), move |_| real::ncclLLA2ACreateRequirement(nBlocks, nSlots, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 166 ncclResetDebugInit(), on, {
-    call(on, 514, move || (), move |_| real::ncclResetDebugInit(), move |result| { let _ = result; () }, || ())
+    call(on, 530, move || (), move |_| real::ncclResetDebugInit(), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 pncclResetDebugInit(), on, {
-    call(on, 517, move || (), move |_| real::pncclResetDebugInit(), move |result| { let _ = result; () }, || ())
+    call(on, 533, move || (), move |_| real::pncclResetDebugInit(), move |result| { let _ = result; () }, || ())
 } }

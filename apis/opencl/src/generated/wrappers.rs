@@ -5,977 +5,977 @@ use super::prelude::*;
 
 wrapper! { #[unsafe(no_mangle)] 0 clGetDeviceIDsFromD3D10KHR(platform: P, d3d_device_source: u32, d3d_object: *mut c_void, d3d_device_set: u32, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 16, move || (platform,d3d_device_source,d3d_object,d3d_device_set,num_entries,), move |_| real::clGetDeviceIDsFromD3D10KHR(platform, d3d_device_source, d3d_object, d3d_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 32, move || (platform,d3d_device_source,d3d_object,d3d_device_set,num_entries,), move |_| real::clGetDeviceIDsFromD3D10KHR(platform, d3d_device_source, d3d_object, d3d_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 clCreateFromD3D10BufferKHR(context: P, flags: u64, resource: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 19, move || (context,flags,resource,), move |_| real::clCreateFromD3D10BufferKHR(context, flags, resource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 35, move || (context,flags,resource,), move |_| real::clCreateFromD3D10BufferKHR(context, flags, resource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 clCreateFromD3D10Texture2DKHR(context: P, flags: u64, resource: *mut c_void, subresource: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 22, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D10Texture2DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 38, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D10Texture2DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 clCreateFromD3D10Texture3DKHR(context: P, flags: u64, resource: *mut c_void, subresource: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 25, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D10Texture3DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 41, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D10Texture3DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 clEnqueueAcquireD3D10ObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 28, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireD3D10ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 44, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireD3D10ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 clEnqueueReleaseD3D10ObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 31, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseD3D10ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 47, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseD3D10ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 clGetDeviceIDsFromD3D11KHR(platform: P, d3d_device_source: u32, d3d_object: *mut c_void, d3d_device_set: u32, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 34, move || (platform,d3d_device_source,d3d_object,d3d_device_set,num_entries,), move |_| real::clGetDeviceIDsFromD3D11KHR(platform, d3d_device_source, d3d_object, d3d_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 50, move || (platform,d3d_device_source,d3d_object,d3d_device_set,num_entries,), move |_| real::clGetDeviceIDsFromD3D11KHR(platform, d3d_device_source, d3d_object, d3d_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 clCreateFromD3D11BufferKHR(context: P, flags: u64, resource: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 37, move || (context,flags,resource,), move |_| real::clCreateFromD3D11BufferKHR(context, flags, resource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 53, move || (context,flags,resource,), move |_| real::clCreateFromD3D11BufferKHR(context, flags, resource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 clCreateFromD3D11Texture2DKHR(context: P, flags: u64, resource: *mut c_void, subresource: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 40, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D11Texture2DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 56, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D11Texture2DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 clCreateFromD3D11Texture3DKHR(context: P, flags: u64, resource: *mut c_void, subresource: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 43, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D11Texture3DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 59, move || (context,flags,resource,subresource,), move |_| real::clCreateFromD3D11Texture3DKHR(context, flags, resource, subresource, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 clEnqueueAcquireD3D11ObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 46, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireD3D11ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 62, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireD3D11ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 11 clEnqueueReleaseD3D11ObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 49, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseD3D11ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 65, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseD3D11ObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 clGetDeviceIDsFromDX9MediaAdapterKHR(platform: P, num_media_adapters: u32, media_adapter_type: *mut u32, media_adapters: *mut c_void, media_adapter_set: u32, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 52, move || (platform,num_media_adapters,seq(media_adapter_type, num_media_adapters as usize, caps),media_adapters,media_adapter_set,num_entries,), move |_| real::clGetDeviceIDsFromDX9MediaAdapterKHR(platform, num_media_adapters, media_adapter_type, media_adapters, media_adapter_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 68, move || (platform,num_media_adapters,seq(media_adapter_type, num_media_adapters as usize, caps),media_adapters,media_adapter_set,num_entries,), move |_| real::clGetDeviceIDsFromDX9MediaAdapterKHR(platform, num_media_adapters, media_adapter_type, media_adapters, media_adapter_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 clCreateFromDX9MediaSurfaceKHR(context: P, flags: u64, adapter_type: u32, surface_info: *mut c_void, plane: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 55, move || (context,flags,adapter_type,surface_info,plane,), move |_| real::clCreateFromDX9MediaSurfaceKHR(context, flags, adapter_type, surface_info, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 71, move || (context,flags,adapter_type,surface_info,plane,), move |_| real::clCreateFromDX9MediaSurfaceKHR(context, flags, adapter_type, surface_info, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 clEnqueueAcquireDX9MediaSurfacesKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 58, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireDX9MediaSurfacesKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 74, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireDX9MediaSurfacesKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 clEnqueueReleaseDX9MediaSurfacesKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 61, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseDX9MediaSurfacesKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 77, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseDX9MediaSurfacesKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 16 clGetDeviceIDsFromDX9INTEL(platform: P, dx9_device_source: u32, dx9_object: *mut c_void, dx9_device_set: u32, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 64, move || (platform,dx9_device_source,dx9_object,dx9_device_set,num_entries,), move |_| real::clGetDeviceIDsFromDX9INTEL::<I>(platform, dx9_device_source, dx9_object, dx9_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 80, move || (platform,dx9_device_source,dx9_object,dx9_device_set,num_entries,), move |_| real::clGetDeviceIDsFromDX9INTEL::<I>(platform, dx9_device_source, dx9_object, dx9_device_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 extension! { 17 clCreateFromDX9MediaSurfaceINTEL(context: P, flags: u64, resource: *mut c_void, sharedHandle: P, plane: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 67, move || (context,flags,resource,sharedHandle,plane,), move |_| real::clCreateFromDX9MediaSurfaceINTEL::<I>(context, flags, resource, sharedHandle, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 83, move || (context,flags,resource,sharedHandle,plane,), move |_| real::clCreateFromDX9MediaSurfaceINTEL::<I>(context, flags, resource, sharedHandle, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 18 clEnqueueAcquireDX9ObjectsINTEL(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 70, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireDX9ObjectsINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 86, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireDX9ObjectsINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 19 clEnqueueReleaseDX9ObjectsINTEL(command_queue: P, num_objects: u32, mem_objects: *mut P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 73, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseDX9ObjectsINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 89, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseDX9ObjectsINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 clCreateEventFromEGLSyncKHR(context: P, sync: P, display: P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 76, move || (context,sync,display,), move |_| real::clCreateEventFromEGLSyncKHR(context, sync, display, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 92, move || (context,sync,display,), move |_| real::clCreateEventFromEGLSyncKHR(context, sync, display, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 clCreateFromEGLImageKHR(context: P, egldisplay: P, eglimage: P, flags: u64, properties: *const i64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 79, move || (context,egldisplay,eglimage,flags,list(properties.cast(), 2, caps),), move |_| real::clCreateFromEGLImageKHR(context, egldisplay, eglimage, flags, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 95, move || (context,egldisplay,eglimage,flags,list(properties.cast(), 2, caps),), move |_| real::clCreateFromEGLImageKHR(context, egldisplay, eglimage, flags, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 clEnqueueAcquireEGLObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 82, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireEGLObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 98, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireEGLObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 clEnqueueReleaseEGLObjectsKHR(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 85, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseEGLObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 101, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseEGLObjectsKHR(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 24 clLogMessagesToSystemLogAPPLE(errstr: *const i8, private_info: *const c_void, cb: u64, user_data: *mut c_void), on, {
     let caps = Caps::current();
-    call(on, 88, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToSystemLogAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
+    call(on, 104, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToSystemLogAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
 } }
 extension! { 25 clLogMessagesToStdoutAPPLE(errstr: *const i8, private_info: *const c_void, cb: u64, user_data: *mut c_void), on, {
     let caps = Caps::current();
-    call(on, 91, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToStdoutAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
+    call(on, 107, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToStdoutAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
 } }
 extension! { 26 clLogMessagesToStderrAPPLE(errstr: *const i8, private_info: *const c_void, cb: u64, user_data: *mut c_void), on, {
     let caps = Caps::current();
-    call(on, 94, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToStderrAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
+    call(on, 110, move || (text(errstr, 0, caps),private_info,cb,user_data,), move |_| real::clLogMessagesToStderrAPPLE::<I>(errstr, private_info, cb, user_data), move |result| { let _ = result; () }, || ())
 } }
 extension! { 27 clIcdGetPlatformIDsKHR(num_entries: u32, platforms: *mut P, num_platforms: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 97, move || (num_entries,), move |_| real::clIcdGetPlatformIDsKHR::<I>(num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
+    call(on, 113, move || (num_entries,), move |_| real::clIcdGetPlatformIDsKHR::<I>(num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
 } }
 extension! { 28 clIcdGetFunctionAddressForPlatformKHR(platform: P, func_name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
-    call(on, 100, move || (platform,text(func_name, 0, caps),), move |_| real::clIcdGetFunctionAddressForPlatformKHR::<I>(platform, func_name), move |result| { let _ = result; (result,) }, || ())
+    call(on, 116, move || (platform,text(func_name, 0, caps),), move |_| real::clIcdGetFunctionAddressForPlatformKHR::<I>(platform, func_name), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 29 clIcdSetPlatformDispatchDataKHR(platform: P, dispatch_data: *mut c_void) -> i32, on, {
-    call(on, 103, move || (platform,dispatch_data,), move |_| real::clIcdSetPlatformDispatchDataKHR::<I>(platform, dispatch_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 119, move || (platform,dispatch_data,), move |_| real::clIcdSetPlatformDispatchDataKHR::<I>(platform, dispatch_data), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 30 clCreateProgramWithILKHR(context: P, il: *const c_void, length: u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 106, move || (context,il,length,), move |_| real::clCreateProgramWithILKHR::<I>(context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 122, move || (context,il,length,), move |_| real::clCreateProgramWithILKHR::<I>(context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 31 clTerminateContextKHR(context: P) -> i32, on, {
-    call(on, 109, move || (context,), move |_| real::clTerminateContextKHR::<I>(context), move |result| { let _ = result; (result,) }, || ())
+    call(on, 125, move || (context,), move |_| real::clTerminateContextKHR::<I>(context), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 32 clCreateCommandQueueWithPropertiesKHR(context: P, device: P, properties: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 112, move || (context,device,list(properties.cast(), 2, caps),), move |_| real::clCreateCommandQueueWithPropertiesKHR::<I>(context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 128, move || (context,device,list(properties.cast(), 2, caps),), move |_| real::clCreateCommandQueueWithPropertiesKHR::<I>(context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 clReleaseDeviceEXT(device: P) -> i32, on, {
-    call(on, 115, move || (device,), move |_| real::clReleaseDeviceEXT(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 131, move || (device,), move |_| real::clReleaseDeviceEXT(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 34 clRetainDeviceEXT(device: P) -> i32, on, {
-    call(on, 118, move || (device,), move |_| real::clRetainDeviceEXT(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 134, move || (device,), move |_| real::clRetainDeviceEXT(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 clCreateSubDevicesEXT(in_device: P, properties: *const u64, num_entries: u32, out_devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 121, move || (in_device,list(properties.cast(), 1, caps),num_entries,), move |_| real::clCreateSubDevicesEXT(in_device, properties, num_entries, out_devices, num_devices), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 137, move || (in_device,list(properties.cast(), 1, caps),num_entries,), move |_| real::clCreateSubDevicesEXT(in_device, properties, num_entries, out_devices, num_devices), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 extension! { 36 clEnqueueMigrateMemObjectEXT(command_queue: P, num_mem_objects: u32, mem_objects: *const P, flags: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 124, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemObjectEXT::<I>(command_queue, num_mem_objects, mem_objects, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 140, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemObjectEXT::<I>(command_queue, num_mem_objects, mem_objects, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 37 clGetDeviceImageInfoQCOM(device: P, image_width: u64, image_height: u64, image_format: *const [u8; 8], param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 127, move || (device,image_width,image_height,one(image_format, true),param_name,param_value_size,), move |_| real::clGetDeviceImageInfoQCOM::<I>(device, image_width, image_height, image_format, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 143, move || (device,image_width,image_height,one(image_format, true),param_name,param_value_size,), move |_| real::clGetDeviceImageInfoQCOM::<I>(device, image_width, image_height, image_format, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 38 clEnqueueAcquireGrallocObjectsIMG(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 130, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireGrallocObjectsIMG::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 146, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireGrallocObjectsIMG::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 39 clEnqueueGenerateMipmapIMG(command_queue: P, src_image: P, dst_image: P, mipmap_filter_mode: u32, array_region: *const u64, mip_region: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 133, move || (command_queue,src_image,dst_image,mipmap_filter_mode,seq(array_region, 2, caps),seq(mip_region, 2, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueGenerateMipmapIMG::<I>(command_queue, src_image, dst_image, mipmap_filter_mode, array_region, mip_region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 149, move || (command_queue,src_image,dst_image,mipmap_filter_mode,seq(array_region, 2, caps),seq(mip_region, 2, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueGenerateMipmapIMG::<I>(command_queue, src_image, dst_image, mipmap_filter_mode, array_region, mip_region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 40 clEnqueueReleaseGrallocObjectsIMG(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 136, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseGrallocObjectsIMG::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 152, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseGrallocObjectsIMG::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 41 clGetKernelSubGroupInfoKHR(in_kernel: P, in_device: P, param_name: u32, input_value_size: u64, input_value: *const c_void, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 139, move || (in_kernel,in_device,param_name,input_value_size,bytes(input_value, (input_value_size as usize).min(24), caps),param_value_size,), move |_| real::clGetKernelSubGroupInfoKHR(in_kernel, in_device, param_name, input_value_size, input_value, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 155, move || (in_kernel,in_device,param_name,input_value_size,bytes(input_value, (input_value_size as usize).min(24), caps),param_value_size,), move |_| real::clGetKernelSubGroupInfoKHR(in_kernel, in_device, param_name, input_value_size, input_value, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 42 clGetKernelSuggestedLocalWorkSizeKHR(command_queue: P, kernel: P, work_dim: u32, global_work_offset: *const u64, global_work_size: *const u64, suggested_local_work_size: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 142, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),), move |_| real::clGetKernelSuggestedLocalWorkSizeKHR::<I>(command_queue, kernel, work_dim, global_work_offset, global_work_size, suggested_local_work_size), move |result| { let ok = result == 0; (result,seq(suggested_local_work_size, if ok { (work_dim as usize).min(3) } else { 0 }, caps),) }, || ())
+    call(on, 158, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),), move |_| real::clGetKernelSuggestedLocalWorkSizeKHR::<I>(command_queue, kernel, work_dim, global_work_offset, global_work_size, suggested_local_work_size), move |result| { let ok = result == 0; (result,seq(suggested_local_work_size, if ok { (work_dim as usize).min(3) } else { 0 }, caps),) }, || ())
 } }
 extension! { 43 clCreateSemaphoreWithPropertiesKHR(context: P, sema_props: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 145, move || (context,list(sema_props.cast(), 2, caps),), move |_| real::clCreateSemaphoreWithPropertiesKHR::<I>(context, sema_props, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 161, move || (context,list(sema_props.cast(), 2, caps),), move |_| real::clCreateSemaphoreWithPropertiesKHR::<I>(context, sema_props, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 44 clEnqueueWaitSemaphoresKHR(command_queue: P, num_sema_objects: u32, sema_objects: *const P, sema_payload_list: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 148, move || (command_queue,num_sema_objects,seq(sema_objects, num_sema_objects as usize, caps),seq(sema_payload_list, num_sema_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueWaitSemaphoresKHR::<I>(command_queue, num_sema_objects, sema_objects, sema_payload_list, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 164, move || (command_queue,num_sema_objects,seq(sema_objects, num_sema_objects as usize, caps),seq(sema_payload_list, num_sema_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueWaitSemaphoresKHR::<I>(command_queue, num_sema_objects, sema_objects, sema_payload_list, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 45 clEnqueueSignalSemaphoresKHR(command_queue: P, num_sema_objects: u32, sema_objects: *const P, sema_payload_list: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 151, move || (command_queue,num_sema_objects,seq(sema_objects, num_sema_objects as usize, caps),seq(sema_payload_list, num_sema_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSignalSemaphoresKHR::<I>(command_queue, num_sema_objects, sema_objects, sema_payload_list, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 167, move || (command_queue,num_sema_objects,seq(sema_objects, num_sema_objects as usize, caps),seq(sema_payload_list, num_sema_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSignalSemaphoresKHR::<I>(command_queue, num_sema_objects, sema_objects, sema_payload_list, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 46 clGetSemaphoreInfoKHR(sema_object: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    poll(on, 154, 5, [sema_object as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (sema_object,param_name,param_value_size,), move |_| real::clGetSemaphoreInfoKHR::<I>(sema_object, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    poll(on, 170, 5, [sema_object as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (sema_object,param_name,param_value_size,), move |_| real::clGetSemaphoreInfoKHR::<I>(sema_object, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 47 clReleaseSemaphoreKHR(sema_object: P) -> i32, on, {
-    call(on, 157, move || (sema_object,), move |_| real::clReleaseSemaphoreKHR::<I>(sema_object), move |result| { let _ = result; (result,) }, || ())
+    call(on, 173, move || (sema_object,), move |_| real::clReleaseSemaphoreKHR::<I>(sema_object), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 48 clRetainSemaphoreKHR(sema_object: P) -> i32, on, {
-    call(on, 160, move || (sema_object,), move |_| real::clRetainSemaphoreKHR::<I>(sema_object), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (sema_object,), move |_| real::clRetainSemaphoreKHR::<I>(sema_object), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 49 clGetSemaphoreHandleForTypeKHR(sema_object: P, device: P, handle_type: u32, handle_size: u64, handle_ptr: *mut c_void, handle_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 163, move || (sema_object,device,handle_type,handle_size,), move |_| real::clGetSemaphoreHandleForTypeKHR::<I>(sema_object, device, handle_type, handle_size, handle_ptr, handle_size_ret), move |result| { let ok = result == 0; (result,bytes(handle_ptr, if ok { (handle_size as usize).min(behind(handle_size_ret)) } else { 0 }, caps),one(handle_size_ret, ok),) }, || ())
+    call(on, 179, move || (sema_object,device,handle_type,handle_size,), move |_| real::clGetSemaphoreHandleForTypeKHR::<I>(sema_object, device, handle_type, handle_size, handle_ptr, handle_size_ret), move |result| { let ok = result == 0; (result,bytes(handle_ptr, if ok { (handle_size as usize).min(behind(handle_size_ret)) } else { 0 }, caps),one(handle_size_ret, ok),) }, || ())
 } }
 extension! { 50 clReImportSemaphoreSyncFdKHR(sema_object: P, reimport_props: *mut u64, fd: i32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 166, move || (sema_object,list(reimport_props.cast(), 2, caps),fd,), move |_| real::clReImportSemaphoreSyncFdKHR::<I>(sema_object, reimport_props, fd), move |result| { let _ = result; (result,) }, || ())
+    call(on, 182, move || (sema_object,list(reimport_props.cast(), 2, caps),fd,), move |_| real::clReImportSemaphoreSyncFdKHR::<I>(sema_object, reimport_props, fd), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 51 clEnqueueAcquireExternalMemObjectsKHR(command_queue: P, num_mem_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 169, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireExternalMemObjectsKHR::<I>(command_queue, num_mem_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 185, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireExternalMemObjectsKHR::<I>(command_queue, num_mem_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 52 clEnqueueReleaseExternalMemObjectsKHR(command_queue: P, num_mem_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 172, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseExternalMemObjectsKHR::<I>(command_queue, num_mem_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 188, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseExternalMemObjectsKHR::<I>(command_queue, num_mem_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 53 clImportMemoryARM(context: P, flags: u64, properties: *const i64, memory: *mut c_void, size: u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 175, move || (context,flags,list(properties.cast(), 2, caps),memory,size,), move |_| real::clImportMemoryARM::<I>(context, flags, properties, memory, size, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 191, move || (context,flags,list(properties.cast(), 2, caps),memory,size,), move |_| real::clImportMemoryARM::<I>(context, flags, properties, memory, size, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 54 clSVMAllocARM(context: P, flags: u64, size: u64, alignment: u32) -> *mut c_void, on, {
-    call(on, 178, move || (context,flags,size,alignment,), move |_| real::clSVMAllocARM::<I>(context, flags, size, alignment), move |result| { let _ = result; (result,) }, || ())
+    call(on, 194, move || (context,flags,size,alignment,), move |_| real::clSVMAllocARM::<I>(context, flags, size, alignment), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 55 clSVMFreeARM(context: P, svm_pointer: *mut c_void), on, {
-    call(on, 181, move || (context,svm_pointer,), move |_| real::clSVMFreeARM::<I>(context, svm_pointer), move |result| { let _ = result; () }, || ())
+    call(on, 197, move || (context,svm_pointer,), move |_| real::clSVMFreeARM::<I>(context, svm_pointer), move |result| { let _ = result; () }, || ())
 } }
 extension! { 56 clEnqueueSVMFreeARM(command_queue: P, num_svm_pointers: u32, svm_pointers: *mut P, pfn_free_func: *mut P, user_data: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 184, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),pfn_free_func,user_data,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 12, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMFreeARM::<I>(command_queue, num_svm_pointers, svm_pointers, pfn_free_func, user_data, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 200, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),pfn_free_func,user_data,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 12, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMFreeARM::<I>(command_queue, num_svm_pointers, svm_pointers, pfn_free_func, user_data, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 57 clEnqueueSVMMemcpyARM(command_queue: P, blocking_copy: u32, dst_ptr: *mut c_void, src_ptr: *const c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 187, move || (command_queue,blocking_copy,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemcpyARM::<I>(command_queue, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_copy != 0 { crate::device::synchronized() })
+    call(on, 203, move || (command_queue,blocking_copy,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemcpyARM::<I>(command_queue, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_copy != 0 { crate::device::synchronized() })
 } }
 extension! { 58 clEnqueueSVMMemFillARM(command_queue: P, svm_ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 190, move || (command_queue,svm_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemFillARM::<I>(command_queue, svm_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 206, move || (command_queue,svm_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemFillARM::<I>(command_queue, svm_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 59 clEnqueueSVMMapARM(command_queue: P, blocking_map: u32, flags: u64, svm_ptr: *mut c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 193, move || (command_queue,blocking_map,flags,svm_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMapARM::<I>(command_queue, blocking_map, flags, svm_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_map != 0 { crate::device::synchronized() })
+    call(on, 209, move || (command_queue,blocking_map,flags,svm_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMapARM::<I>(command_queue, blocking_map, flags, svm_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_map != 0 { crate::device::synchronized() })
 } }
 extension! { 60 clEnqueueSVMUnmapARM(command_queue: P, svm_ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 196, move || (command_queue,svm_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMUnmapARM::<I>(command_queue, svm_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 212, move || (command_queue,svm_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMUnmapARM::<I>(command_queue, svm_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 61 clSetKernelArgSVMPointerARM(kernel: P, arg_index: u32, arg_value: *const c_void) -> i32, on, {
-    call(on, 199, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgSVMPointerARM::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 215, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgSVMPointerARM::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 62 clSetKernelExecInfoARM(kernel: P, param_name: u32, param_value_size: u64, param_value: *const c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 202, move || (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),), move |_| real::clSetKernelExecInfoARM::<I>(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 218, move || (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),), move |_| real::clSetKernelExecInfoARM::<I>(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 63 clCreateAcceleratorINTEL(context: P, accelerator_type: u32, descriptor_size: u64, descriptor: *const c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 205, move || (context,accelerator_type,descriptor_size,bytes(descriptor, (descriptor_size as usize).min(16), caps),), move |_| real::clCreateAcceleratorINTEL::<I>(context, accelerator_type, descriptor_size, descriptor, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 221, move || (context,accelerator_type,descriptor_size,bytes(descriptor, (descriptor_size as usize).min(16), caps),), move |_| real::clCreateAcceleratorINTEL::<I>(context, accelerator_type, descriptor_size, descriptor, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 64 clGetAcceleratorInfoINTEL(accelerator: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 208, move || (accelerator,param_name,param_value_size,), move |_| real::clGetAcceleratorInfoINTEL::<I>(accelerator, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 224, move || (accelerator,param_name,param_value_size,), move |_| real::clGetAcceleratorInfoINTEL::<I>(accelerator, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 65 clRetainAcceleratorINTEL(accelerator: P) -> i32, on, {
-    call(on, 211, move || (accelerator,), move |_| real::clRetainAcceleratorINTEL::<I>(accelerator), move |result| { let _ = result; (result,) }, || ())
+    call(on, 227, move || (accelerator,), move |_| real::clRetainAcceleratorINTEL::<I>(accelerator), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 66 clReleaseAcceleratorINTEL(accelerator: P) -> i32, on, {
-    call(on, 214, move || (accelerator,), move |_| real::clReleaseAcceleratorINTEL::<I>(accelerator), move |result| { let _ = result; (result,) }, || ())
+    call(on, 230, move || (accelerator,), move |_| real::clReleaseAcceleratorINTEL::<I>(accelerator), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 clCreateEventFromGLsyncKHR(context: P, sync: P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 217, move || (context,sync,), move |_| real::clCreateEventFromGLsyncKHR(context, sync, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 233, move || (context,sync,), move |_| real::clCreateEventFromGLsyncKHR(context, sync, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 clGetGLContextInfoKHR(properties: *const i64, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 220, move || (list(properties.cast(), 2, caps),param_name,param_value_size,), move |_| real::clGetGLContextInfoKHR(properties, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 236, move || (list(properties.cast(), 2, caps),param_name,param_value_size,), move |_| real::clGetGLContextInfoKHR(properties, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 clCreateFromGLBuffer(context: P, flags: u64, bufobj: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 223, move || (context,flags,bufobj,), move |_| real::clCreateFromGLBuffer(context, flags, bufobj, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 239, move || (context,flags,bufobj,), move |_| real::clCreateFromGLBuffer(context, flags, bufobj, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 clCreateFromGLTexture(context: P, flags: u64, target: u32, miplevel: i32, texture: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 226, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 242, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 clCreateFromGLRenderbuffer(context: P, flags: u64, renderbuffer: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 229, move || (context,flags,renderbuffer,), move |_| real::clCreateFromGLRenderbuffer(context, flags, renderbuffer, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 245, move || (context,flags,renderbuffer,), move |_| real::clCreateFromGLRenderbuffer(context, flags, renderbuffer, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 clGetGLObjectInfo(memobj: P, gl_object_type: *mut u32, gl_object_name: *mut u32) -> i32, on, {
-    call(on, 232, move || (memobj,), move |_| real::clGetGLObjectInfo(memobj, gl_object_type, gl_object_name), move |result| { let ok = result == 0; (result,one(gl_object_type, ok),one(gl_object_name, ok),) }, || ())
+    call(on, 248, move || (memobj,), move |_| real::clGetGLObjectInfo(memobj, gl_object_type, gl_object_name), move |result| { let ok = result == 0; (result,one(gl_object_type, ok),one(gl_object_name, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 clGetGLTextureInfo(memobj: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 235, move || (memobj,param_name,param_value_size,), move |_| real::clGetGLTextureInfo(memobj, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 251, move || (memobj,param_name,param_value_size,), move |_| real::clGetGLTextureInfo(memobj, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 clEnqueueAcquireGLObjects(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 238, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireGLObjects(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 254, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireGLObjects(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 75 clEnqueueReleaseGLObjects(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 241, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseGLObjects(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 257, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseGLObjects(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 clCreateFromGLTexture2D(context: P, flags: u64, target: u32, miplevel: i32, texture: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 244, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture2D(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 260, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture2D(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 77 clCreateFromGLTexture3D(context: P, flags: u64, target: u32, miplevel: i32, texture: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 247, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture3D(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 263, move || (context,flags,target,miplevel,texture,), move |_| real::clCreateFromGLTexture3D(context, flags, target, miplevel, texture, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 78 clGetDeviceIDsFromVA_APIMediaAdapterINTEL(platform: P, media_adapter_type: u32, media_adapter: *mut c_void, media_adapter_set: u32, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 250, move || (platform,media_adapter_type,media_adapter,media_adapter_set,num_entries,), move |_| real::clGetDeviceIDsFromVA_APIMediaAdapterINTEL::<I>(platform, media_adapter_type, media_adapter, media_adapter_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    call(on, 266, move || (platform,media_adapter_type,media_adapter,media_adapter_set,num_entries,), move |_| real::clGetDeviceIDsFromVA_APIMediaAdapterINTEL::<I>(platform, media_adapter_type, media_adapter, media_adapter_set, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 extension! { 79 clCreateFromVA_APIMediaSurfaceINTEL(context: P, flags: u64, surface: *mut u32, plane: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 253, move || (context,flags,one(surface, true),plane,), move |_| real::clCreateFromVA_APIMediaSurfaceINTEL::<I>(context, flags, surface, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 269, move || (context,flags,one(surface, true),plane,), move |_| real::clCreateFromVA_APIMediaSurfaceINTEL::<I>(context, flags, surface, plane, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 80 clEnqueueAcquireVA_APIMediaSurfacesINTEL(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 256, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireVA_APIMediaSurfacesINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 272, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 13, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueAcquireVA_APIMediaSurfacesINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 81 clEnqueueReleaseVA_APIMediaSurfacesINTEL(command_queue: P, num_objects: u32, mem_objects: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 259, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseVA_APIMediaSurfacesINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 275, move || (command_queue,num_objects,seq(mem_objects, num_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 14, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueReleaseVA_APIMediaSurfacesINTEL::<I>(command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 82 clHostMemAllocINTEL(context: P, properties: *const u64, size: u64, alignment: u32, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 262, move || (context,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clHostMemAllocINTEL::<I>(context, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 278, move || (context,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clHostMemAllocINTEL::<I>(context, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 83 clDeviceMemAllocINTEL(context: P, device: P, properties: *const u64, size: u64, alignment: u32, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 265, move || (context,device,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clDeviceMemAllocINTEL::<I>(context, device, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 281, move || (context,device,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clDeviceMemAllocINTEL::<I>(context, device, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 84 clSharedMemAllocINTEL(context: P, device: P, properties: *const u64, size: u64, alignment: u32, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 268, move || (context,device,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clSharedMemAllocINTEL::<I>(context, device, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 284, move || (context,device,list(properties.cast(), 2, caps),size,alignment,), move |_| real::clSharedMemAllocINTEL::<I>(context, device, properties, size, alignment, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 85 clMemFreeINTEL(context: P, ptr: *mut c_void) -> i32, on, {
-    call(on, 271, move || (context,ptr,), move |_| real::clMemFreeINTEL::<I>(context, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 287, move || (context,ptr,), move |_| real::clMemFreeINTEL::<I>(context, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 86 clMemBlockingFreeINTEL(context: P, ptr: *mut c_void) -> i32, on, {
-    call(on, 274, move || (context,ptr,), move |_| real::clMemBlockingFreeINTEL::<I>(context, ptr), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 290, move || (context,ptr,), move |_| real::clMemBlockingFreeINTEL::<I>(context, ptr), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 extension! { 87 clGetMemAllocInfoINTEL(context: P, ptr: *const c_void, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 277, move || (context,ptr,param_name,param_value_size,), move |_| real::clGetMemAllocInfoINTEL::<I>(context, ptr, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 293, move || (context,ptr,param_name,param_value_size,), move |_| real::clGetMemAllocInfoINTEL::<I>(context, ptr, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 88 clSetKernelArgMemPointerINTEL(kernel: P, arg_index: u32, arg_value: *const c_void) -> i32, on, {
-    call(on, 280, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgMemPointerINTEL::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 296, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgMemPointerINTEL::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 89 clEnqueueMemsetINTEL(command_queue: P, dst_ptr: *mut c_void, value: i32, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 283, move || (command_queue,dst_ptr,value,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemsetINTEL::<I>(command_queue, dst_ptr, value, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 299, move || (command_queue,dst_ptr,value,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemsetINTEL::<I>(command_queue, dst_ptr, value, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 90 clEnqueueMemFillINTEL(command_queue: P, dst_ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 286, move || (command_queue,dst_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemFillINTEL::<I>(command_queue, dst_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 302, move || (command_queue,dst_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemFillINTEL::<I>(command_queue, dst_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 91 clEnqueueMemcpyINTEL(command_queue: P, blocking: u32, dst_ptr: *mut c_void, src_ptr: *const c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 289, move || (command_queue,blocking,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemcpyINTEL::<I>(command_queue, blocking, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking != 0 { crate::device::synchronized() })
+    call(on, 305, move || (command_queue,blocking,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMemcpyINTEL::<I>(command_queue, blocking, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking != 0 { crate::device::synchronized() })
 } }
 extension! { 92 clEnqueueMigrateMemINTEL(command_queue: P, ptr: *const c_void, size: u64, flags: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 292, move || (command_queue,ptr,size,flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemINTEL::<I>(command_queue, ptr, size, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 308, move || (command_queue,ptr,size,flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemINTEL::<I>(command_queue, ptr, size, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 93 clEnqueueMemAdviseINTEL(command_queue: P, ptr: *const c_void, size: u64, advice: u32, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 295, move || (command_queue,ptr,size,advice,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMemAdviseINTEL::<I>(command_queue, ptr, size, advice, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 311, move || (command_queue,ptr,size,advice,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMemAdviseINTEL::<I>(command_queue, ptr, size, advice, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 94 clCreateBufferWithPropertiesINTEL(context: P, properties: *const u64, flags: u64, size: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 298, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |_| real::clCreateBufferWithPropertiesINTEL::<I>(context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 314, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |_| real::clCreateBufferWithPropertiesINTEL::<I>(context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 95 clCreateCommandBufferKHR(num_queues: u32, queues: *const P, properties: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 301, move || (num_queues,seq(queues, num_queues as usize, caps),list(properties.cast(), 2, caps),), move |_| real::clCreateCommandBufferKHR::<I>(num_queues, queues, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 317, move || (num_queues,seq(queues, num_queues as usize, caps),list(properties.cast(), 2, caps),), move |_| real::clCreateCommandBufferKHR::<I>(num_queues, queues, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 96 clFinalizeCommandBufferKHR(command_buffer: P) -> i32, on, {
-    call(on, 304, move || (command_buffer,), move |_| real::clFinalizeCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 320, move || (command_buffer,), move |_| real::clFinalizeCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 97 clRetainCommandBufferKHR(command_buffer: P) -> i32, on, {
-    call(on, 307, move || (command_buffer,), move |_| real::clRetainCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 323, move || (command_buffer,), move |_| real::clRetainCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 98 clReleaseCommandBufferKHR(command_buffer: P) -> i32, on, {
-    call(on, 310, move || (command_buffer,), move |_| real::clReleaseCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 326, move || (command_buffer,), move |_| real::clReleaseCommandBufferKHR::<I>(command_buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 99 clEnqueueCommandBufferKHR(num_queues: u32, queues: *mut P, command_buffer: P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 313, move || (num_queues,seq(queues, num_queues as usize, caps),command_buffer,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, first(queues), 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueCommandBufferKHR::<I>(num_queues, queues, command_buffer, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 329, move || (num_queues,seq(queues, num_queues as usize, caps),command_buffer,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, first(queues), 0, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueCommandBufferKHR::<I>(num_queues, queues, command_buffer, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 100 clCommandBarrierWithWaitListKHR(command_buffer: P, command_queue: P, properties: *const u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 316, move || (command_buffer,command_queue,properties,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandBarrierWithWaitListKHR::<I>(command_buffer, command_queue, properties, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 332, move || (command_buffer,command_queue,properties,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandBarrierWithWaitListKHR::<I>(command_buffer, command_queue, properties, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 101 clCommandCopyBufferKHR(command_buffer: P, command_queue: P, properties: *const u64, src_buffer: P, dst_buffer: P, src_offset: u64, dst_offset: u64, size: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 319, move || (command_buffer,command_queue,properties,src_buffer,dst_buffer,src_offset,dst_offset,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyBufferKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_buffer, src_offset, dst_offset, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 335, move || (command_buffer,command_queue,properties,src_buffer,dst_buffer,src_offset,dst_offset,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyBufferKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_buffer, src_offset, dst_offset, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 102 clCommandCopyBufferRectKHR(command_buffer: P, command_queue: P, properties: *const u64, src_buffer: P, dst_buffer: P, src_origin: *const u64, dst_origin: *const u64, region: *const u64, src_row_pitch: u64, src_slice_pitch: u64, dst_row_pitch: u64, dst_slice_pitch: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 322, move || (command_buffer,command_queue,properties,src_buffer,dst_buffer,src_origin,dst_origin,region,src_row_pitch,src_slice_pitch,dst_row_pitch,(dst_slice_pitch,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,),), move |_| real::clCommandCopyBufferRectKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 338, move || (command_buffer,command_queue,properties,src_buffer,dst_buffer,src_origin,dst_origin,region,src_row_pitch,src_slice_pitch,dst_row_pitch,(dst_slice_pitch,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,),), move |_| real::clCommandCopyBufferRectKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 103 clCommandCopyBufferToImageKHR(command_buffer: P, command_queue: P, properties: *const u64, src_buffer: P, dst_image: P, src_offset: u64, dst_origin: *const u64, region: *const u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 325, move || (command_buffer,command_queue,properties,src_buffer,dst_image,src_offset,dst_origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyBufferToImageKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_image, src_offset, dst_origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 341, move || (command_buffer,command_queue,properties,src_buffer,dst_image,src_offset,dst_origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyBufferToImageKHR::<I>(command_buffer, command_queue, properties, src_buffer, dst_image, src_offset, dst_origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 104 clCommandCopyImageKHR(command_buffer: P, command_queue: P, properties: *const u64, src_image: P, dst_image: P, src_origin: *const u64, dst_origin: *const u64, region: *const u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 328, move || (command_buffer,command_queue,properties,src_image,dst_image,src_origin,dst_origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyImageKHR::<I>(command_buffer, command_queue, properties, src_image, dst_image, src_origin, dst_origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 344, move || (command_buffer,command_queue,properties,src_image,dst_image,src_origin,dst_origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyImageKHR::<I>(command_buffer, command_queue, properties, src_image, dst_image, src_origin, dst_origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 105 clCommandCopyImageToBufferKHR(command_buffer: P, command_queue: P, properties: *const u64, src_image: P, dst_buffer: P, src_origin: *const u64, region: *const u64, dst_offset: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 331, move || (command_buffer,command_queue,properties,src_image,dst_buffer,src_origin,region,dst_offset,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyImageToBufferKHR::<I>(command_buffer, command_queue, properties, src_image, dst_buffer, src_origin, region, dst_offset, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 347, move || (command_buffer,command_queue,properties,src_image,dst_buffer,src_origin,region,dst_offset,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandCopyImageToBufferKHR::<I>(command_buffer, command_queue, properties, src_image, dst_buffer, src_origin, region, dst_offset, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 106 clCommandFillBufferKHR(command_buffer: P, command_queue: P, properties: *const u64, buffer: P, pattern: *const c_void, pattern_size: u64, offset: u64, size: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 334, move || (command_buffer,command_queue,properties,buffer,pattern,pattern_size,offset,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandFillBufferKHR::<I>(command_buffer, command_queue, properties, buffer, pattern, pattern_size, offset, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 350, move || (command_buffer,command_queue,properties,buffer,pattern,pattern_size,offset,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandFillBufferKHR::<I>(command_buffer, command_queue, properties, buffer, pattern, pattern_size, offset, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 107 clCommandFillImageKHR(command_buffer: P, command_queue: P, properties: *const u64, image: P, fill_color: *const c_void, origin: *const u64, region: *const u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 337, move || (command_buffer,command_queue,properties,image,fill_color,origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandFillImageKHR::<I>(command_buffer, command_queue, properties, image, fill_color, origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 353, move || (command_buffer,command_queue,properties,image,fill_color,origin,region,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandFillImageKHR::<I>(command_buffer, command_queue, properties, image, fill_color, origin, region, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 108 clCommandNDRangeKernelKHR(command_buffer: P, command_queue: P, properties: *const u64, kernel: P, work_dim: u32, global_work_offset: *const u64, global_work_size: *const u64, local_work_size: *const u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 340, move || (command_buffer,command_queue,list(properties.cast(), 2, caps),kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_sync_points_in_wait_list,seq(sync_point_wait_list, num_sync_points_in_wait_list as usize, caps),), move |_| real::clCommandNDRangeKernelKHR::<I>(command_buffer, command_queue, properties, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let ok = result == 0; (result,one(sync_point, ok),one(mutable_handle, ok),) }, || ())
+    call(on, 356, move || (command_buffer,command_queue,list(properties.cast(), 2, caps),kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_sync_points_in_wait_list,seq(sync_point_wait_list, num_sync_points_in_wait_list as usize, caps),), move |_| real::clCommandNDRangeKernelKHR::<I>(command_buffer, command_queue, properties, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let ok = result == 0; (result,one(sync_point, ok),one(mutable_handle, ok),) }, || ())
 } }
 extension! { 109 clCommandSVMMemcpyKHR(command_buffer: P, command_queue: P, properties: *const u64, dst_ptr: *mut c_void, src_ptr: *const c_void, size: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 343, move || (command_buffer,command_queue,properties,dst_ptr,src_ptr,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandSVMMemcpyKHR::<I>(command_buffer, command_queue, properties, dst_ptr, src_ptr, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 359, move || (command_buffer,command_queue,properties,dst_ptr,src_ptr,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandSVMMemcpyKHR::<I>(command_buffer, command_queue, properties, dst_ptr, src_ptr, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 110 clCommandSVMMemFillKHR(command_buffer: P, command_queue: P, properties: *const u64, svm_ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, num_sync_points_in_wait_list: u32, sync_point_wait_list: *const u32, sync_point: *mut u32, mutable_handle: *mut P) -> i32, on, {
-    call(on, 346, move || (command_buffer,command_queue,properties,svm_ptr,pattern,pattern_size,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandSVMMemFillKHR::<I>(command_buffer, command_queue, properties, svm_ptr, pattern, pattern_size, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
+    call(on, 362, move || (command_buffer,command_queue,properties,svm_ptr,pattern,pattern_size,size,num_sync_points_in_wait_list,sync_point_wait_list,sync_point,mutable_handle,), move |_| real::clCommandSVMMemFillKHR::<I>(command_buffer, command_queue, properties, svm_ptr, pattern, pattern_size, size, num_sync_points_in_wait_list, sync_point_wait_list, sync_point, mutable_handle), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 111 clGetCommandBufferInfoKHR(command_buffer: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    poll(on, 349, 5, [command_buffer as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (command_buffer,param_name,param_value_size,), move |_| real::clGetCommandBufferInfoKHR::<I>(command_buffer, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    poll(on, 365, 5, [command_buffer as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (command_buffer,param_name,param_value_size,), move |_| real::clGetCommandBufferInfoKHR::<I>(command_buffer, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 112 clUpdateMutableCommandsKHR(command_buffer: P, num_configs: u32, config_types: *const u32, configs: *const P) -> i32, on, {
-    call(on, 352, move || (command_buffer,num_configs,config_types,configs,), move |_| real::clUpdateMutableCommandsKHR::<I>(command_buffer, num_configs, config_types, configs), move |result| { let _ = result; (result,) }, || ())
+    call(on, 368, move || (command_buffer,num_configs,config_types,configs,), move |_| real::clUpdateMutableCommandsKHR::<I>(command_buffer, num_configs, config_types, configs), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 113 clGetMutableCommandInfoKHR(command: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 355, move || (command,param_name,param_value_size,), move |_| real::clGetMutableCommandInfoKHR::<I>(command, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 371, move || (command,param_name,param_value_size,), move |_| real::clGetMutableCommandInfoKHR::<I>(command, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 114 clRemapCommandBufferKHR(command_buffer: P, automatic: u32, num_queues: u32, queues: *const P, num_handles: u32, handles: *const P, handles_ret: *mut P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 358, move || (command_buffer,automatic,num_queues,seq(queues, num_queues as usize, caps),num_handles,seq(handles, num_handles as usize, caps),), move |_| real::clRemapCommandBufferKHR::<I>(command_buffer, automatic, num_queues, queues, num_handles, handles, handles_ret, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(handles_ret, if ok { num_handles as usize } else { 0 }, caps),*errcode_ret,) }, || ())
+    call(on, 374, move || (command_buffer,automatic,num_queues,seq(queues, num_queues as usize, caps),num_handles,seq(handles, num_handles as usize, caps),), move |_| real::clRemapCommandBufferKHR::<I>(command_buffer, automatic, num_queues, queues, num_handles, handles, handles_ret, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(handles_ret, if ok { num_handles as usize } else { 0 }, caps),*errcode_ret,) }, || ())
 } }
 extension! { 115 clSetContentSizeBufferPoCL(buffer: P, content_size_buffer: P) -> i32, on, {
-    call(on, 361, move || (buffer,content_size_buffer,), move |_| real::clSetContentSizeBufferPoCL::<I>(buffer, content_size_buffer), move |result| { let _ = result; (result,) }, || ())
+    call(on, 377, move || (buffer,content_size_buffer,), move |_| real::clSetContentSizeBufferPoCL::<I>(buffer, content_size_buffer), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 116 clSVMAllocWithPropertiesKHR(context: P, properties: *const u64, svm_type_index: u32, size: u64, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 364, move || (context,list(properties.cast(), 2, caps),svm_type_index,size,), move |_| real::clSVMAllocWithPropertiesKHR::<I>(context, properties, svm_type_index, size, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 380, move || (context,list(properties.cast(), 2, caps),svm_type_index,size,), move |_| real::clSVMAllocWithPropertiesKHR::<I>(context, properties, svm_type_index, size, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 extension! { 117 clSVMFreeWithPropertiesKHR(context: P, properties: *const u64, flags: u64, ptr: *mut c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 367, move || (context,list(properties.cast(), 2, caps),flags,ptr,), move |_| real::clSVMFreeWithPropertiesKHR::<I>(context, properties, flags, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 383, move || (context,list(properties.cast(), 2, caps),flags,ptr,), move |_| real::clSVMFreeWithPropertiesKHR::<I>(context, properties, flags, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 118 clGetSVMPointerInfoKHR(context: P, device: P, ptr: *const c_void, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 370, move || (context,device,ptr,param_name,param_value_size,), move |_| real::clGetSVMPointerInfoKHR::<I>(context, device, ptr, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 386, move || (context,device,ptr,param_name,param_value_size,), move |_| real::clGetSVMPointerInfoKHR::<I>(context, device, ptr, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 119 clGetSVMSuggestedTypeIndexKHR(context: P, required_capabilities: u64, desired_capabilities: u64, properties: *const u64, size: u64, suggested_svm_type_index: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 373, move || (context,required_capabilities,desired_capabilities,list(properties.cast(), 2, caps),size,), move |_| real::clGetSVMSuggestedTypeIndexKHR::<I>(context, required_capabilities, desired_capabilities, properties, size, suggested_svm_type_index), move |result| { let ok = result == 0; (result,one(suggested_svm_type_index, ok),) }, || ())
+    call(on, 389, move || (context,required_capabilities,desired_capabilities,list(properties.cast(), 2, caps),size,), move |_| real::clGetSVMSuggestedTypeIndexKHR::<I>(context, required_capabilities, desired_capabilities, properties, size, suggested_svm_type_index), move |result| { let ok = result == 0; (result,one(suggested_svm_type_index, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 120 clGetPlatformIDs(num_entries: u32, platforms: *mut P, num_platforms: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 376, move || (num_entries,), move |_| real::clGetPlatformIDs(num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ()); }
-    call(on, 376, move || (num_entries,), move |time| crate::hooks::clGetPlatformIDs(time, num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 392, move || (num_entries,), move |_| real::clGetPlatformIDs(num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ()); }
+    call(on, 392, move || (num_entries,), move |time| crate::hooks::clGetPlatformIDs(time, num_entries, platforms, num_platforms), move |result| { let ok = result == 0; (result,seq(platforms, if ok { (num_entries as usize).min(behind(num_platforms)) } else { 0 }, caps),one(num_platforms, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 121 clGetPlatformInfo(platform: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 379, move || (platform,param_name,param_value_size,), move |_| real::clGetPlatformInfo(platform, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 395, move || (platform,param_name,param_value_size,), move |_| real::clGetPlatformInfo(platform, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 122 clGetDeviceIDs(platform: P, device_type: u64, num_entries: u32, devices: *mut P, num_devices: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 382, move || (platform,device_type,num_entries,), move |_| real::clGetDeviceIDs(platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ()); }
-    call(on, 382, move || (platform,device_type,num_entries,), move |time| crate::hooks::clGetDeviceIDs(time, platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 398, move || (platform,device_type,num_entries,), move |_| real::clGetDeviceIDs(platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ()); }
+    call(on, 398, move || (platform,device_type,num_entries,), move |time| crate::hooks::clGetDeviceIDs(time, platform, device_type, num_entries, devices, num_devices), move |result| { let ok = result == 0; (result,seq(devices, if ok { (num_entries as usize).min(behind(num_devices)) } else { 0 }, caps),one(num_devices, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 123 clGetDeviceInfo(device: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 385, move || (device,param_name,param_value_size,), move |_| real::clGetDeviceInfo(device, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 401, move || (device,param_name,param_value_size,), move |_| real::clGetDeviceInfo(device, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 124 clCreateSubDevices(in_device: P, properties: *const i64, num_devices: u32, out_devices: *mut P, num_devices_ret: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 388, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |_| real::clCreateSubDevices(in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ()); }
-    call(on, 388, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |time| crate::hooks::clCreateSubDevices(time, in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 404, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |_| real::clCreateSubDevices(in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ()); }
+    call(on, 404, move || (in_device,list(properties.cast(), 1, caps),num_devices,), move |time| crate::hooks::clCreateSubDevices(time, in_device, properties, num_devices, out_devices, num_devices_ret), move |result| { let ok = result == 0; (result,seq(out_devices, if ok { (num_devices as usize).min(behind(num_devices_ret)) } else { 0 }, caps),one(num_devices_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 125 clRetainDevice(device: P) -> i32, on, {
-    call(on, 391, move || (device,), move |_| real::clRetainDevice(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 407, move || (device,), move |_| real::clRetainDevice(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 126 clReleaseDevice(device: P) -> i32, on, {
-    call(on, 394, move || (device,), move |_| real::clReleaseDevice(device), move |result| { let _ = result; (result,) }, || ())
+    call(on, 410, move || (device,), move |_| real::clReleaseDevice(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 127 clSetDefaultDeviceCommandQueue(context: P, device: P, command_queue: P) -> i32, on, {
-    call(on, 397, move || (context,device,command_queue,), move |_| real::clSetDefaultDeviceCommandQueue(context, device, command_queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 413, move || (context,device,command_queue,), move |_| real::clSetDefaultDeviceCommandQueue(context, device, command_queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 128 clGetDeviceAndHostTimer(device: P, device_timestamp: *mut u64, host_timestamp: *mut u64) -> i32, on, {
-    call(on, 400, move || (device,), move |_| real::clGetDeviceAndHostTimer(device, device_timestamp, host_timestamp), move |result| { let ok = result == 0; (result,one(device_timestamp, ok),one(host_timestamp, ok),) }, || ())
+    call(on, 416, move || (device,), move |_| real::clGetDeviceAndHostTimer(device, device_timestamp, host_timestamp), move |result| { let ok = result == 0; (result,one(device_timestamp, ok),one(host_timestamp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 129 clGetHostTimer(device: P, host_timestamp: *mut u64) -> i32, on, {
-    call(on, 403, move || (device,), move |_| real::clGetHostTimer(device, host_timestamp), move |result| { let ok = result == 0; (result,one(host_timestamp, ok),) }, || ())
+    call(on, 419, move || (device,), move |_| real::clGetHostTimer(device, host_timestamp), move |result| { let ok = result == 0; (result,one(host_timestamp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 130 clCreateContext(properties: *const i64, num_devices: u32, devices: *const P, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 406, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |_| real::clCreateContext(properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 406, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clCreateContext(time, properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 422, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |_| real::clCreateContext(properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 422, move || (list(properties.cast(), 2, caps),num_devices,seq(devices, num_devices as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clCreateContext(time, properties, num_devices, devices, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 clCreateContextFromType(properties: *const i64, device_type: u64, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 409, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |_| real::clCreateContextFromType(properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 409, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |time| crate::hooks::clCreateContextFromType(time, properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 425, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |_| real::clCreateContextFromType(properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 425, move || (list(properties.cast(), 2, caps),device_type,pfn_notify,user_data,), move |time| crate::hooks::clCreateContextFromType(time, properties, device_type, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 132 clRetainContext(context: P) -> i32, on, {
-    call(on, 412, move || (context,), move |_| real::clRetainContext(context), move |result| { let _ = result; (result,) }, || ())
+    call(on, 428, move || (context,), move |_| real::clRetainContext(context), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 133 clReleaseContext(context: P) -> i32, on, {
-    call(on, 415, move || (context,), move |time| crate::hooks::clReleaseContext(time, context), move |result| { let _ = result; (result,) }, || ())
+    call(on, 431, move || (context,), move |time| crate::hooks::clReleaseContext(time, context), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 clGetContextInfo(context: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 418, move || (context,param_name,param_value_size,), move |_| real::clGetContextInfo(context, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 434, move || (context,param_name,param_value_size,), move |_| real::clGetContextInfo(context, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 clSetContextDestructorCallback(context: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
-    call(on, 421, move || (context,pfn_notify,user_data,), move |_| real::clSetContextDestructorCallback(context, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 437, move || (context,pfn_notify,user_data,), move |_| real::clSetContextDestructorCallback(context, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 clCreateCommandQueueWithProperties(context: P, device: P, properties: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 424, move || (context,device,list(properties.cast(), 2, caps),), move |time| crate::hooks::clCreateCommandQueueWithProperties(time, context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 440, move || (context,device,list(properties.cast(), 2, caps),), move |time| crate::hooks::clCreateCommandQueueWithProperties(time, context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 clRetainCommandQueue(command_queue: P) -> i32, on, {
-    call(on, 427, move || (command_queue,), move |_| real::clRetainCommandQueue(command_queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 443, move || (command_queue,), move |_| real::clRetainCommandQueue(command_queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 clReleaseCommandQueue(command_queue: P) -> i32, on, {
-    call(on, 430, move || (command_queue,), move |time| crate::hooks::clReleaseCommandQueue(time, command_queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || (command_queue,), move |time| crate::hooks::clReleaseCommandQueue(time, command_queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 clGetCommandQueueInfo(command_queue: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 433, move || (command_queue,param_name,param_value_size,), move |time| crate::hooks::clGetCommandQueueInfo(time, command_queue, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 449, move || (command_queue,param_name,param_value_size,), move |time| crate::hooks::clGetCommandQueueInfo(time, command_queue, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 clCreateBuffer(context: P, flags: u64, size: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    if on & HOOK == 0 { return call(on, 436, move || (context,flags,size,host_ptr,), move |_| real::clCreateBuffer(context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 436, move || (context,flags,size,host_ptr,), move |time| crate::hooks::clCreateBuffer(time, context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 452, move || (context,flags,size,host_ptr,), move |_| real::clCreateBuffer(context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 452, move || (context,flags,size,host_ptr,), move |time| crate::hooks::clCreateBuffer(time, context, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 clCreateBufferWithProperties(context: P, properties: *const u64, flags: u64, size: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 439, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |_| real::clCreateBufferWithProperties(context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 439, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |time| crate::hooks::clCreateBufferWithProperties(time, context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 455, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |_| real::clCreateBufferWithProperties(context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 455, move || (context,list(properties.cast(), 2, caps),flags,size,host_ptr,), move |time| crate::hooks::clCreateBufferWithProperties(time, context, properties, flags, size, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 clCreateSubBuffer(buffer: P, flags: u64, buffer_create_type: u32, buffer_create_info: *const c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 442, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |_| real::clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 442, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |time| crate::hooks::clCreateSubBuffer(time, buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 458, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |_| real::clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 458, move || (buffer,flags,buffer_create_type,bytes(buffer_create_info, 16, caps),), move |time| crate::hooks::clCreateSubBuffer(time, buffer, flags, buffer_create_type, buffer_create_info, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 clCreateImage(context: P, flags: u64, image_format: *const [u8; 8], image_desc: *const [u8; 72], host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 445, move || (context,flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| crate::hooks::clCreateImage(time, context, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 461, move || (context,flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| crate::hooks::clCreateImage(time, context, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 144 clCreateImageWithProperties(context: P, properties: *const u64, flags: u64, image_format: *const [u8; 8], image_desc: *const [u8; 72], host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 448, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |_| real::clCreateImageWithProperties(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 448, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| crate::hooks::clCreateImageWithProperties(time, context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 464, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |_| real::clCreateImageWithProperties(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 464, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),host_ptr,), move |time| crate::hooks::clCreateImageWithProperties(time, context, properties, flags, image_format, image_desc, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 145 clCreatePipe(context: P, flags: u64, pipe_packet_size: u32, pipe_max_packets: u32, properties: *const i64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 451, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |_| real::clCreatePipe(context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 451, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |time| crate::hooks::clCreatePipe(time, context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 467, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |_| real::clCreatePipe(context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 467, move || (context,flags,pipe_packet_size,pipe_max_packets,list(properties.cast(), 2, caps),), move |time| crate::hooks::clCreatePipe(time, context, flags, pipe_packet_size, pipe_max_packets, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 clRetainMemObject(memobj: P) -> i32, on, {
-    if on & HOOK == 0 { return call(on, 454, move || (memobj,), move |_| real::clRetainMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 454, move || (memobj,), move |time| crate::hooks::clRetainMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 470, move || (memobj,), move |_| real::clRetainMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 470, move || (memobj,), move |time| crate::hooks::clRetainMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 147 clReleaseMemObject(memobj: P) -> i32, on, {
-    if on & HOOK == 0 { return call(on, 457, move || (memobj,), move |_| real::clReleaseMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 457, move || (memobj,), move |time| crate::hooks::clReleaseMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 473, move || (memobj,), move |_| real::clReleaseMemObject(memobj), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 473, move || (memobj,), move |time| crate::hooks::clReleaseMemObject(time, memobj), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 148 clGetSupportedImageFormats(context: P, flags: u64, image_type: u32, num_entries: u32, image_formats: *mut [u8; 8], num_image_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 460, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedImageFormats(context, flags, image_type, num_entries, image_formats, num_image_formats), move |result| { let ok = result == 0; (result,seq(image_formats, if ok { (num_entries as usize).min(behind(num_image_formats)) } else { 0 }, caps),one(num_image_formats, ok),) }, || ())
+    call(on, 476, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedImageFormats(context, flags, image_type, num_entries, image_formats, num_image_formats), move |result| { let ok = result == 0; (result,seq(image_formats, if ok { (num_entries as usize).min(behind(num_image_formats)) } else { 0 }, caps),one(num_image_formats, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 149 clGetMemObjectInfo(memobj: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 463, move || (memobj,param_name,param_value_size,), move |_| real::clGetMemObjectInfo(memobj, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 479, move || (memobj,param_name,param_value_size,), move |_| real::clGetMemObjectInfo(memobj, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 150 clGetImageInfo(image: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 466, move || (image,param_name,param_value_size,), move |_| real::clGetImageInfo(image, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 482, move || (image,param_name,param_value_size,), move |_| real::clGetImageInfo(image, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 clGetPipeInfo(pipe: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 469, move || (pipe,param_name,param_value_size,), move |_| real::clGetPipeInfo(pipe, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 485, move || (pipe,param_name,param_value_size,), move |_| real::clGetPipeInfo(pipe, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 152 clSetMemObjectDestructorCallback(memobj: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
-    call(on, 472, move || (memobj,pfn_notify,user_data,), move |_| real::clSetMemObjectDestructorCallback(memobj, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 488, move || (memobj,pfn_notify,user_data,), move |_| real::clSetMemObjectDestructorCallback(memobj, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 153 clSetMemObjectDestructorAPPLE(memobj: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
-    call(on, 475, move || (memobj,pfn_notify,user_data,), move |_| real::clSetMemObjectDestructorAPPLE::<I>(memobj, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 491, move || (memobj,pfn_notify,user_data,), move |_| real::clSetMemObjectDestructorAPPLE::<I>(memobj, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 154 clSVMAlloc(context: P, flags: u64, size: u64, alignment: u32) -> *mut c_void, on, {
-    call(on, 478, move || (context,flags,size,alignment,), move |_| real::clSVMAlloc(context, flags, size, alignment), move |result| { let _ = result; (result,) }, || ())
+    call(on, 494, move || (context,flags,size,alignment,), move |_| real::clSVMAlloc(context, flags, size, alignment), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 155 clSVMFree(context: P, svm_pointer: *mut c_void), on, {
-    call(on, 481, move || (context,svm_pointer,), move |_| real::clSVMFree(context, svm_pointer), move |result| { let _ = result; () }, || ())
+    call(on, 497, move || (context,svm_pointer,), move |_| real::clSVMFree(context, svm_pointer), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 156 clCreateSamplerWithProperties(context: P, sampler_properties: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 484, move || (context,list(sampler_properties.cast(), 2, caps),), move |_| real::clCreateSamplerWithProperties(context, sampler_properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 500, move || (context,list(sampler_properties.cast(), 2, caps),), move |_| real::clCreateSamplerWithProperties(context, sampler_properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 157 clRetainSampler(sampler: P) -> i32, on, {
-    call(on, 487, move || (sampler,), move |_| real::clRetainSampler(sampler), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || (sampler,), move |_| real::clRetainSampler(sampler), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 158 clReleaseSampler(sampler: P) -> i32, on, {
-    call(on, 490, move || (sampler,), move |_| real::clReleaseSampler(sampler), move |result| { let _ = result; (result,) }, || ())
+    call(on, 506, move || (sampler,), move |_| real::clReleaseSampler(sampler), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 159 clGetSamplerInfo(sampler: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 493, move || (sampler,param_name,param_value_size,), move |_| real::clGetSamplerInfo(sampler, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 509, move || (sampler,param_name,param_value_size,), move |_| real::clGetSamplerInfo(sampler, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 160 clCreateProgramWithSource(context: P, count: u32, strings: *const P, lengths: *const u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 496, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |_| real::clCreateProgramWithSource(context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 496, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |time| crate::hooks::clCreateProgramWithSource(time, context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 512, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |_| real::clCreateProgramWithSource(context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 512, move || (context,count,texts(strings.cast::<*const u8>(), count as usize, lengths.cast(), caps),seq(lengths, count as usize, caps),), move |time| crate::hooks::clCreateProgramWithSource(time, context, count, strings, lengths, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 clCreateProgramWithBinary(context: P, num_devices: u32, device_list: *const P, lengths: *const u64, binaries: *const P, binary_status: *mut i32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 499, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |_| real::clCreateProgramWithBinary(context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ()); }
-    call(on, 499, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |time| crate::hooks::clCreateProgramWithBinary(time, context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 515, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |_| real::clCreateProgramWithBinary(context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ()); }
+    call(on, 515, move || (context,num_devices,seq(device_list, num_devices as usize, caps),seq(lengths, num_devices as usize, caps),seq(binaries, num_devices as usize, caps),), move |time| crate::hooks::clCreateProgramWithBinary(time, context, num_devices, device_list, lengths, binaries, binary_status, errcode_ret), move |result| { let ok = *errcode_ret == 0; (result,seq(binary_status, if ok { num_devices as usize } else { 0 }, caps),*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 clCreateProgramWithBuiltInKernels(context: P, num_devices: u32, device_list: *const P, kernel_names: *const i8, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 502, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(kernel_names, 0, caps),), move |_| real::clCreateProgramWithBuiltInKernels(context, num_devices, device_list, kernel_names, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 518, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(kernel_names, 0, caps),), move |_| real::clCreateProgramWithBuiltInKernels(context, num_devices, device_list, kernel_names, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 clCreateProgramWithIL(context: P, il: *const c_void, length: u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    if on & HOOK == 0 { return call(on, 505, move || (context,il,length,), move |_| real::clCreateProgramWithIL(context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 505, move || (context,il,length,), move |time| crate::hooks::clCreateProgramWithIL(time, context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 521, move || (context,il,length,), move |_| real::clCreateProgramWithIL(context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 521, move || (context,il,length,), move |time| crate::hooks::clCreateProgramWithIL(time, context, il, length, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 clRetainProgram(program: P) -> i32, on, {
-    call(on, 508, move || (program,), move |_| real::clRetainProgram(program), move |result| { let _ = result; (result,) }, || ())
+    call(on, 524, move || (program,), move |_| real::clRetainProgram(program), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 165 clReleaseProgram(program: P) -> i32, on, {
-    call(on, 511, move || (program,), move |_| real::clReleaseProgram(program), move |result| { let _ = result; (result,) }, || ())
+    call(on, 527, move || (program,), move |_| real::clReleaseProgram(program), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 166 clBuildProgram(program: P, num_devices: u32, device_list: *const P, options: *const i8, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 514, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |_| real::clBuildProgram(program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 514, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |time| crate::hooks::clBuildProgram(time, program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 530, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |_| real::clBuildProgram(program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 530, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),pfn_notify,user_data,), move |time| crate::hooks::clBuildProgram(time, program, num_devices, device_list, options, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 clCompileProgram(program: P, num_devices: u32, device_list: *const P, options: *const i8, num_input_headers: u32, input_headers: *const P, header_include_names: *const P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 517, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |_| real::clCompileProgram(program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 517, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |time| crate::hooks::clCompileProgram(time, program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 533, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |_| real::clCompileProgram(program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 533, move || (program,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_headers,seq(input_headers, num_input_headers as usize, caps),texts(header_include_names.cast::<*const u8>(), num_input_headers as usize, null(), caps),pfn_notify,user_data,), move |time| crate::hooks::clCompileProgram(time, program, num_devices, device_list, options, num_input_headers, input_headers, header_include_names, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 168 clLinkProgram(context: P, num_devices: u32, device_list: *const P, options: *const i8, num_input_programs: u32, input_programs: *const P, pfn_notify: *mut P, user_data: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 520, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |_| real::clLinkProgram(context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 520, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clLinkProgram(time, context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 536, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |_| real::clLinkProgram(context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 536, move || (context,num_devices,seq(device_list, num_devices as usize, caps),text(options, 0, caps),num_input_programs,seq(input_programs, num_input_programs as usize, caps),pfn_notify,user_data,), move |time| crate::hooks::clLinkProgram(time, context, num_devices, device_list, options, num_input_programs, input_programs, pfn_notify, user_data, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 169 clSetProgramReleaseCallback(program: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
-    call(on, 523, move || (program,pfn_notify,user_data,), move |_| real::clSetProgramReleaseCallback(program, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 539, move || (program,pfn_notify,user_data,), move |_| real::clSetProgramReleaseCallback(program, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 170 clSetProgramSpecializationConstant(program: P, spec_id: u32, spec_size: u64, spec_value: *const c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 526, move || (program,spec_id,spec_size,bytes(spec_value, (spec_size as usize).min(8), caps),), move |_| real::clSetProgramSpecializationConstant(program, spec_id, spec_size, spec_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 542, move || (program,spec_id,spec_size,bytes(spec_value, (spec_size as usize).min(8), caps),), move |_| real::clSetProgramSpecializationConstant(program, spec_id, spec_size, spec_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 clUnloadPlatformCompiler(platform: P) -> i32, on, {
-    call(on, 529, move || (platform,), move |_| real::clUnloadPlatformCompiler(platform), move |result| { let _ = result; (result,) }, || ())
+    call(on, 545, move || (platform,), move |_| real::clUnloadPlatformCompiler(platform), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 clGetProgramInfo(program: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 532, move || (program,param_name,param_value_size,), move |_| real::clGetProgramInfo(program, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 548, move || (program,param_name,param_value_size,), move |_| real::clGetProgramInfo(program, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 clGetProgramBuildInfo(program: P, device: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    poll(on, 535, 6, [program as u64, device as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0], move || (program,device,param_name,param_value_size,), move |_| real::clGetProgramBuildInfo(program, device, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[6] = result as u64; key[7] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    poll(on, 551, 6, [program as u64, device as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0], move || (program,device,param_name,param_value_size,), move |_| real::clGetProgramBuildInfo(program, device, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[6] = result as u64; key[7] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 174 clCreateKernel(program: P, kernel_name: *const i8, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 538, move || (program,text(kernel_name, 0, caps),), move |time| crate::hooks::clCreateKernel(time, program, kernel_name, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 554, move || (program,text(kernel_name, 0, caps),), move |time| crate::hooks::clCreateKernel(time, program, kernel_name, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 175 clCreateKernelsInProgram(program: P, num_kernels: u32, kernels: *mut P, num_kernels_ret: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 541, move || (program,num_kernels,), move |time| crate::hooks::clCreateKernelsInProgram(time, program, num_kernels, kernels, num_kernels_ret), move |result| { let ok = result == 0; (result,seq(kernels, if ok { (num_kernels as usize).min(behind(num_kernels_ret)) } else { 0 }, caps),one(num_kernels_ret, ok),) }, || ())
+    call(on, 557, move || (program,num_kernels,), move |time| crate::hooks::clCreateKernelsInProgram(time, program, num_kernels, kernels, num_kernels_ret), move |result| { let ok = result == 0; (result,seq(kernels, if ok { (num_kernels as usize).min(behind(num_kernels_ret)) } else { 0 }, caps),one(num_kernels_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 176 clCloneKernel(source_kernel: P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 544, move || (source_kernel,), move |time| crate::hooks::clCloneKernel(time, source_kernel, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 560, move || (source_kernel,), move |time| crate::hooks::clCloneKernel(time, source_kernel, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 177 clRetainKernel(kernel: P) -> i32, on, {
-    call(on, 547, move || (kernel,), move |_| real::clRetainKernel(kernel), move |result| { let _ = result; (result,) }, || ())
+    call(on, 563, move || (kernel,), move |_| real::clRetainKernel(kernel), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 178 clReleaseKernel(kernel: P) -> i32, on, {
-    call(on, 550, move || (kernel,), move |_| real::clReleaseKernel(kernel), move |result| { let _ = result; (result,) }, || ())
+    call(on, 566, move || (kernel,), move |_| real::clReleaseKernel(kernel), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 179 clSetKernelArg(kernel: P, arg_index: u32, arg_size: u64, arg_value: *const c_void) -> i32, on, {
     let caps = Caps::current();
-    if on & HOOK == 0 { return call(on, 553, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |_| real::clSetKernelArg(kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 553, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |time| crate::hooks::clSetKernelArg(time, kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 569, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |_| real::clSetKernelArg(kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 569, move || (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),), move |time| crate::hooks::clSetKernelArg(time, kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 180 clSetKernelArgSVMPointer(kernel: P, arg_index: u32, arg_value: *const c_void) -> i32, on, {
-    if on & HOOK == 0 { return call(on, 556, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgSVMPointer(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 556, move || (kernel,arg_index,arg_value,), move |time| crate::hooks::clSetKernelArgSVMPointer(time, kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 572, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgSVMPointer(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 572, move || (kernel,arg_index,arg_value,), move |time| crate::hooks::clSetKernelArgSVMPointer(time, kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 181 clSetKernelArgDevicePointerEXT(kernel: P, arg_index: u32, arg_value: u64) -> i32, on, {
-    call(on, 559, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgDevicePointerEXT::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 575, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgDevicePointerEXT::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 clSetKernelExecInfo(kernel: P, param_name: u32, param_value_size: u64, param_value: *const c_void) -> i32, on, {
     let caps = Caps::current();
-    call(on, 562, move || (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),), move |_| real::clSetKernelExecInfo(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 578, move || (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),), move |_| real::clSetKernelExecInfo(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 clGetKernelInfo(kernel: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 565, move || (kernel,param_name,param_value_size,), move |_| real::clGetKernelInfo(kernel, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 581, move || (kernel,param_name,param_value_size,), move |_| real::clGetKernelInfo(kernel, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 184 clGetKernelArgInfo(kernel: P, arg_index: u32, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 568, move || (kernel,arg_index,param_name,param_value_size,), move |_| real::clGetKernelArgInfo(kernel, arg_index, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 584, move || (kernel,arg_index,param_name,param_value_size,), move |_| real::clGetKernelArgInfo(kernel, arg_index, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 185 clGetKernelWorkGroupInfo(kernel: P, device: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 571, move || (kernel,device,param_name,param_value_size,), move |_| real::clGetKernelWorkGroupInfo(kernel, device, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 587, move || (kernel,device,param_name,param_value_size,), move |_| real::clGetKernelWorkGroupInfo(kernel, device, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 186 clGetKernelSubGroupInfo(kernel: P, device: P, param_name: u32, input_value_size: u64, input_value: *const c_void, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 574, move || (kernel,device,param_name,input_value_size,bytes(input_value, (input_value_size as usize).min(24), caps),param_value_size,), move |_| real::clGetKernelSubGroupInfo(kernel, device, param_name, input_value_size, input_value, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 590, move || (kernel,device,param_name,input_value_size,bytes(input_value, (input_value_size as usize).min(24), caps),param_value_size,), move |_| real::clGetKernelSubGroupInfo(kernel, device, param_name, input_value_size, input_value, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 187 clGetKernelSuggestedLocalWorkSize(command_queue: P, kernel: P, work_dim: u32, global_work_offset: *const u64, global_work_size: *const u64, suggested_local_work_size: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 577, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),), move |_| real::clGetKernelSuggestedLocalWorkSize::<I>(command_queue, kernel, work_dim, global_work_offset, global_work_size, suggested_local_work_size), move |result| { let ok = result == 0; (result,seq(suggested_local_work_size, if ok { (work_dim as usize).min(3) } else { 0 }, caps),) }, || ())
+    call(on, 593, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),), move |_| real::clGetKernelSuggestedLocalWorkSize::<I>(command_queue, kernel, work_dim, global_work_offset, global_work_size, suggested_local_work_size), move |result| { let ok = result == 0; (result,seq(suggested_local_work_size, if ok { (work_dim as usize).min(3) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 188 clWaitForEvents(num_events: u32, event_list: *const P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 580, move || (num_events,seq(event_list, num_events as usize, caps),), move |_| real::clWaitForEvents(num_events, event_list), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 596, move || (num_events,seq(event_list, num_events as usize, caps),), move |_| real::clWaitForEvents(num_events, event_list), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 189 clGetEventInfo(event: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    poll(on, 583, 5, [event as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (event,param_name,param_value_size,), move |time| crate::hooks::clGetEventInfo(time, event, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    poll(on, 599, 5, [event as u64, param_name as u64, param_value_size as u64, param_value as u64, param_value_size_ret as u64, 0, 0, 0], move || (event,param_name,param_value_size,), move |time| crate::hooks::clGetEventInfo(time, event, param_name, param_value_size, param_value, param_value_size_ret), move |result, key| { key[5] = result as u64; key[6] = if result == 0 { answer_word(param_value, param_value_size as usize) } else { 0 }; }, move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 190 clCreateUserEvent(context: P, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    if on & HOOK == 0 { return call(on, 586, move || (context,), move |_| real::clCreateUserEvent(context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 586, move || (context,), move |time| crate::hooks::clCreateUserEvent(time, context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 602, move || (context,), move |_| real::clCreateUserEvent(context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 602, move || (context,), move |time| crate::hooks::clCreateUserEvent(time, context, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 clRetainEvent(event: P) -> i32, on, {
-    call(on, 589, move || (event,), move |_| real::clRetainEvent(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 605, move || (event,), move |_| real::clRetainEvent(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 clReleaseEvent(event: P) -> i32, on, {
-    call(on, 592, move || (event,), move |time| crate::hooks::clReleaseEvent(time, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 608, move || (event,), move |time| crate::hooks::clReleaseEvent(time, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 clSetUserEventStatus(event: P, execution_status: i32) -> i32, on, {
-    if on & HOOK == 0 { return call(on, 595, move || (event,execution_status,), move |_| real::clSetUserEventStatus(event, execution_status), move |result| { let _ = result; (result,) }, || ()); }
-    call(on, 595, move || (event,execution_status,), move |time| crate::hooks::clSetUserEventStatus(time, event, execution_status), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 611, move || (event,execution_status,), move |_| real::clSetUserEventStatus(event, execution_status), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 611, move || (event,execution_status,), move |time| crate::hooks::clSetUserEventStatus(time, event, execution_status), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 clSetEventCallback(event: P, command_exec_callback_type: i32, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
-    call(on, 598, move || (event,command_exec_callback_type,pfn_notify,user_data,), move |_| real::clSetEventCallback(event, command_exec_callback_type, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
+    call(on, 614, move || (event,command_exec_callback_type,pfn_notify,user_data,), move |_| real::clSetEventCallback(event, command_exec_callback_type, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 195 clGetEventProfilingInfo(event: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 601, move || (event,param_name,param_value_size,), move |time| crate::hooks::clGetEventProfilingInfo(time, event, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 617, move || (event,param_name,param_value_size,), move |time| crate::hooks::clGetEventProfilingInfo(time, event, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 196 clFlush(command_queue: P) -> i32, on, {
-    call(on, 604, move || (command_queue,), move |_| real::clFlush(command_queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 620, move || (command_queue,), move |_| real::clFlush(command_queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 197 clFinish(command_queue: P) -> i32, on, {
-    call(on, 607, move || (command_queue,), move |_| real::clFinish(command_queue), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 623, move || (command_queue,), move |_| real::clFinish(command_queue), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 198 clEnqueueReadBuffer(command_queue: P, buffer: P, blocking_read: u32, offset: u64, size: u64, ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 610, move || (command_queue,buffer,blocking_read,offset,size,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueReadBuffer(command_queue, buffer, blocking_read, offset, size, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
+    call(on, 626, move || (command_queue,buffer,blocking_read,offset,size,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueReadBuffer(command_queue, buffer, blocking_read, offset, size, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 199 clEnqueueReadBufferRect(command_queue: P, buffer: P, blocking_read: u32, buffer_origin: *const u64, host_origin: *const u64, region: *const u64, buffer_row_pitch: u64, buffer_slice_pitch: u64, host_row_pitch: u64, host_slice_pitch: u64, ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 613, move || (command_queue,buffer,blocking_read,seq(buffer_origin, 3, caps),seq(host_origin, 3, caps),seq(region, 3, caps),buffer_row_pitch,buffer_slice_pitch,host_row_pitch,host_slice_pitch,ptr,(num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueReadBufferRect(command_queue, buffer, blocking_read, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
+    call(on, 629, move || (command_queue,buffer,blocking_read,seq(buffer_origin, 3, caps),seq(host_origin, 3, caps),seq(region, 3, caps),buffer_row_pitch,buffer_slice_pitch,host_row_pitch,host_slice_pitch,ptr,(num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueReadBufferRect(command_queue, buffer, blocking_read, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 200 clEnqueueWriteBuffer(command_queue: P, buffer: P, blocking_write: u32, offset: u64, size: u64, ptr: *const c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 616, move || (command_queue,buffer,blocking_write,offset,size,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueWriteBuffer(command_queue, buffer, blocking_write, offset, size, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
+    call(on, 632, move || (command_queue,buffer,blocking_write,offset,size,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueWriteBuffer(command_queue, buffer, blocking_write, offset, size, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 201 clEnqueueWriteBufferRect(command_queue: P, buffer: P, blocking_write: u32, buffer_origin: *const u64, host_origin: *const u64, region: *const u64, buffer_row_pitch: u64, buffer_slice_pitch: u64, host_row_pitch: u64, host_slice_pitch: u64, ptr: *const c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 619, move || (command_queue,buffer,blocking_write,seq(buffer_origin, 3, caps),seq(host_origin, 3, caps),seq(region, 3, caps),buffer_row_pitch,buffer_slice_pitch,host_row_pitch,host_slice_pitch,ptr,(num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueWriteBufferRect(command_queue, buffer, blocking_write, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
+    call(on, 635, move || (command_queue,buffer,blocking_write,seq(buffer_origin, 3, caps),seq(host_origin, 3, caps),seq(region, 3, caps),buffer_row_pitch,buffer_slice_pitch,host_row_pitch,host_slice_pitch,ptr,(num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueWriteBufferRect(command_queue, buffer, blocking_write, buffer_origin, host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch, host_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 202 clEnqueueFillBuffer(command_queue: P, buffer: P, pattern: *const c_void, pattern_size: u64, offset: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 622, move || (command_queue,buffer,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueFillBuffer(command_queue, buffer, pattern, pattern_size, offset, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 638, move || (command_queue,buffer,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueFillBuffer(command_queue, buffer, pattern, pattern_size, offset, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 203 clEnqueueCopyBuffer(command_queue: P, src_buffer: P, dst_buffer: P, src_offset: u64, dst_offset: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 625, move || (command_queue,src_buffer,dst_buffer,src_offset,dst_offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueCopyBuffer(command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 641, move || (command_queue,src_buffer,dst_buffer,src_offset,dst_offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueCopyBuffer(command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 204 clEnqueueCopyBufferRect(command_queue: P, src_buffer: P, dst_buffer: P, src_origin: *const u64, dst_origin: *const u64, region: *const u64, src_row_pitch: u64, src_slice_pitch: u64, dst_row_pitch: u64, dst_slice_pitch: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 628, move || (command_queue,src_buffer,dst_buffer,seq(src_origin, 3, caps),seq(dst_origin, 3, caps),seq(region, 3, caps),src_row_pitch,src_slice_pitch,dst_row_pitch,dst_slice_pitch,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueCopyBufferRect(command_queue, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 644, move || (command_queue,src_buffer,dst_buffer,seq(src_origin, 3, caps),seq(dst_origin, 3, caps),seq(region, 3, caps),src_row_pitch,src_slice_pitch,dst_row_pitch,dst_slice_pitch,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || ((element(region, 0)).saturating_mul(element(region, 1))).saturating_mul(element(region, 2)), NO_GEOMETRY, event, move |event| real::clEnqueueCopyBufferRect(command_queue, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 205 clEnqueueReadImage(command_queue: P, image: P, blocking_read: u32, origin: *const u64, region: *const u64, row_pitch: u64, slice_pitch: u64, ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 631, move || (command_queue,image,blocking_read,seq(origin, 3, caps),seq(region, 3, caps),row_pitch,slice_pitch,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueReadImage(command_queue, image, blocking_read, origin, region, row_pitch, slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
+    call(on, 647, move || (command_queue,image,blocking_read,seq(origin, 3, caps),seq(region, 3, caps),row_pitch,slice_pitch,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueReadImage(command_queue, image, blocking_read, origin, region, row_pitch, slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 206 clEnqueueWriteImage(command_queue: P, image: P, blocking_write: u32, origin: *const u64, region: *const u64, input_row_pitch: u64, input_slice_pitch: u64, ptr: *const c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 634, move || (command_queue,image,blocking_write,seq(origin, 3, caps),seq(region, 3, caps),input_row_pitch,input_slice_pitch,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueWriteImage(command_queue, image, blocking_write, origin, region, input_row_pitch, input_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
+    call(on, 650, move || (command_queue,image,blocking_write,seq(origin, 3, caps),seq(region, 3, caps),input_row_pitch,input_slice_pitch,ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueWriteImage(command_queue, image, blocking_write, origin, region, input_row_pitch, input_slice_pitch, ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 207 clEnqueueFillImage(command_queue: P, image: P, fill_color: *const c_void, origin: *const u64, region: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 637, move || (command_queue,image,bytes(fill_color, crate::measure::fill_color_bytes(image as usize), caps),seq(origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueFillImage(command_queue, image, fill_color, origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 653, move || (command_queue,image,bytes(fill_color, crate::measure::fill_color_bytes(image as usize), caps),seq(origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueFillImage(command_queue, image, fill_color, origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 208 clEnqueueCopyImage(command_queue: P, src_image: P, dst_image: P, src_origin: *const u64, dst_origin: *const u64, region: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 640, move || (command_queue,src_image,dst_image,seq(src_origin, 3, caps),seq(dst_origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(src_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyImage(command_queue, src_image, dst_image, src_origin, dst_origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 656, move || (command_queue,src_image,dst_image,seq(src_origin, 3, caps),seq(dst_origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(src_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyImage(command_queue, src_image, dst_image, src_origin, dst_origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 209 clEnqueueCopyImageToBuffer(command_queue: P, src_image: P, dst_buffer: P, src_origin: *const u64, region: *const u64, dst_offset: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 643, move || (command_queue,src_image,dst_buffer,seq(src_origin, 3, caps),seq(region, 3, caps),dst_offset,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(src_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyImageToBuffer(command_queue, src_image, dst_buffer, src_origin, region, dst_offset, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 659, move || (command_queue,src_image,dst_buffer,seq(src_origin, 3, caps),seq(region, 3, caps),dst_offset,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(src_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyImageToBuffer(command_queue, src_image, dst_buffer, src_origin, region, dst_offset, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 210 clEnqueueCopyBufferToImage(command_queue: P, src_buffer: P, dst_image: P, src_offset: u64, dst_origin: *const u64, region: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 646, move || (command_queue,src_buffer,dst_image,src_offset,seq(dst_origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(dst_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyBufferToImage(command_queue, src_buffer, dst_image, src_offset, dst_origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 662, move || (command_queue,src_buffer,dst_image,src_offset,seq(dst_origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || crate::measure::image_bytes(dst_image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueCopyBufferToImage(command_queue, src_buffer, dst_image, src_offset, dst_origin, region, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 clEnqueueMapBuffer(command_queue: P, buffer: P, blocking_map: u32, map_flags: u64, offset: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 649, move || (command_queue,buffer,blocking_map,map_flags,offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMapBuffer(command_queue, buffer, blocking_map, map_flags, offset, size, num_events_in_wait_list, event_wait_list, event, errcode_ret), move |result| { let _ = result; *errcode_ret == 0 }), move |result| { let ok = *errcode_ret == 0; (result,one(event, ok),*errcode_ret,) }, move || if blocking_map != 0 { crate::device::synchronized() })
+    call(on, 665, move || (command_queue,buffer,blocking_map,map_flags,offset,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueMapBuffer(command_queue, buffer, blocking_map, map_flags, offset, size, num_events_in_wait_list, event_wait_list, event, errcode_ret), move |result| { let _ = result; *errcode_ret == 0 }), move |result| { let ok = *errcode_ret == 0; (result,one(event, ok),*errcode_ret,) }, move || if blocking_map != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 212 clEnqueueMapImage(command_queue: P, image: P, blocking_map: u32, map_flags: u64, origin: *const u64, region: *const u64, image_row_pitch: *mut u64, image_slice_pitch: *mut u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P, errcode_ret: *mut i32) -> *mut c_void, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
     let caps = Caps::current();
-    call(on, 652, move || (command_queue,image,blocking_map,map_flags,seq(origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueMapImage(command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch, image_slice_pitch, num_events_in_wait_list, event_wait_list, event, errcode_ret), move |result| { let _ = result; *errcode_ret == 0 }), move |result| { let ok = *errcode_ret == 0; (result,one(image_row_pitch, ok),one(image_slice_pitch, ok),one(event, ok),*errcode_ret,) }, move || if blocking_map != 0 { crate::device::synchronized() })
+    call(on, 668, move || (command_queue,image,blocking_map,map_flags,seq(origin, 3, caps),seq(region, 3, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || crate::measure::image_bytes(image as usize, region as usize), NO_GEOMETRY, event, move |event| real::clEnqueueMapImage(command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch, image_slice_pitch, num_events_in_wait_list, event_wait_list, event, errcode_ret), move |result| { let _ = result; *errcode_ret == 0 }), move |result| { let ok = *errcode_ret == 0; (result,one(image_row_pitch, ok),one(image_slice_pitch, ok),one(event, ok),*errcode_ret,) }, move || if blocking_map != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 213 clEnqueueUnmapMemObject(command_queue: P, memobj: P, mapped_ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 655, move || (command_queue,memobj,mapped_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueUnmapMemObject(command_queue, memobj, mapped_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 671, move || (command_queue,memobj,mapped_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueUnmapMemObject(command_queue, memobj, mapped_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 214 clEnqueueMigrateMemObjects(command_queue: P, num_mem_objects: u32, mem_objects: *const P, flags: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 658, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemObjects(command_queue, num_mem_objects, mem_objects, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 674, move || (command_queue,num_mem_objects,seq(mem_objects, num_mem_objects as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMigrateMemObjects(command_queue, num_mem_objects, mem_objects, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 215 clEnqueueNDRangeKernel(command_queue: P, kernel: P, work_dim: u32, global_work_offset: *const u64, global_work_size: *const u64, local_work_size: *const u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 661, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueNDRangeKernel(time, command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 677, move || (command_queue,kernel,work_dim,seq(global_work_offset, (work_dim as usize).min(3), caps),seq(global_work_size, (work_dim as usize).min(3), caps),seq(local_work_size, (work_dim as usize).min(3), caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueNDRangeKernel(time, command_queue, kernel, work_dim, global_work_offset, global_work_size, local_work_size, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 216 clEnqueueNativeKernel(command_queue: P, user_func: *mut P, args: *mut c_void, cb_args: u64, num_mem_objects: u32, mem_list: *const P, args_mem_loc: *const P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 664, move || (command_queue,user_func,args,cb_args,num_mem_objects,seq(mem_list, num_mem_objects as usize, caps),seq(args_mem_loc, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 11, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueNativeKernel(command_queue, user_func, args, cb_args, num_mem_objects, mem_list, args_mem_loc, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 680, move || (command_queue,user_func,args,cb_args,num_mem_objects,seq(mem_list, num_mem_objects as usize, caps),seq(args_mem_loc, num_mem_objects as usize, caps),num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 11, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueNativeKernel(command_queue, user_func, args, cb_args, num_mem_objects, mem_list, args_mem_loc, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 217 clEnqueueMarkerWithWaitList(command_queue: P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 667, move || (command_queue,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 9, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMarkerWithWaitList(command_queue, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 683, move || (command_queue,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 9, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMarkerWithWaitList(command_queue, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 218 clEnqueueBarrierWithWaitList(command_queue: P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 670, move || (command_queue,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 10, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueBarrierWithWaitList(command_queue, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 686, move || (command_queue,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 10, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueBarrierWithWaitList(command_queue, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 219 clEnqueueSVMFree(command_queue: P, num_svm_pointers: u32, svm_pointers: *mut P, pfn_free_func: *mut P, user_data: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 673, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),pfn_free_func,user_data,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 12, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMFree(command_queue, num_svm_pointers, svm_pointers, pfn_free_func, user_data, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 689, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),pfn_free_func,user_data,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 12, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMFree(command_queue, num_svm_pointers, svm_pointers, pfn_free_func, user_data, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 220 clEnqueueSVMMemcpy(command_queue: P, blocking_copy: u32, dst_ptr: *mut c_void, src_ptr: *const c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 676, move || (command_queue,blocking_copy,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemcpy(command_queue, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_copy != 0 { crate::device::synchronized() })
+    call(on, 692, move || (command_queue,blocking_copy,dst_ptr,src_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 4, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemcpy(command_queue, blocking_copy, dst_ptr, src_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_copy != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 221 clEnqueueSVMMemFill(command_queue: P, svm_ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 679, move || (command_queue,svm_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemFill(command_queue, svm_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 695, move || (command_queue,svm_ptr,bytes(pattern, (pattern_size as usize).min(128), caps),pattern_size,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 5, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMemFill(command_queue, svm_ptr, pattern, pattern_size, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 222 clEnqueueSVMMap(command_queue: P, blocking_map: u32, flags: u64, svm_ptr: *mut c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 682, move || (command_queue,blocking_map,flags,svm_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMap(command_queue, blocking_map, flags, svm_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_map != 0 { crate::device::synchronized() })
+    call(on, 698, move || (command_queue,blocking_map,flags,svm_ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 6, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMap(command_queue, blocking_map, flags, svm_ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_map != 0 { crate::device::synchronized() })
 } }
 wrapper! { #[unsafe(no_mangle)] 223 clEnqueueSVMUnmap(command_queue: P, svm_ptr: *mut c_void, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 685, move || (command_queue,svm_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMUnmap(command_queue, svm_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 701, move || (command_queue,svm_ptr,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 7, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMUnmap(command_queue, svm_ptr, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 clEnqueueSVMMigrateMem(command_queue: P, num_svm_pointers: u32, svm_pointers: *const P, sizes: *const u64, flags: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 688, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),seq(sizes, num_svm_pointers as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMigrateMem(command_queue, num_svm_pointers, svm_pointers, sizes, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 704, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),seq(sizes, num_svm_pointers as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMigrateMem(command_queue, num_svm_pointers, svm_pointers, sizes, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 225 clGetExtensionFunctionAddressForPlatform(platform: P, func_name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
-    call(on, 691, move || (platform,text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddressForPlatform(time, platform, func_name), move |result| { let _ = result; (result,) }, || ())
+    call(on, 707, move || (platform,text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddressForPlatform(time, platform, func_name), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 226 clSetCommandQueueProperty(command_queue: P, properties: u64, enable: u32, old_properties: *mut u64) -> i32, on, {
-    call(on, 694, move || (command_queue,properties,enable,), move |time| crate::hooks::clSetCommandQueueProperty(time, command_queue, properties, enable, old_properties), move |result| { let ok = result == 0; (result,one(old_properties, ok),) }, || ())
+    call(on, 710, move || (command_queue,properties,enable,), move |time| crate::hooks::clSetCommandQueueProperty(time, command_queue, properties, enable, old_properties), move |result| { let ok = result == 0; (result,one(old_properties, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 227 clCreateImage2D(context: P, flags: u64, image_format: *const [u8; 8], image_width: u64, image_height: u64, image_row_pitch: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    if on & HOOK == 0 { return call(on, 697, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |_| real::clCreateImage2D(context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 697, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |time| crate::hooks::clCreateImage2D(time, context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 713, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |_| real::clCreateImage2D(context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 713, move || (context,flags,one(image_format, true),image_width,image_height,image_row_pitch,host_ptr,), move |time| crate::hooks::clCreateImage2D(time, context, flags, image_format, image_width, image_height, image_row_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 228 clCreateImage3D(context: P, flags: u64, image_format: *const [u8; 8], image_width: u64, image_height: u64, image_depth: u64, image_row_pitch: u64, image_slice_pitch: u64, host_ptr: *mut c_void, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    if on & HOOK == 0 { return call(on, 700, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |_| real::clCreateImage3D(context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
-    call(on, 700, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |time| crate::hooks::clCreateImage3D(time, context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    if on & HOOK == 0 { return call(on, 716, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |_| real::clCreateImage3D(context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ()); }
+    call(on, 716, move || (context,flags,one(image_format, true),image_width,image_height,image_depth,image_row_pitch,image_slice_pitch,host_ptr,), move |time| crate::hooks::clCreateImage3D(time, context, flags, image_format, image_width, image_height, image_depth, image_row_pitch, image_slice_pitch, host_ptr, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 clEnqueueMarker(command_queue: P, event: *mut P) -> i32, on, {
-    call(on, 703, move || (command_queue,), move |time| crate::device::enqueue(time, command_queue, 9, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMarker(command_queue, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 719, move || (command_queue,), move |time| crate::device::enqueue(time, command_queue, 9, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueMarker(command_queue, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 clEnqueueWaitForEvents(command_queue: P, num_events: u32, event_list: *const P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 706, move || (command_queue,num_events,seq(event_list, num_events as usize, caps),), move |_| real::clEnqueueWaitForEvents(command_queue, num_events, event_list), move |result| { let _ = result; (result,) }, || ())
+    call(on, 722, move || (command_queue,num_events,seq(event_list, num_events as usize, caps),), move |_| real::clEnqueueWaitForEvents(command_queue, num_events, event_list), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 231 clEnqueueBarrier(command_queue: P) -> i32, on, {
-    call(on, 709, move || (command_queue,), move |_| real::clEnqueueBarrier(command_queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 725, move || (command_queue,), move |_| real::clEnqueueBarrier(command_queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 232 clUnloadCompiler() -> i32, on, {
-    call(on, 712, move || (), move |_| real::clUnloadCompiler(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 728, move || (), move |_| real::clUnloadCompiler(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 233 clGetExtensionFunctionAddress(func_name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
-    call(on, 715, move || (text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddress(time, func_name), move |result| { let _ = result; (result,) }, || ())
+    call(on, 731, move || (text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddress(time, func_name), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 234 clCreateCommandQueue(context: P, device: P, properties: u64, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 718, move || (context,device,properties,), move |time| crate::hooks::clCreateCommandQueue(time, context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 734, move || (context,device,properties,), move |time| crate::hooks::clCreateCommandQueue(time, context, device, properties, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 235 clCreateSampler(context: P, normalized_coords: u32, addressing_mode: u32, filter_mode: u32, errcode_ret: *mut i32) -> P, on, {
     let mut own = 0; let errcode_ret = or_own(errcode_ret, &raw mut own);
-    call(on, 721, move || (context,normalized_coords,addressing_mode,filter_mode,), move |_| real::clCreateSampler(context, normalized_coords, addressing_mode, filter_mode, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
+    call(on, 737, move || (context,normalized_coords,addressing_mode,filter_mode,), move |_| real::clCreateSampler(context, normalized_coords, addressing_mode, filter_mode, errcode_ret), move |result| { let _ = result; (result,*errcode_ret,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 clEnqueueTask(command_queue: P, kernel: P, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 724, move || (command_queue,kernel,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueTask(time, command_queue, kernel, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
+    call(on, 740, move || (command_queue,kernel,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::hooks::clEnqueueTask(time, command_queue, kernel, num_events_in_wait_list, event_wait_list, event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
 extension! { 237 clGetICDLoaderInfoOCLICD(param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 727, move || (param_name,param_value_size,), move |_| real::clGetICDLoaderInfoOCLICD::<I>(param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 743, move || (param_name,param_value_size,), move |_| real::clGetICDLoaderInfoOCLICD::<I>(param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 238 clGetSupportedGLTextureFormatsINTEL(context: P, flags: u64, image_type: u32, num_entries: u32, gl_formats: *mut u32, num_texture_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 730, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedGLTextureFormatsINTEL::<I>(context, flags, image_type, num_entries, gl_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(gl_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
+    call(on, 746, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedGLTextureFormatsINTEL::<I>(context, flags, image_type, num_entries, gl_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(gl_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
 } }
 extension! { 239 clGetSupportedDX9MediaSurfaceFormatsINTEL(context: P, flags: u64, image_type: u32, plane: u32, num_entries: u32, dx9_formats: *mut u32, num_surface_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 733, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedDX9MediaSurfaceFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, dx9_formats, num_surface_formats), move |result| { let ok = result == 0; (result,seq(dx9_formats, if ok { (num_entries as usize).min(behind(num_surface_formats)) } else { 0 }, caps),one(num_surface_formats, ok),) }, || ())
+    call(on, 749, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedDX9MediaSurfaceFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, dx9_formats, num_surface_formats), move |result| { let ok = result == 0; (result,seq(dx9_formats, if ok { (num_entries as usize).min(behind(num_surface_formats)) } else { 0 }, caps),one(num_surface_formats, ok),) }, || ())
 } }
 extension! { 240 clGetSupportedD3D10TextureFormatsINTEL(context: P, flags: u64, image_type: u32, num_entries: u32, d3d10_formats: *mut u32, num_texture_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 736, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedD3D10TextureFormatsINTEL::<I>(context, flags, image_type, num_entries, d3d10_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(d3d10_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
+    call(on, 752, move || (context,flags,image_type,num_entries,), move |_| real::clGetSupportedD3D10TextureFormatsINTEL::<I>(context, flags, image_type, num_entries, d3d10_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(d3d10_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
 } }
 extension! { 241 clGetSupportedD3D11TextureFormatsINTEL(context: P, flags: u64, image_type: u32, plane: u32, num_entries: u32, d3d11_formats: *mut u32, num_texture_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 739, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedD3D11TextureFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, d3d11_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(d3d11_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
+    call(on, 755, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedD3D11TextureFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, d3d11_formats, num_texture_formats), move |result| { let ok = result == 0; (result,seq(d3d11_formats, if ok { (num_entries as usize).min(behind(num_texture_formats)) } else { 0 }, caps),one(num_texture_formats, ok),) }, || ())
 } }
 extension! { 242 clGetSupportedVA_APIMediaSurfaceFormatsINTEL(context: P, flags: u64, image_type: u32, plane: u32, num_entries: u32, va_api_formats: *mut [u8; 48], num_surface_formats: *mut u32) -> i32, on, {
     let caps = Caps::current();
-    call(on, 742, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedVA_APIMediaSurfaceFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, va_api_formats, num_surface_formats), move |result| { let ok = result == 0; (result,seq(va_api_formats, if ok { (num_entries as usize).min(behind(num_surface_formats)) } else { 0 }, caps),one(num_surface_formats, ok),) }, || ())
+    call(on, 758, move || (context,flags,image_type,plane,num_entries,), move |_| real::clGetSupportedVA_APIMediaSurfaceFormatsINTEL::<I>(context, flags, image_type, plane, num_entries, va_api_formats, num_surface_formats), move |result| { let ok = result == 0; (result,seq(va_api_formats, if ok { (num_entries as usize).min(behind(num_surface_formats)) } else { 0 }, caps),one(num_surface_formats, ok),) }, || ())
 } }
 extension! { 243 clEnqueueReadHostPipeINTEL(command_queue: P, program: P, pipe_symbol: *const i8, blocking_read: u32, ptr: *mut c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 745, move || (command_queue,program,text(pipe_symbol, 0, caps),blocking_read,ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueReadHostPipeINTEL::<I>(command_queue, program, pipe_symbol, blocking_read, ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
+    call(on, 761, move || (command_queue,program,text(pipe_symbol, 0, caps),blocking_read,ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueReadHostPipeINTEL::<I>(command_queue, program, pipe_symbol, blocking_read, ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_read != 0 { crate::device::synchronized() })
 } }
 extension! { 244 clEnqueueWriteHostPipeINTEL(command_queue: P, program: P, pipe_symbol: *const i8, blocking_write: u32, ptr: *const c_void, size: u64, num_events_in_wait_list: u32, event_wait_list: *const P, event: *mut P) -> i32, on, {
     let caps = Caps::current();
-    call(on, 748, move || (command_queue,program,text(pipe_symbol, 0, caps),blocking_write,ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueWriteHostPipeINTEL::<I>(command_queue, program, pipe_symbol, blocking_write, ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
+    call(on, 764, move || (command_queue,program,text(pipe_symbol, 0, caps),blocking_write,ptr,size,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, event, move |event| real::clEnqueueWriteHostPipeINTEL::<I>(command_queue, program, pipe_symbol, blocking_write, ptr, size, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, move || if blocking_write != 0 { crate::device::synchronized() })
 } }
 extension! { 245 clGetImageRequirementsInfoEXT(context: P, properties: *const u64, flags: u64, image_format: *const [u8; 8], image_desc: *const [u8; 72], param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 751, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),param_name,param_value_size,), move |_| real::clGetImageRequirementsInfoEXT::<I>(context, properties, flags, image_format, image_desc, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    call(on, 767, move || (context,list(properties.cast(), 2, caps),flags,one(image_format, true),one(image_desc, true),param_name,param_value_size,), move |_| real::clGetImageRequirementsInfoEXT::<I>(context, properties, flags, image_format, image_desc, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 extension! { 246 clCancelCommandsIMG(event_list: *const P, num_events_in_list: u64) -> i32, on, {
     let caps = Caps::current();
-    call(on, 754, move || (seq(event_list, num_events_in_list as usize, caps),num_events_in_list,), move |_| real::clCancelCommandsIMG::<I>(event_list, num_events_in_list), move |result| { let _ = result; (result,) }, || ())
+    call(on, 770, move || (seq(event_list, num_events_in_list as usize, caps),num_events_in_list,), move |_| real::clCancelCommandsIMG::<I>(event_list, num_events_in_list), move |result| { let _ = result; (result,) }, || ())
 } }
 extension! { 247 clSetPerfHintQCOM(context: P, perf_hint: u32) -> i32, on, {
-    call(on, 757, move || (context,perf_hint,), move |_| real::clSetPerfHintQCOM::<I>(context, perf_hint), move |result| { let _ = result; (result,) }, || ())
+    call(on, 773, move || (context,perf_hint,), move |_| real::clSetPerfHintQCOM::<I>(context, perf_hint), move |result| { let _ = result; (result,) }, || ())
 } }

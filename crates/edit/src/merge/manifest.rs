@@ -261,6 +261,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         start_realtime_ns,
         session,
         options,
+        max_overhead,
         interposition,
         processes,
         losses,
@@ -292,6 +293,11 @@ fn join(all: &mut Manifest, other: Manifest) {
         least(all.start_realtime_ns.filter(|t| *t > 0), start_realtime_ns.filter(|t| *t > 0));
     all.end_ns = all.end_ns.max(end_ns);
     all.session = all.session.take().or(session);
+    // The one that allowed most: no thread had more.
+    all.max_overhead = match (all.max_overhead, max_overhead) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    };
     if all.options != options {
         all.options.extend(options);
     }

@@ -74,6 +74,9 @@ pub struct Manifest {
     pub device_clocks: Vec<DeviceClock>,
     /// The host's clock.
     pub host_clock: HostClock,
+    /// How much of each thread's time recording was allowed to take, in percent; none if there was no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_overhead: Option<f64>,
     /// What recording itself costs, if that could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

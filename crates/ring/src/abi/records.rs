@@ -43,6 +43,23 @@ pub mod special {
     /// What the tracer itself did inside of the call that ends next, where that is more than in most:
     /// [`super::OwnWorkRecord`]. It goes into the stream of its own thread, as the unknown call.
     pub const OWN_WORK: u16 = 15;
+    /// From here on this thread records otherwise, to keep within its budget:
+    /// [`super::BudgetStepRecord`]. It goes into the stream of its own thread, as the unknown call.
+    pub const BUDGET_STEP: u16 = 16;
+}
+
+/// Body of [`special::BUDGET_STEP`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BudgetStepRecord {
+    /// One of so many launches of each kernel, and of so many commands of any other kind, is timed; 1: all.
+    pub one_in: u32,
+    /// 1 if calls are added up by function.
+    pub summed: u32,
+    /// What recording took since the last step, in parts per million of the time.
+    pub spent_ppm: u32,
+    /// What it may take.
+    pub budget_ppm: u32,
 }
 
 /// Body of [`special::OWN_WORK`].
@@ -261,6 +278,8 @@ pub struct CountRecord {
     pub launches: u64,
     /// Those of them that were timed.
     pub timed: u64,
+    /// Bytes that they moved or set, all together; 0 for kernels.
+    pub bytes: u64,
 }
 
 /// Body of [`special::DEVICE`], followed by the NUL-terminated name. Words that

@@ -75,8 +75,8 @@ pub fn function(number: u32, name: &[u8], record: &FunctionRecord) -> Function {
 
 /// Returns how often a function was launched.
 pub fn launches(number: u32, record: &CountRecord) -> Launches {
-    let CountRecord { function: _, launches, timed } = *record;
-    Launches { function: number, launches, timed }
+    let CountRecord { function: _, launches, timed, bytes } = *record;
+    Launches { function: number, launches, timed, bytes }
 }
 
 /// Returns an object, whose call began at `cause`. None if this version has no such event.

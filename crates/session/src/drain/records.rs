@@ -1,7 +1,7 @@
 //! Records that are written otherwise than they lie in the ring. What is missing of one is
 //! empty or 0: the record is no worse than that.
 
-use hetrace_format::calls;
+use hetrace_format::calls::{self, BudgetStep};
 
 use crate::time::HostClock;
 
@@ -20,6 +20,18 @@ pub(super) fn put_error_text(packet: &mut Vec<u8>, body: &[u8]) {
 pub(super) fn put_own_work(packet: &mut Vec<u8>, (end, ticks): (u64, u64), host: &HostClock) {
     let ns = host.to_ns(end).saturating_sub(host.to_ns(end.saturating_sub(ticks)));
     calls::put_own_work(packet, ns);
+}
+
+/// What the thread records from here on.
+pub(super) fn put_budget_step(packet: &mut Vec<u8>, body: &[u8]) {
+    let [one_in, spent] = [word(body, 0), word(body, 1)];
+    let step = BudgetStep {
+        one_in: one_in as u32,
+        summed: one_in >> 32 != 0,
+        spent_ppm: spent as u32,
+        budget_ppm: (spent >> 32) as u32,
+    };
+    calls::put_budget_step(packet, &step);
 }
 
 /// Name and registers of a call without a description in the model.

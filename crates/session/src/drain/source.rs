@@ -9,7 +9,7 @@ use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
 use super::image::Image;
-use super::records::{put_error_text, put_fold, put_own_work, put_unknown, word};
+use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_unknown, word};
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
@@ -198,6 +198,8 @@ impl Source {
             put_error_text(self.stream.record(id, time), body);
         } else if id == special::OWN_WORK {
             put_own_work(self.stream.record(id, time), (ticks, word(body, 0)), host);
+        } else if id == special::BUDGET_STEP {
+            put_budget_step(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
             let Some(image) = sinks.images.get_mut(self.image) else { return };
             let fresh = || Devices::new(image.identity(), image.generation, sinks.shared);
@@ -248,14 +250,13 @@ impl Source {
         }
     }
 
-    /// A run of polls that the program could not end itself.
-    pub fn close_fold(&mut self, host: &HostClock) {
-        let Some(run) = self.ring.open_fold() else { return };
-        if !record::is_fold(run.id) {
-            return;
+    /// Runs of polls, and calls that were added up, of which the program could make no records itself.
+    pub fn close_folds(&mut self, host: &HostClock) {
+        let ring = Arc::clone(&self.ring);
+        for run in ring.open_folds().filter(|run| record::is_fold(run.id)) {
+            let time = host.to_ns(run.words[2]).max(self.stream.last());
+            put_fold(self.stream.record(run.id, time), run.words, host);
         }
-        let time = host.to_ns(run.words[2]).max(self.stream.last());
-        put_fold(self.stream.record(run.id, time), run.words, host);
     }
 
     /// Records that the stream lost in all.

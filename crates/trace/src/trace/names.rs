@@ -197,7 +197,7 @@ impl Names {
             }
             // Written again and again: the last one holds.
             Definition::Launches => {
-                let define::Launches { function, launches, timed } = define::Launches::decode(get);
+                let define::Launches { function, launches, timed, bytes: _ } = define::Launches::decode(get);
                 self.launches.insert(function, (launches, timed));
             }
             Definition::Function => {
