@@ -5,10 +5,11 @@
 //! them and says when to ask about them. There is no callback per command,
 //! because the driver's wake-up for it costs more than everything else together.
 
+use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
 };
-use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
+use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, command_flag, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{OwnWork, record_with_text, session};
@@ -105,13 +106,34 @@ pub unsafe fn enqueue<R: Copy>(
     let Some(known) = queues::get(queue).filter(|q| q.flags & PROFILED != 0 && timing()) else {
         return call(event);
     };
+    // Where not all commands are timed, this one is counted.
+    let counted = if sample::is_on() { counted(kind, kernel) } else { None };
+    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, !kernel.is_null()));
+    if let Some((_, counted)) = counted
+        && choice == Choice::Counted
+    {
+        let result = call(event);
+        if succeeded(result) {
+            counted.enqueued(choice, bytes() as u64);
+        } else {
+            counted.failed(choice);
+        }
+        return result;
+    }
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
     let mut work = OwnWork::since(time);
     let (result, returned) = work.real(|| call(place));
     if !succeeded(result) {
         work.failed();
+        if let Some((_, counted)) = counted {
+            counted.failed(choice);
+        }
         return result;
+    }
+    let bytes = bytes() as u64;
+    if let Some((_, counted)) = counted {
+        counted.enqueued(choice, bytes);
     }
     // SAFETY: a place of ours or the program's, filled in by a successful call.
     let handle = unsafe { *place };
@@ -140,21 +162,32 @@ pub unsafe fn enqueue<R: Copy>(
         returned,
         queue: queue as u64,
         device: known.device as u64,
-        function: 0,
-        name: if kernel.is_null() { std::ptr::null() } else { kernels::name(kernel) },
-        bytes: bytes() as u64,
+        function: counted.map_or(0, |(id, _)| id),
+        name: if counted.is_none() { kernels::name(kernel) } else { std::ptr::null() },
+        bytes,
         geometry: geometry.1,
         shared: 0,
-        weight: 0,
-        flags: 0,
+        weight: choice.weight(),
+        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
         in_order: known.flags & OUT_OF_ORDER == 0,
     };
     match place.put(event, command) {
         Put::Kept => {}
-        Put::Due => work.collecting(|| COMMANDS.harvest(thread, &mut Asking::default())),
+        Put::Due => work.collecting(|| {
+            COMMANDS.harvest(thread, &mut Asking::default());
+            sample::report_counts(false, kernels::all());
+        }),
         Put::Full => give_up(event),
     }
     result
+}
+
+/// What counts a command: the id of its kernel, or of its kind.
+fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
+    if kernel.is_null() {
+        return sample::of_kind(kind, memory(kind));
+    }
+    kernels::get(kernel).map(|kernel| (kernel.id, &kernel.counted))
 }
 
 /// There is no place for a command; perhaps there is one when those that have ended are gone.
@@ -178,6 +211,7 @@ pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
         COMMANDS.collect(Depth::All, &mut Asking::default());
+        sample::report_counts(false, kernels::all());
     }
 }
 
@@ -290,6 +324,7 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
 extern "C" fn at_exit() {
     if timing() {
         COMMANDS.collect(Depth::Last, &mut Asking::default());
+        sample::report_counts(true, kernels::all());
     }
 }
 

@@ -1,8 +1,11 @@
-//! Names of kernels by handle.
+//! Kernels by handle: their names, and how often they are launched.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_interpose::commands::arena;
+use hetrace_interpose::commands::sample::{self, Counted};
+use hetrace_interpose::commands::{arena, text};
+use hetrace_interpose::record_with_text;
+use hetrace_interpose::ring::abi::{FunctionRecord, special};
 use hetrace_interpose::table::Table;
 
 use crate::generated::prelude::{P, null_mut};
@@ -12,17 +15,60 @@ use crate::generated::real;
 pub const NAME: usize = 247;
 const CL_KERNEL_FUNCTION_NAME: u32 = 0x1190;
 
-/// Handle → name in the arena.
+/// A kernel that was met. Kernels with equal names are one.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Kernel {
+    /// By which commands and counts name it; never 0.
+    pub id: u64,
+    /// Its launches, where not all are timed.
+    pub counted: Counted,
+    /// The one that was met before.
+    before: *const Kernel,
+    // The name stands behind.
+}
+
+/// Handle → the kernel, in the arena.
 static KERNELS: Table<16384> = Table::new();
-/// Hash of a name → the name in the arena, so that equal names share a place.
-static NAMES: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+/// Hash of a name → the kernel, so that equal names share a place.
+static NAMES: [AtomicPtr<Kernel>; 4096] = [const { AtomicPtr::new(null_mut()) }; 4096];
+/// The one that was met last.
+static LAST: AtomicPtr<Kernel> = AtomicPtr::new(null_mut());
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+impl Kernel {
+    /// The name with its NUL.
+    pub fn name(&self) -> *const u8 {
+        // SAFETY: `make` put the name behind, in the same piece of the arena.
+        unsafe { std::ptr::from_ref(self).add(1).cast() }
+    }
+}
 
 /// The name of a kernel with its NUL; NULL if it has none.
+#[inline]
 pub fn name(kernel: P) -> *const u8 {
+    get(kernel).map_or(std::ptr::null(), Kernel::name)
+}
+
+/// The kernel of a handle; none if it is NULL or has no name.
+#[inline]
+pub fn get(kernel: P) -> Option<&'static Kernel> {
+    if kernel.is_null() {
+        return None;
+    }
     match KERNELS.get(kernel as u64) {
-        Some(name) => name as *const u8,
+        // SAFETY: `ask` put the address of a kernel there, and none is ever freed.
+        Some(known) => unsafe { (known as *const Kernel).as_ref() },
         None => ask(kernel),
     }
+}
+
+/// All kernels that were met, each with its id.
+pub fn all() -> impl Iterator<Item = (u64, &'static Counted)> {
+    // SAFETY: null, or made by `make` and never freed.
+    let at = |kernel: *const Kernel| unsafe { kernel.as_ref() };
+    let kernels = std::iter::successors(at(LAST.load(Ordering::Acquire)), move |kernel| at(kernel.before));
+    kernels.map(|kernel| (kernel.id, &kernel.counted))
 }
 
 /// A kernel was created: its handle may have belonged to another before.
@@ -31,7 +77,7 @@ pub fn forget(kernel: P) {
 }
 
 #[cold]
-fn ask(kernel: P) -> *const u8 {
+fn ask(kernel: P) -> Option<&'static Kernel> {
     let mut buffer = [0u8; NAME + 1];
     // SAFETY: room for as many bytes as we say; the kernel is the program's.
     let error = unsafe {
@@ -44,57 +90,83 @@ fn ask(kernel: P) -> *const u8 {
         )
     };
     if error != 0 {
-        return std::ptr::null();
+        return None;
     }
     let length = buffer.iter().position(|b| *b == 0).unwrap_or(NAME);
-    let Some(name) = intern(buffer.get(..length).unwrap_or_default()) else { return std::ptr::null() };
-    KERNELS.set(kernel as u64, name as u64);
-    name
+    let known = intern(buffer.get(..length).unwrap_or_default())?;
+    KERNELS.set(kernel as u64, std::ptr::from_ref(known) as u64);
+    Some(known)
 }
 
-/// The one copy of a name.
-fn intern(name: &[u8]) -> Option<*const u8> {
+/// The one kernel of a name.
+fn intern(name: &[u8]) -> Option<&'static Kernel> {
     let hash =
         name.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     let slot = NAMES.get((hash >> 40) as usize & 4095)?;
-    let there = slot.load(Ordering::Acquire) as *const u8;
-    // SAFETY: a NUL-terminated name in the arena, never changed.
-    if !there.is_null() && unsafe { std::ffi::CStr::from_ptr(there.cast()) }.to_bytes() == name {
+    // SAFETY: null, or made by `make` and never freed.
+    let there = unsafe { slot.load(Ordering::Acquire).as_ref() };
+    // SAFETY: `make` left a NUL behind each name.
+    if let Some(there) = there.filter(|k| unsafe { text(k.name()) }.to_bytes() == name) {
         return Some(there);
     }
-    let place = arena(name.len() + 1)?;
-    // SAFETY: the arena gave one byte more than the name has.
-    unsafe {
-        place.copy_from_nonoverlapping(name.as_ptr(), name.len());
-        *place.add(name.len()) = 0;
+    let made = make(name)?;
+    slot.store(std::ptr::from_ref(made).cast_mut(), Ordering::Release);
+    if sample::is_on() {
+        let record = FunctionRecord { function: made.id, ..FunctionRecord::default() };
+        // SAFETY: `make` left a NUL behind the name.
+        record_with_text(special::FUNCTION, &record, unsafe { text(made.name()) });
     }
-    slot.store(place as u64, Ordering::Release);
-    Some(place)
+    Some(made)
+}
+
+fn make(name: &[u8]) -> Option<&'static Kernel> {
+    let place = arena(size_of::<Kernel>() + name.len() + 1)?.cast::<Kernel>();
+    let id = IDS.fetch_add(1, Ordering::Relaxed) + 1;
+    // SAFETY: the arena gave room for a kernel, at a multiple of 8, and one byte more than the name has.
+    unsafe {
+        place.write(Kernel { id, counted: Counted::new(), before: std::ptr::null() });
+        let text = place.add(1).cast::<u8>();
+        text.copy_from_nonoverlapping(name.as_ptr(), name.len());
+        *text.add(name.len()) = 0;
+    }
+    let mut before = LAST.load(Ordering::Acquire);
+    loop {
+        // SAFETY: nobody else knows the place yet.
+        unsafe { (*place).before = before };
+        match LAST.compare_exchange(before, place, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: written above, and never freed or changed again.
+            Ok(_) => return unsafe { place.as_ref() },
+            Err(now) => before = now,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CStr;
-
     use super::*;
 
     #[test]
     fn equal_names_share_a_place() {
-        let text = |name: Option<*const u8>| {
-            // SAFETY: what `intern` returns is NUL-terminated and stays.
-            name.map(|n| unsafe { CStr::from_ptr(n.cast()) }.to_bytes().to_vec())
+        let name = |kernel: Option<&'static Kernel>| {
+            // SAFETY: a kernel's name ends with a NUL, and stays.
+            kernel.map(|k| unsafe { text(k.name()) }.to_bytes().to_vec())
         };
-        let name = intern(b"gemm");
-        assert_eq!(text(name), Some(b"gemm".to_vec()));
-        assert_eq!(intern(b"gemm"), name);
+        let id = |kernel: Option<&'static Kernel>| kernel.map(|k| k.id);
+        let gemm = intern(b"gemm");
+        assert_eq!(name(gemm), Some(b"gemm".to_vec()));
+        assert_eq!(id(intern(b"gemm")), id(gemm));
         let longest = [b'k'; NAME];
-        assert_eq!(text(intern(&longest)), Some(longest.to_vec()));
-        assert_eq!(text(intern(b"")), Some(Vec::new()));
-        // Names that share a slot push each other out and stay what they are.
-        let all: Vec<_> =
+        assert_eq!(name(intern(&longest)), Some(longest.to_vec()));
+        assert_eq!(name(intern(b"")), Some(Vec::new()));
+        // Names that share a slot push each other out and stay what they are; all are counted.
+        let kernels: Vec<_> =
             (0..5000).map(|i| (format!("kernel{i}"), intern(format!("kernel{i}").as_bytes()))).collect();
-        for (expected, name) in all {
-            assert_eq!(text(name), Some(expected.into_bytes()));
+        let mut ids: Vec<u64> = all().map(|(id, _)| id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert!(kernels.iter().all(|(_, k)| id(*k).is_some_and(|id| ids.binary_search(&id).is_ok())));
+        for (expected, kernel) in kernels {
+            assert_eq!(name(kernel), Some(expected.into_bytes()));
         }
     }
 }

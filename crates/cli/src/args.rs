@@ -190,6 +190,13 @@ impl FromStr for DeviceTimes {
     }
 }
 
+/// Returns a share of time in percent, as `2%` or `0.5`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    let percent = number.parse().ok().filter(|percent| (0.01..=100.0).contains(percent));
+    percent.ok_or_else(|| "expected a percentage from 0.01% to 100%, such as 2%".to_owned())
+}
+
 /// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
@@ -266,6 +273,10 @@ pub struct Run {
         env = "HETRACE_MAX_IN_FLIGHT"
     )]
     pub max_in_flight: u32,
+    /// How much of each thread's time recording may take, such as 2%. A thread that needs more times some
+    /// commands only, then adds calls up by function, and goes back when it can; counts stay exact
+    #[arg(long, value_name = "PERCENT", value_parser = percent, env = "HETRACE_MAX_OVERHEAD")]
+    pub max_overhead: Option<f64>,
     /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,

@@ -13,7 +13,7 @@ use crate::extra::Extra;
 use crate::grow::grow;
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
-use crate::{arena, errors, tls};
+use crate::{arena, budget, errors, tls};
 
 /// Data bytes of a thread's first ring. One that fills it gets a larger one.
 const FIRST: u64 = 64 << 10;
@@ -95,6 +95,7 @@ fn make(session: &Session, owner: u64, tid: u32) -> Option<&'static Writer> {
     writer.settle();
     writer.set_tid(tid);
     writer.set_grow(grow);
+    budget::begin(writer);
     Some(writer)
 }
 

@@ -1,14 +1,15 @@
 //! The recording of one call.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hetrace_ring::abi::{OwnWorkRecord, RingHeader, flag, special};
 use hetrace_ring::clock;
 use hetrace_ring::record::{HEAD, MAX_RECORD};
-use hetrace_ring::writer::{FOLD_WORDS, Writer};
+use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 
 use crate::attach::{attach, lose_call};
+use crate::budget::{self, Outcome};
 use crate::put::{Plain, Put};
 use crate::tls;
 
@@ -156,10 +157,10 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
 /// # Safety
 /// What `entry` and `exit` answer may be read as [`Put::put`] says.
 #[inline(always)]
-pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
+pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
     flags: u8,
     id: u16,
-    entry: impl FnOnce() -> E,
+    entry: impl FnOnce() -> E + Copy,
     real: impl FnOnce(u64) -> R,
     exit: impl FnOnce(R) -> X,
     after: impl FnOnce(),
@@ -173,17 +174,48 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
         lose_call();
         return real(clock::ticks());
     };
+    let adds_up = flags & flag::METERED != 0 && budget::adds_up(writer, flags);
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
-    let time = unsafe { put(writer, id, entry()) };
+    let time = if adds_up { Some(clock::ticks()) } else { unsafe { put(writer, id, entry()) } };
     let result = real(time.unwrap_or_else(clock::ticks));
-    if time.is_some()
+    if let Some(time) = time
         && let Some(writer) = again(writer)
     {
-        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
-        unsafe { put_exit(writer, id + 1, exit(result)) };
+        if adds_up {
+            // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
+            unsafe { add_up(writer, id, time, result, entry, exit) };
+        } else {
+            // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
+            unsafe { put_exit(writer, id + 1, exit(result)) };
+        }
     }
     after();
     result
+}
+
+/// Adds a call up that has ended, or records it if its result is not that of others.
+///
+/// # Safety
+/// What `entry` and `exit` answer may be read as [`Put::put`] says.
+#[cold]
+#[inline(never)]
+unsafe fn add_up<R: Outcome, E: Put + Copy, X: Put + Copy>(
+    writer: &Writer,
+    id: u16,
+    before: u64,
+    result: R,
+    entry: impl FnOnce() -> E,
+    exit: impl FnOnce(R) -> X,
+) {
+    let now = clock::ticks();
+    if result.is_ordinary() && writer.add_up(id + 2, before, now) {
+        return;
+    }
+    // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
+    if unsafe { put_at(writer, id, entry(), before) } {
+        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
+        unsafe { put_at(writer, id + 1, exit(result), now) };
+    }
 }
 
 /// As [`call()`], for a function that programs ask again and again: equal
@@ -195,12 +227,12 @@ pub unsafe fn call<R: Copy, E: Put + Copy, X: Put + Copy>(
 /// As [`call()`].
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
+pub unsafe fn poll<R: Outcome, E: Put + Copy, X: Put + Copy>(
     flags: u8,
     id: u16,
     arguments: usize,
     mut key: [u64; FOLD_WORDS],
-    entry: impl FnOnce() -> E,
+    entry: impl FnOnce() -> E + Copy,
     real: impl FnOnce(u64) -> R,
     answer: impl FnOnce(R, &mut [u64; FOLD_WORDS]),
     exit: impl FnOnce(R) -> X,
@@ -234,6 +266,16 @@ pub unsafe fn poll<R: Copy, E: Put + Copy, X: Put + Copy>(
         after();
         return result;
     }
+    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
+        let before = clock::ticks();
+        let result = real(before);
+        if let Some(writer) = again(writer) {
+            // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
+            unsafe { add_up(writer, id, before, result, entry, exit) };
+        }
+        after();
+        return result;
+    }
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
     let time = unsafe { put(writer, id, entry()) };
     let result = real(time.unwrap_or_else(clock::ticks));
@@ -262,6 +304,15 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
 pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
     // SAFETY: contract of this function, which is that of `Put::put`.
     unsafe { record_here(id, fields) }
+}
+
+/// As [`record_extra`], of this thread's writer. Not tried again.
+///
+/// # Safety
+/// As [`Put::put`] for `fields`.
+pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy) {
+    // SAFETY: contract of this function, which is that of `Put::put`.
+    unsafe { put_at(writer, id, fields, clock::ticks()) };
 }
 
 /// As [`record_extra`], inlined: for what is recorded often.
@@ -469,33 +520,10 @@ pub(crate) fn count_collecting(ticks: u64) {
     }
 }
 
-/// Adds to a counter that only this thread writes, and its signal handlers: in one instruction, so that a
-/// handler comes before or after it, and what it counts is not lost.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn add(word: &AtomicU64, n: u64) {
-    // SAFETY: changes eight aligned bytes that `word` lends, and which may be changed through it. No lock
-    // prefix: only this thread and its handlers write, and others that read find the old sum or the new one.
-    unsafe {
-        std::arch::asm!(
-            "add qword ptr [{word}], {n}",
-            word = in(reg) word.as_ptr(),
-            n = in(reg) n,
-            options(nostack)
-        );
-    }
-}
-
-/// Adds to a counter that only this thread writes, and its signal handlers, which may come between a load
-/// and a store.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn add(word: &AtomicU64, n: u64) {
-    word.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
 
     static COUNTER: AtomicU64 = AtomicU64::new(0);

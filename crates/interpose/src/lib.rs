@@ -14,6 +14,7 @@
 mod arena;
 mod asan;
 mod attach;
+pub mod budget;
 mod call;
 mod cancel;
 pub mod commands;
@@ -45,6 +46,7 @@ mod text;
 mod tls;
 mod who;
 
+pub use budget::Outcome;
 pub use call::{
     OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
     thread_id, with_guard,

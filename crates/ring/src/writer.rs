@@ -24,11 +24,14 @@ use crate::record;
 
 mod cell;
 mod copy;
+mod meter;
 mod nested;
 mod operand;
 mod room;
+mod sums;
 
 use cell::{Flag, Half, Pointer, Word};
+pub use meter::{Look, Meter, STEPS, Step};
 use nested::Nested;
 pub use room::{drainer_lives, nap, wake};
 
@@ -86,6 +89,8 @@ pub struct Writer {
     /// See [`Writer::continue_adrift`].
     adrift: Flag,
     fold_head: Word,
+    /// What recording takes of the thread's time, where there is a budget.
+    pub meter: Meter,
     /// For the API's own use; cleared with the rest in a forked child.
     pub extra: AtomicPtr<libc::c_void>,
     /// A [`Grow`], or null.
@@ -124,6 +129,7 @@ impl Writer {
         self.inside.set(0);
         self.fold_open.set(false);
         self.fold_head.set(u64::MAX);
+        sums::clear(header);
         self.limit.set(self.end.get());
         self.free_until.set(self.end.get());
         // Until it has a header nobody writes anything with it.
@@ -435,8 +441,9 @@ impl Writer {
         count_in(&header.lost_calls, calls);
     }
 
-    /// Ends an open run of polls, for a thread that ends.
+    /// Makes records of calls that are in none yet, for a thread that ends.
     pub fn flush(&self) {
+        self.flush_sums();
         if self.fold_open.get() && self.busy.get() == 0 {
             self.busy.set(stack_pointer());
             compiler_fence(Ordering::SeqCst);
@@ -483,6 +490,30 @@ pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
 /// Counts what was lost. In one step, since a handler that comes between a load and a store counts, too, and
 /// its losses would be forgotten.
 fn count_in(word: &std::sync::atomic::AtomicU64, n: u64) {
+    word.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Adds to a sum that only the owning thread writes, and its handlers: in one instruction, so that a handler
+/// comes before or after it, and what it counts is not lost.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn add_in_one(word: &AtomicU64, n: u64) {
+    // SAFETY: changes eight aligned bytes that `word` lends, and which may be changed through it. No lock
+    // prefix: only this thread and its handlers write, and others that read find the old sum or the new one.
+    unsafe {
+        std::arch::asm!(
+            "add qword ptr [{word}], {n}",
+            word = in(reg) word.as_ptr(),
+            n = in(reg) n,
+            options(nostack)
+        );
+    }
+}
+
+/// As above: a handler may come between a load and a store.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn add_in_one(word: &AtomicU64, n: u64) {
     word.fetch_add(n, Ordering::Relaxed);
 }
 

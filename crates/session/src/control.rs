@@ -29,6 +29,8 @@ pub struct Settings {
     pub caps: (u32, u32, u32),
     /// Commands in flight at most in each process and API; 0: as many as the library thinks right.
     pub most_in_flight: u32,
+    /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
+    pub overhead_ppm: u32,
     /// Name and flags of each API.
     pub apis: Vec<(String, Vec<u8>)>,
 }
@@ -84,6 +86,7 @@ impl Control {
             page.options.store(options, Ordering::Relaxed);
             page.sample_every.store(sample_every, Ordering::Relaxed);
             page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
+            page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
             page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);
@@ -114,6 +117,13 @@ impl Control {
     pub fn renew_budget(&self, folder: &Path, used: u64) {
         let left = i64::try_from(budget::left(folder, used)).unwrap_or(i64::MAX);
         self.page().budget.store(left, Ordering::Relaxed);
+    }
+
+    /// Says what recording a call takes, in ticks, as it was measured: in a program, among other work, it
+    /// takes more, as less of what it needs is in the processor's caches.
+    pub fn set_call_ticks(&self, measured: f64) {
+        const AMONG_OTHER_WORK: f64 = 1.5;
+        self.page().call_ticks.store((measured * AMONG_OTHER_WORK).clamp(1.0, 1e6) as u32, Ordering::Relaxed);
     }
 
     /// Sleeps until a program wants the drainer, at most this long.

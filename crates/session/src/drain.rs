@@ -91,6 +91,8 @@ pub struct Drainer {
     commands: (u64, u64),
     /// What timing commands took.
     timing: TimingSums,
+    /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
+    overhead_ppm: u32,
 }
 
 impl Drainer {
@@ -122,7 +124,13 @@ impl Drainer {
             since: 0,
             commands: (0, 0),
             timing: TimingSums::default(),
+            overhead_ppm: 0,
         }
+    }
+
+    /// Divides a budget, in parts per million of a thread's time, among the APIs of each process.
+    pub fn dividing(self, overhead_ppm: u32) -> Self {
+        Self { overhead_ppm, ..self }
     }
 
     /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
@@ -184,6 +192,14 @@ impl Drainer {
         let number = self.next;
         self.next += 1;
         self.arenas.push(Opened::new(number, image, api, arena, file, path.to_owned()));
+        self.divide(image);
+    }
+
+    /// A thread may call each of its process's APIs, and one below the other: they share what it has.
+    fn divide(&self, image: usize) {
+        let arenas = || self.arenas.iter().filter(|arena| arena.image == image);
+        let share = self.overhead_ppm / u32::try_from(arenas().count()).unwrap_or(u32::MAX).max(1);
+        arenas().for_each(|arena| arena.arena.header().overhead_ppm.store(share, Ordering::Relaxed));
     }
 
     fn open_rings(&mut self, position: usize) {

@@ -54,6 +54,8 @@ pub struct RunOptions {
     /// Commands on devices in flight at most in each process and API; 0: as many as the library
     /// thinks right.
     pub most_in_flight: u32,
+    /// How much of each thread's time recording may take, in percent; none: as much as it takes.
+    pub max_overhead: Option<f64>,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -174,13 +176,13 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let names = present.iter().map(|l| l.api.clone()).collect();
     let mut running = Running {
         child,
-        drainer: Drainer::new(folder.path(), trace.clone(), names),
+        drainer: Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options)),
         host: HostClock::new(started, reference()),
         contents: Contents::new(folder.path(), trace.path(), options.access),
         looked,
         measuring: Measuring::default(),
     };
-    running.begin(&trace, &mut manifest);
+    running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
@@ -215,6 +217,7 @@ fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path)
         end_ns: Some(0),
         session: Some(session.to_owned()),
         options: options.shown.clone(),
+        max_overhead: options.max_overhead,
         ..Manifest::default()
     }
 }
@@ -310,12 +313,21 @@ struct Running {
 
 impl Running {
     /// Does what need not be done before the program starts.
-    fn begin(&mut self, trace: &TraceFolder, manifest: &mut Manifest) {
-        self.measuring.again();
+    fn begin(&mut self, control: &Control, trace: &TraceFolder, manifest: &mut Manifest) {
+        self.measure(control);
         // For whoever finishes the trace if this launcher is killed. If it can't be written, the one that is
         // there stays.
         manifest.cost = self.measuring.least();
         let _ = renew_manifest(trace, manifest);
+    }
+
+    /// Measures what recording takes. Programs that have a budget learn it, too.
+    fn measure(&mut self, control: &Control) {
+        self.measuring.again();
+        let per_tick = self.host.segments().last().map_or(0.0, |s| s.ns_per_tick());
+        if let Some(cost) = self.measuring.least().filter(|_| per_tick > 0.0) {
+            control.set_call_ticks(cost.call_ns / per_tick);
+        }
     }
 
     /// Drains until the program ends. Returns how it ended, if that can be known.
@@ -355,7 +367,7 @@ impl Running {
             // Full rings and the program's end wake us; otherwise look rarely, to leave the program alone.
             nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
             if nap == NAP {
-                self.measuring.again();
+                self.measure(control);
             }
             control.wait(nap);
         }
@@ -372,7 +384,7 @@ impl Running {
         self.drainer.discover();
         control.renew_budget(self.drainer.session(), self.drainer.memory());
         self.contents.move_some(&self.drainer);
-        self.measuring.again();
+        self.measure(control);
     }
 
     /// Takes what is left. Returns how many processes live on.

@@ -1,7 +1,7 @@
 //! From what the user wants to what programs read in the control file.
 
 use hetrace_model::Timing;
-use hetrace_model::index::Index;
+use hetrace_model::index::{Index, Row};
 use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;
@@ -29,7 +29,11 @@ fn page(options: &RunOptions) -> Options {
 pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
     let mut flags = options.selection.flags(index);
     let page = page(options);
+    let limited = overhead_ppm(options) > 0;
     for (f, flags) in index.rows().zip(&mut flags) {
+        if limited && *flags & flag::RECORD != 0 {
+            *flags |= metered(&f, page);
+        }
         let Some(hook) = f.hook else { continue };
         if page.serves(hook) {
             *flags |= flag::HOOK;
@@ -45,6 +49,41 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
     flags
 }
 
+/// Returns how much of a thread's time recording may take, in parts per million; 0: as much as it takes.
+pub(crate) fn overhead_ppm(options: &RunOptions) -> u32 {
+    options.max_overhead.map_or(0, |percent| (percent * 1e4).clamp(1.0, 1e6) as u32)
+}
+
+/// Roles of functions of which each call counts: without it nobody knows which objects, memory and ranges there
+/// are, and when. They are never added up.
+const KEPT: &[&str] = &[
+    "alloc",
+    "build",
+    "callback",
+    "collective",
+    "create",
+    "entry-point",
+    "free",
+    "interop",
+    "map",
+    "mark",
+    "name",
+    "range-end",
+    "range-pop",
+    "range-push",
+    "range-start",
+    "record",
+    "release",
+    "retain",
+    "unmap",
+];
+
+/// Returns what a budget means for a recorded function.
+fn metered(f: &Row<'_>, page: Options) -> u8 {
+    let kept = KEPT.iter().any(|role| f.has_role(role)) || f.hook.is_some_and(|hook| page.serves(hook));
+    flag::METERED | if kept { 0 } else { flag::SUMMABLE }
+}
+
 /// Returns what the control file says to all programs of the session.
 pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
     let caps = match options.selection.mode {
@@ -53,5 +92,6 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
     };
     let ring_bytes = options.ring_bytes.clamp(4096, 1 << 30).next_power_of_two();
     let most_in_flight = options.most_in_flight;
-    Settings { options: page(options), ring_bytes, caps, most_in_flight, apis }
+    let overhead_ppm = overhead_ppm(options);
+    Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, apis }
 }

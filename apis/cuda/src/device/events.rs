@@ -6,15 +6,17 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
 use hetrace_interpose::ring::abi::command_flag;
 use hetrace_interpose::{ErrnoGuard, OwnWork, pid};
 
 use super::clock;
 use super::contexts::{self, Context};
+use super::functions::Function;
 use super::record::Note;
 use super::streams::{self, Cache, State, Stream};
-use super::{device_key, driver, functions, memory, sampled};
+use super::{device_key, driver, functions, memory};
 use crate::generated::prelude::P;
 
 /// Index of "kernel" in `COMMAND_KINDS`.
@@ -78,7 +80,7 @@ pub unsafe fn around<R: Copy>(
     wanted: Wanted,
     sizes: impl FnOnce() -> (usize, usize),
     geometry: impl FnOnce() -> [usize; 6],
-    addresses: impl FnOnce() -> [u64; 2],
+    addresses: impl Fn() -> [u64; 2],
     call: impl FnOnce() -> R,
     ok: impl FnOnce(R) -> bool,
 ) -> R {
@@ -99,12 +101,17 @@ pub unsafe fn around<R: Copy>(
         State::Failing => return work.real(call).0,
     }
     let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
-    let weight = function.filter(|_| wanted.kind == KERNEL).and_then(sampled::count);
-    if weight == Some(0) {
+    let counted = counted(&wanted, function, &addresses);
+    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL));
+    if let Some((_, counted)) = counted
+        && choice == Choice::Counted
+    {
         drop(errno);
-        let (result, _) = work.real(call);
-        if let Some(function) = function.filter(|_| !ok(result)) {
-            sampled::uncount(function);
+        let result = call();
+        if ok(result) {
+            counted.enqueued(choice, sizes().0 as u64);
+        } else {
+            counted.failed(choice);
         }
         return result;
     }
@@ -116,11 +123,12 @@ pub unsafe fn around<R: Copy>(
     let ok = ok(result);
     // Its end comes first: all that follows takes time.
     let begun = finish(begun, handle, ok);
-    if let Some(function) = function.filter(|_| weight.is_some()) {
-        if !ok {
-            sampled::uncount(function);
-        } else if begun.is_ok() {
-            function.timed.fetch_add(1, Ordering::Relaxed);
+    let sizes = sizes();
+    if let Some((_, counted)) = counted {
+        match (ok, &begun) {
+            (false, _) => counted.failed(choice),
+            (true, Ok(_)) => counted.enqueued(choice, sizes.0 as u64),
+            (true, Err(_)) => counted.enqueued(Choice::Counted, sizes.0 as u64),
         }
     }
     let begun = match begun {
@@ -136,13 +144,29 @@ pub unsafe fn around<R: Copy>(
     let command = Enqueued {
         cause_tid: thread.tid(),
         returned,
-        function: function.map_or(0, |f| f.id),
-        weight: weight.unwrap_or(0),
-        flags: if weight.is_some() { command_flag::SAMPLED } else { 0 },
-        ..described(&wanted, &begun, sizes(), geometry(), addresses())
+        function: counted.map_or(function.map_or(0, |f| f.id), |(id, _)| id),
+        weight: choice.weight(),
+        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
+        ..described(&wanted, &begun, sizes, geometry(), addresses())
     };
     keep(&thread, begun.events, command, &mut work);
     result
+}
+
+/// What counts a command where not all are timed: the id of its function, or of its kind.
+#[inline]
+fn counted(
+    wanted: &Wanted,
+    function: Option<&'static Function>,
+    addresses: &impl Fn() -> [u64; 2],
+) -> Option<(u64, &'static Counted)> {
+    if !sample::is_on() {
+        return None;
+    }
+    match function {
+        Some(function) => Some((function.id, &function.counted)),
+        None => sample::of_kind(wanted.kind, memory::refine(wanted.memory, addresses())),
+    }
 }
 
 /// Puts the second event behind a command that was enqueued; returns the events if both are in place.
@@ -324,7 +348,7 @@ impl Backend for Asking {
 #[cold]
 fn harvest(thread: &Thread) {
     COMMANDS.harvest(thread, &mut Asking::new());
-    sampled::report_counts(false);
+    sample::report_counts(false, functions::all());
 }
 
 /// The program has waited for a device: collect what is finished.
@@ -333,14 +357,14 @@ pub fn synchronized() {
     if COMMANDS.any() {
         COMMANDS.collect(Depth::All, &mut Asking::new());
     }
-    sampled::report_counts(false);
+    sample::report_counts(false, functions::all());
 }
 
 /// A context or a stream is about to end, or the process.
 pub fn last_look() {
     let _errno = ErrnoGuard::new();
     COMMANDS.collect(Depth::Last, &mut Asking::new());
-    sampled::report_counts(true);
+    sample::report_counts(true, functions::all());
     static SAID: AtomicBool = AtomicBool::new(false);
     let captured = CAPTURED.load(Ordering::Relaxed);
     if captured > 0 && !SAID.swap(true, Ordering::Relaxed) {

@@ -1,8 +1,9 @@
 //! Functions that devices run: their names and what they need, recorded once.
 
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
+use hetrace_interpose::commands::sample::Counted;
 use hetrace_interpose::ring::abi::{FunctionRecord, special};
 use hetrace_interpose::table::Table;
 
@@ -24,11 +25,8 @@ pub struct Function {
     pub id: u64,
     hash: u64,
     needs: Needs,
-    /// How often it was launched, and how often that was timed.
-    pub launches: AtomicU64,
-    pub timed: AtomicU64,
-    /// `launches` at the last [`CountRecord`](hetrace_interpose::ring::abi::CountRecord).
-    pub reported: AtomicU64,
+    /// Its launches, where not all are timed.
+    pub counted: Counted,
     /// Bytes of the name that stands behind, without its NUL.
     length: u32,
 }
@@ -69,10 +67,11 @@ impl Function {
     }
 }
 
-/// All functions met so far.
-pub fn all() -> impl Iterator<Item = &'static Function> {
+/// All functions met so far, each with its id.
+pub fn all() -> impl Iterator<Item = (u64, &'static Counted)> {
     // SAFETY: null, or made below and never freed.
-    FUNCTIONS.iter().filter_map(|f| unsafe { f.load(Ordering::Acquire).as_ref() })
+    let met = FUNCTIONS.iter().filter_map(|f| unsafe { f.load(Ordering::Acquire).as_ref() });
+    met.map(|function| (function.id, &function.counted))
 }
 
 /// What a launch runs, by its handle.
@@ -181,15 +180,7 @@ fn make(name: &[u8], hash: u64, needs: Needs) -> Option<*mut Function> {
     let id = u64::from(COUNT.fetch_add(1, Ordering::Relaxed)) + 1;
     // SAFETY: the arena gave room for both, zeroed, so the name ends.
     unsafe {
-        at.write(Function {
-            id,
-            hash,
-            needs,
-            launches: AtomicU64::new(0),
-            timed: AtomicU64::new(0),
-            reported: AtomicU64::new(0),
-            length: name.len() as u32,
-        });
+        at.write(Function { id, hash, needs, counted: Counted::new(), length: name.len() as u32 });
         at.add(1).cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len());
     }
     Some(at)

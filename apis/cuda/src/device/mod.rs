@@ -3,14 +3,14 @@
 //! There are three sources. [`cupti`] is asked first: the collector of the vendor
 //! knows every command, those inside graphs, too. Where it can't be had or is not
 //! wanted, [`events`] are recorded around each command, or around a few of them
-//! ([`sampled`]). The choice falls once, after the driver was initialized and before the
+//! ([`hetrace_interpose::commands::sample`]). The choice falls once, after the driver was initialized and before the
 //! first context is made.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::ring::abi::option;
-use hetrace_interpose::session;
+use hetrace_interpose::{budget, session};
 
 use crate::generated::prelude::P;
 
@@ -24,7 +24,6 @@ mod functions;
 mod memory;
 mod pool;
 mod record;
-mod sampled;
 mod slot;
 mod streams;
 
@@ -78,7 +77,7 @@ pub unsafe fn copy<R: Copy>(
     queue: P,
     kind: u8,
     memory: [u8; 2],
-    addresses: impl FnOnce() -> [u64; 2],
+    addresses: impl Fn() -> [u64; 2],
     bytes: impl FnOnce() -> usize,
     call: impl FnOnce() -> R,
     ok: impl FnOnce(R) -> bool,
@@ -96,7 +95,7 @@ unsafe fn timed<R: Copy>(
     wanted: Wanted,
     sizes: impl FnOnce() -> (usize, usize),
     geometry: impl FnOnce() -> [usize; 6],
-    addresses: impl FnOnce() -> [u64; 2],
+    addresses: impl Fn() -> [u64; 2],
     call: impl FnOnce() -> R,
     ok: impl FnOnce(R) -> bool,
 ) -> R {
@@ -187,15 +186,18 @@ fn choose() -> u32 {
     let mut version = 0;
     // SAFETY: room for the answer.
     unsafe { driver::cuDriverGetVersion(&mut version) };
-    let every = session.control().sample_every.load(Ordering::Relaxed);
-    if session.option(option::SAMPLED) && every > 1 {
-        sampled::every(every);
+    let every = budget::sampled_every();
+    if every > 1 {
         let note = Note::new().text(b"device times: events around one launch in ");
         note.number(every.into()).text(b" of each kernel, as requested").leave();
         return EVENTS;
     }
     if session.option(option::SAMPLED) || session.option(option::EVENTS) {
         Note::new().text(b"device times: events, as requested").leave();
+        return EVENTS;
+    }
+    if budget::is_limited() {
+        Note::new().text(b"device times: events, as there is a limit to what recording may take").leave();
         return EVENTS;
     }
     // SAFETY: the driver is initialized, and this happens once.

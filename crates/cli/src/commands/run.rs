@@ -79,6 +79,7 @@ fn record(args: &Run) -> Result<Outcome> {
             DeviceTimes::Auto | DeviceTimes::Off => hetrace_session::DeviceTimes::Auto,
         },
         most_in_flight: args.max_in_flight,
+        max_overhead: args.max_overhead,
         command: args.command.clone(),
         output,
         access: match args.share {

@@ -33,6 +33,7 @@ mod note;
 pub(crate) mod primitive;
 mod recording;
 mod report;
+pub mod sample;
 mod store;
 #[cfg(test)]
 mod tests;

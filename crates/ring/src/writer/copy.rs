@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
-use super::{FOLD_WORDS, Flag, Half, Nested, Pointer, Word, Writer};
+use super::{FOLD_WORDS, Flag, Half, Meter, Nested, Pointer, Word, Writer};
 
 impl Writer {
     /// An empty writer: without a ring, and all zeros, as in memory that the kernel cleared.
@@ -28,6 +28,7 @@ impl Writer {
             fold_open: Flag::new(),
             adrift: Flag::new(),
             fold_head: Word::new(),
+            meter: Meter::new(),
             extra: AtomicPtr::new(std::ptr::null_mut()),
             grow: Pointer::new(),
             grow_not_before: Word::new(),
@@ -88,6 +89,8 @@ impl Writer {
             fold_open,
             adrift,
             fold_head,
+            // An account begins with a ring.
+            meter: _,
             extra,
             grow,
             grow_not_before,

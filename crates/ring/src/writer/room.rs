@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use super::{FOLD_RECORD, Grow, Room, Writer, count_in, fold_words, stack_pointer};
+use super::{FOLD_RECORD, Grow, Room, Writer, count_in, fold_words, stack_pointer, sums};
 use crate::abi::{Control, PAGE, RingHeader, drained, option};
 use crate::record;
 
@@ -32,6 +32,7 @@ impl Writer {
                 header.fold.total.store(total, Ordering::Relaxed);
                 header.fold.id.store(id, Ordering::Release);
             }
+            sums::hand_over(old, header);
             // No record will follow here.
             old.state.leave();
         }

@@ -52,6 +52,7 @@ fn the_end_wakes_the_launcher_and_is_still_there_to_be_seen() {
         ring_bytes: 4096,
         caps: (255, 64, 32),
         most_in_flight: 0,
+        overhead_ppm: 0,
         apis: Vec::new(),
     };
     let control = Control::make(session.path(), &settings).unwrap();

@@ -1,0 +1,167 @@
+//! Keeping what recording takes of each thread's time within a budget (`--max-overhead`).
+//!
+//! Each thread has a [`Meter`](hetrace_ring::writer::Meter), which says what it may record. This is where it
+//! learns what its calls and commands took, and where its decisions are recorded. Nothing of it is done
+//! in a session without a budget.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hetrace_ring::abi::{BudgetStepRecord, flag, option, special};
+use hetrace_ring::clock;
+use hetrace_ring::writer::{Meter, Writer};
+
+use crate::arena;
+use crate::call::{record_on, recording};
+use crate::members::Val;
+use crate::own;
+use crate::process::session;
+use crate::put::Plain;
+
+/// Ticks that recording a call takes, until the launcher has measured it.
+const CALL_TICKS: u32 = 180;
+/// Ticks that adding a call up takes, of which two readings of the counter are most.
+const SUM_TICKS: u64 = 90;
+/// Ticks, about a millisecond, that a process may spend before it has earned any: its first calls.
+const GRANT: u64 = 1 << 21;
+/// The same for each other thread.
+const GRANT_THREAD: u64 = 1 << 16;
+/// Ticks that timing a command takes beside our own work: in the driver and on the device.
+static BESIDE: AtomicU32 = AtomicU32::new(0);
+
+/// A result of a call that says nothing more than that it was made: such calls may be added up. Numbers of
+/// 32 bits are error codes, of which 0 is success.
+pub trait Outcome: Copy {
+    /// Returns whether it is such a result.
+    fn is_ordinary(self) -> bool;
+}
+
+macro_rules! outcome {
+    ($($ty:ty = |$value:pat_param| $ordinary:expr;)*) => { $(
+        impl Outcome for $ty {
+            #[inline(always)]
+            fn is_ordinary(self) -> bool {
+                let $value = self;
+                $ordinary
+            }
+        }
+    )* };
+}
+
+outcome! {
+    i32 = |code| code == 0;
+    u32 = |code| code == 0;
+    u64 = |_| true;
+    i64 = |_| true;
+    u16 = |_| true;
+    u8 = |_| true;
+    i8 = |_| true;
+    f32 = |_| true;
+    f64 = |_| true;
+    () = |_| true;
+}
+
+impl<T> Outcome for *mut T {
+    #[inline(always)]
+    fn is_ordinary(self) -> bool {
+        !self.is_null()
+    }
+}
+
+impl<T> Outcome for *const T {
+    #[inline(always)]
+    fn is_ordinary(self) -> bool {
+        !self.is_null()
+    }
+}
+
+impl<T: Copy, const N: usize> Outcome for Val<[T; N]> {
+    fn is_ordinary(self) -> bool {
+        true
+    }
+}
+
+/// How much of a thread's time may be spent, in parts per million; 0: as much as it takes.
+fn budget() -> u32 {
+    let Some(session) = session() else { return 0 };
+    let all = session.control().overhead_ppm.load(Ordering::Relaxed);
+    // What the process's APIs have together, the drainer divides among them.
+    let ours = own::process().and_then(arena::header).map_or(0, |h| h.overhead_ppm.load(Ordering::Relaxed));
+    if ours == 0 { all } else { ours.min(all) }
+}
+
+/// Whether this session has a budget.
+#[inline]
+pub fn is_limited() -> bool {
+    session().is_some_and(|s| s.control().overhead_ppm.load(Ordering::Relaxed) != 0)
+}
+
+/// A thread has got a ring.
+pub(crate) fn begin(writer: &Writer) {
+    let first = writer.header().is_some_and(|header| header.number == 0);
+    writer.meter.begin(clock::ticks(), if first { GRANT } else { GRANT_THREAD });
+}
+
+/// Counts a call that is about to be made. Returns whether it is to be added up.
+#[cold]
+#[inline(never)]
+pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
+    let meter = &writer.meter;
+    if meter.count() {
+        look(writer);
+    }
+    let sums = flags & flag::SUMMABLE != 0 && meter.step().summed;
+    meter.spend(if sums { SUM_TICKS } else { call_ticks() });
+    sums
+}
+
+fn call_ticks() -> u64 {
+    let measured = session().map_or(0, |s| s.control().call_ticks.load(Ordering::Relaxed));
+    u64::from(if measured == 0 { CALL_TICKS } else { measured })
+}
+
+/// Decides what this thread records from now on.
+fn look(writer: &Writer) {
+    let Some(header) = writer.header() else { return };
+    let get = |word: &std::sync::atomic::AtomicU64| word.load(Ordering::Relaxed);
+    let timed = get(&header.timing_calls).wrapping_add(get(&header.apart_calls));
+    let beside = timed.wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
+    let inside = [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks].map(get);
+    let ticks = inside.into_iter().fold(beside, u64::wrapping_add);
+    let ppm = budget();
+    let found = writer.meter.look(clock::ticks(), ppm, ticks);
+    if found.flush {
+        writer.flush_sums();
+    }
+    if let Some((step, spent_ppm)) = found.stepped {
+        let summed = u32::from(step.summed);
+        let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm: ppm };
+        // SAFETY: plain data without gaps.
+        unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
+    }
+}
+
+/// Of how many commands of a kind this thread times one.
+#[inline]
+pub fn one_in() -> u32 {
+    recording().map_or(1, |writer| writer.meter.step().one_in)
+}
+
+/// This thread has spent so many ticks on what is neither a call of its own nor a command that was timed in it.
+pub fn spent(ticks: u64) {
+    if let Some(writer) = recording() {
+        writer.meter.spend(ticks);
+    }
+}
+
+/// What timing a command takes beside our own work, in ticks: in the driver and on the device.
+pub fn set_beside(ticks: u32) {
+    BESIDE.store(ticks, Ordering::Relaxed);
+}
+
+/// Returns of how many launches of each kernel one is timed, for the whole session: 0 if it is not so.
+pub fn sampled_every() -> u32 {
+    let every = |s: &crate::Session| s.control().sample_every.load(Ordering::Relaxed);
+    session().filter(|s| s.option(option::SAMPLED)).map_or(0, every)
+}
+
+const _: () = assert!(Meter::EACH.is_power_of_two());

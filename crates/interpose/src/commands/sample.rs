@@ -1,0 +1,209 @@
+//! Timing some commands of each kind and counting all of them.
+//!
+//! A kind is a function that devices run, or, of commands that run none, what they do and between which kinds
+//! of memory ([`of_kind`]). The first command of a kind is timed and stands for itself: it often pays for what
+//! is made ready once, and no other is like it. Of those after it one in so many is timed, and stands for so
+//! many: as the session says (`--device-times sampled=N`), or as the thread can afford (`--max-overhead`).
+//! Which ones is left to chance, so that a program's own rhythm can't hide some for ever.
+//! [`CountRecord`]s have the true numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, special};
+use hetrace_ring::clock::ticks;
+
+use crate::budget;
+use crate::call::record_with_text;
+
+/// Ticks between two reports: some hundred milliseconds.
+const PERIOD: u64 = 1 << 29;
+/// When counts were last reported.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+/// Commands of a kind.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// How many.
+    commands: AtomicU64,
+    /// How many of them were timed.
+    timed: AtomicU64,
+    /// Bytes that all of them moved or set.
+    bytes: AtomicU64,
+    /// `commands` at the last [`CountRecord`].
+    reported: AtomicU64,
+}
+
+/// How a command is to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// All commands are timed, and none is counted.
+    All,
+    /// It is timed, and stands for so many.
+    Timed(u32),
+    /// It is only counted.
+    Counted,
+}
+
+impl Choice {
+    /// Returns whether the command is to be timed.
+    #[inline]
+    pub fn is_timed(self) -> bool {
+        self != Choice::Counted
+    }
+
+    /// Returns [`Enqueued::weight`](super::Enqueued::weight).
+    #[inline]
+    pub fn weight(self) -> u32 {
+        match self {
+            Choice::Timed(weight) => weight,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns whether this session times some commands only.
+#[inline]
+pub fn is_on() -> bool {
+    budget::is_limited() || budget::sampled_every() > 1
+}
+
+impl Counted {
+    /// None.
+    pub const fn new() -> Self {
+        Counted {
+            commands: AtomicU64::new(0),
+            timed: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a command that is about to be enqueued, and chooses how to record it. `id` is that of its kind;
+    /// launches of kernels may be sampled at the user's request, others are not.
+    pub fn choose(&self, id: u64, is_launch: bool) -> Choice {
+        let (limited, sampled) = (budget::is_limited(), budget::sampled_every().max(1));
+        if !limited && (!is_launch || sampled == 1) {
+            return Choice::All;
+        }
+        let one_in = if limited { budget::one_in() } else { 1 };
+        let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
+        let number = self.commands.fetch_add(1, Ordering::Relaxed);
+        if number == 0 || every == 1 {
+            return Choice::Timed(1);
+        }
+        if mixed(number ^ id << 40).is_multiple_of(u64::from(every)) {
+            Choice::Timed(every)
+        } else {
+            Choice::Counted
+        }
+    }
+
+    /// The command was enqueued.
+    pub fn enqueued(&self, choice: Choice, bytes: u64) {
+        if choice == Choice::All {
+            return;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if choice.is_timed() {
+            self.timed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes back what [`Counted::choose`] counted: the call failed.
+    pub fn failed(&self, choice: Choice) {
+        if choice != Choice::All {
+            self.commands.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Says how many there were, if that has changed. `function` is the id of the kind.
+    fn report(&self, function: u64) {
+        let launches = self.commands.load(Ordering::Relaxed);
+        if self.reported.load(Ordering::Relaxed) == launches {
+            return;
+        }
+        let (timed, bytes) = (self.timed.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        let record = CountRecord { function, launches, timed, bytes };
+        if record_with_text(special::COUNT, &record, c"") {
+            self.reported.store(launches, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A number without any rhythm.
+fn mixed(number: u64) -> u64 {
+    let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+const MEMORIES: usize = MEMORY_KINDS.len();
+const KINDS: usize = COMMAND_KINDS.len() * MEMORIES * MEMORIES;
+static OF_KIND: [Counted; KINDS] = [const { Counted::new() }; KINDS];
+/// Ids of functions that stand for kinds; those of functions that devices run are smaller.
+const FIRST_ID: u64 = 1 << 40;
+
+/// What stands for commands that run no function, by [`Enqueued::kind`](super::Enqueued::kind) and
+/// [`Enqueued::memory`](super::Enqueued::memory): the id to record them with, and their count.
+pub fn of_kind(kind: u8, [from, to]: [u8; 2]) -> Option<(u64, &'static Counted)> {
+    let place = (usize::from(kind) * MEMORIES + usize::from(from)) * MEMORIES + usize::from(to);
+    Some((FIRST_ID + place as u64, OF_KIND.get(place)?))
+}
+
+/// Says how many commands of each kind there were: once per period, or at once if it is the last time.
+/// `functions` are those that devices run, with their ids.
+pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c Counted)>) {
+    if !is_on() {
+        return;
+    }
+    let (now, then) = (ticks(), REPORTED.load(Ordering::Relaxed));
+    if !last && now.wrapping_sub(then) < PERIOD {
+        return;
+    }
+    let mine = REPORTED.compare_exchange(then, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if !mine && !last {
+        return;
+    }
+    functions.for_each(|(id, counted)| counted.report(id));
+    for (place, counted) in OF_KIND.iter().enumerate() {
+        if counted.commands.load(Ordering::Relaxed) > 0 && counted.reported.load(Ordering::Relaxed) == 0 {
+            let record = FunctionRecord { function: FIRST_ID + place as u64, ..FunctionRecord::default() };
+            record_with_text(special::FUNCTION, &record, c"");
+        }
+        counted.report(FIRST_ID + place as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_so_many_is_near_enough_and_has_no_rhythm() {
+        for (salt, every) in [(1u64, 4u64), (2, 16), (77, 64)] {
+            let chosen: Vec<u64> =
+                (1..64_000u64).filter(|n| mixed(n ^ salt << 40).is_multiple_of(every)).collect();
+            let expected = 64_000 / every;
+            assert!(chosen.len() as u64 * 10 > expected * 9 && chosen.len() as u64 * 10 < expected * 11);
+            // As many of each residue as of any other.
+            let even = chosen.iter().filter(|n| *n % 2 == 0).count() as u64;
+            assert!(even * 10 > expected * 4 && even * 10 < expected * 6, "{even} of {expected}");
+        }
+    }
+
+    #[test]
+    fn kinds_do_not_meet() {
+        let mut ids: Vec<u64> = Vec::new();
+        for kind in 0..COMMAND_KINDS.len() as u8 {
+            for from in 0..MEMORIES as u8 {
+                ids.extend((0..MEMORIES as u8).filter_map(|to| of_kind(kind, [from, to])).map(|(id, _)| id));
+            }
+        }
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((all, ids.len()), (KINDS, KINDS));
+        assert!(of_kind(COMMAND_KINDS.len() as u8, [0, 0]).is_none());
+    }
+}
