@@ -191,7 +191,7 @@ impl FromStr for DeviceTimes {
 }
 
 /// Returns a share of time in percent, as `2%` or `0.5`.
-fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     let percent = number.parse().ok().filter(|percent| (0.01..=100.0).contains(percent));
     percent.ok_or_else(|| "expected a percentage from 0.01% to 100%, such as 2%".to_owned())

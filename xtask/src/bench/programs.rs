@@ -25,6 +25,9 @@ pub struct Args {
     /// Modes of `hetrace run`, separated by commas
     #[arg(long, default_value = "default")]
     mode: String,
+    /// Budgets of `hetrace run --max-overhead`, separated by commas; `off` is none
+    #[arg(long, default_value = "off,2%")]
+    max_overhead: String,
     /// Only programs with this in their name
     #[arg(long)]
     only: Option<String>,
@@ -100,7 +103,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let again = measured.get("bare_again").cloned().unwrap_or_default();
         rows.push(row(&format!("{}, bare again", program.name), &again, &mut percents, "bare again"));
         for setting in measured["settings"].as_array().cloned().unwrap_or_default() {
-            let name = setting["options"][0].as_str().unwrap_or_default().replace("--mode=", "");
+            let options = setting["options"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let shown = options.filter(|o| !o.starts_with("--trace")).collect::<Vec<_>>().join(" ");
+            let name = shown.replace("--mode=", "").replace("--max-overhead=", "≤ ");
             rows.push(row(&format!("{}, {name}", program.name), &setting, &mut percents, &name));
         }
         if !program.figures.is_empty() {
@@ -123,7 +128,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn cost(ground: &Ground, args: &Args, program: &Program) -> Result<Value> {
     let mut words: Vec<OsString> = vec![ground.hetrace.clone().into()];
     words.extend(["cost", "--json", "--with=--trace=opencl", "--runs"].map(OsString::from));
-    words.extend([args.runs.to_string().into(), "--mode".into(), args.mode.clone().into(), "--".into()]);
+    words.extend([args.runs.to_string().into(), "--mode".into(), args.mode.clone().into()]);
+    words.extend(["--max-overhead".into(), args.max_overhead.clone().into(), "--".into()]);
     words.extend(program.words.iter().cloned());
     let out = command(&words)?.stdin(Stdio::null()).output().context("hetrace cost")?;
     if !out.status.success() {

@@ -13,7 +13,7 @@ use clap::Args;
 use self::measure::{Failure, Plan, Setting};
 use super::output;
 use super::watch::{Watch, interrupted};
-use crate::args::{DeviceTimes, Mode};
+use crate::args::{DeviceTimes, Mode, percent};
 
 /// Exit status when the program failed, or did not end the same way in all runs.
 const FAILED: u8 = 1;
@@ -46,6 +46,9 @@ pub struct Cost {
     /// Sources of device times to measure each of these with, separated by commas, as in `run`
     #[arg(long, value_name = "SOURCE", value_delimiter = ',')]
     pub device_times: Vec<DeviceTimes>,
+    /// Budgets to measure each of these with, separated by commas, as in `run`; `off` is none
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = budget)]
+    pub max_overhead: Vec<String>,
     /// Another option of `run`, for all settings (may be repeated), as in --with=--on-full=block
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub with: Vec<String>,
@@ -80,7 +83,15 @@ pub fn run(args: &Cost) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each mode with each source of device times.
+/// A budget as `run` takes it, or `off`.
+fn budget(text: &str) -> Result<String, String> {
+    if text != "off" {
+        percent(text)?;
+    }
+    Ok(text.to_owned())
+}
+
+/// Each mode with each source of device times and each budget.
 fn settings(args: &Cost) -> Vec<Setting> {
     let name = |mode: &Mode| {
         let value = clap::ValueEnum::to_possible_value(mode);
@@ -92,9 +103,12 @@ fn settings(args: &Cost) -> Vec<Setting> {
             [] => vec![None],
             sources => sources.iter().copied().map(Some).collect(),
         };
-        for source in sources {
+        let off = ["off".to_owned()];
+        let budgets = if args.max_overhead.is_empty() { &off[..] } else { &args.max_overhead };
+        for (source, budget) in sources.iter().flat_map(|s| budgets.iter().map(move |b| (s, b))) {
             let mut options = vec![format!("--mode={}", name(mode))];
             options.extend(source.map(|source| format!("--device-times={source}")));
+            options.extend((budget != "off").then(|| format!("--max-overhead={budget}")));
             options.extend(args.with.iter().cloned());
             if !settings.iter().any(|known: &Setting| known.options == options) {
                 settings.push(Setting { options });

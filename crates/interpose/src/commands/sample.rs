@@ -88,14 +88,7 @@ impl Counted {
         let one_in = if limited { budget::one_in() } else { 1 };
         let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
-        if number == 0 || every == 1 {
-            return Choice::Timed(1);
-        }
-        if mixed(number ^ id << 40).is_multiple_of(u64::from(every)) {
-            Choice::Timed(every)
-        } else {
-            Choice::Counted
-        }
+        choice(id, number, every)
     }
 
     /// The command was enqueued.
@@ -128,6 +121,14 @@ impl Counted {
             self.reported.store(launches, Ordering::Relaxed);
         }
     }
+}
+
+/// How the command of a number is recorded, of whose kind one in `every` is timed: the first one, and of those
+/// after it one in each row of so many, at a place that is another in each row.
+fn choice(id: u64, number: u64, every: u32) -> Choice {
+    let Some(later) = number.checked_sub(1).filter(|_| every > 1) else { return Choice::Timed(1) };
+    let (row, place) = (later / u64::from(every), later % u64::from(every));
+    if mixed(row ^ id << 40) % u64::from(every) == place { Choice::Timed(every) } else { Choice::Counted }
 }
 
 /// A number without any rhythm.
@@ -180,16 +181,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_so_many_is_near_enough_and_has_no_rhythm() {
-        for (salt, every) in [(1u64, 4u64), (2, 16), (77, 64)] {
+    fn one_in_each_row_is_timed_without_a_rhythm() {
+        for (id, every) in [(1, 4), (2, 16), (77, 64)] {
             let chosen: Vec<u64> =
-                (1..64_000u64).filter(|n| mixed(n ^ salt << 40).is_multiple_of(every)).collect();
-            let expected = 64_000 / every;
-            assert!(chosen.len() as u64 * 10 > expected * 9 && chosen.len() as u64 * 10 < expected * 11);
-            // As many of each residue as of any other.
-            let even = chosen.iter().filter(|n| *n % 2 == 0).count() as u64;
-            assert!(even * 10 > expected * 4 && even * 10 < expected * 6, "{even} of {expected}");
+                (1..=6400u64).filter(|n| choice(id, *n, every) == Choice::Timed(every)).collect();
+            assert_eq!(chosen.len(), 6400 / every as usize);
+            // About as many at even places as at odd ones.
+            let even = chosen.iter().filter(|n| *n % 2 == 0).count();
+            assert!(even * 10 > chosen.len() * 3 && even * 10 < chosen.len() * 7, "{even}");
         }
+        assert_eq!([choice(1, 0, 64), choice(1, 5, 1)], [Choice::Timed(1); 2]);
     }
 
     #[test]

@@ -4,74 +4,74 @@
 use super::prelude::*;
 
 wrapper! { #[unsafe(no_mangle)] 0 gizmoVersion(version: *mut u32) -> u32, on, {
-    call(on, 16, move || (), move |_| real::gizmoVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
+    call(on, 32, move || (), move |_| real::gizmoVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 gizmoResultText(result_: u32) -> *mut i8, on, {
-    call(on, 19, move || (result_,), move |_| real::gizmoResultText(result_), move |result| { let _ = result; (result,) }, || ())
+    call(on, 35, move || (result_,), move |_| real::gizmoResultText(result_), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 gizmoDeviceCount(count: *mut u32) -> u32, on, {
-    call(on, 22, move || (), move |_| real::gizmoDeviceCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
+    call(on, 38, move || (), move |_| real::gizmoDeviceCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 gizmoDeviceOpen(ordinal: u32, handle: u64, device: *mut P) -> u32, on, {
-    call(on, 25, move || (ordinal,handle,), move |time| crate::hooks::gizmoDeviceOpen(time, ordinal, handle, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 41, move || (ordinal,handle,), move |time| crate::hooks::gizmoDeviceOpen(time, ordinal, handle, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 gizmoDeviceName(device: P, name: *mut i8, size: u64) -> u32, on, {
     let caps = Caps::current();
-    call(on, 28, move || (device,size,), move |_| real::gizmoDeviceName(device, name, size), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, size as usize, caps),) }, || ())
+    call(on, 44, move || (device,size,), move |_| real::gizmoDeviceName(device, name, size), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, size as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 gizmoDeviceTime(device: P, nanoseconds: *mut u64) -> u32, on, {
-    call(on, 31, move || (device,), move |_| real::gizmoDeviceTime(device, nanoseconds), move |result| { let ok = result == 0; (result,one(nanoseconds, ok),) }, || ())
+    call(on, 47, move || (device,), move |_| real::gizmoDeviceTime(device, nanoseconds), move |result| { let ok = result == 0; (result,one(nanoseconds, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 gizmoQueueCreate(device: P, handle: u64, queue: *mut P) -> u32, on, {
-    call(on, 34, move || (device,handle,), move |time| crate::hooks::gizmoQueueCreate(time, device, handle, queue), move |result| { let ok = result == 0; (result,one(queue, ok),) }, || ())
+    call(on, 50, move || (device,handle,), move |time| crate::hooks::gizmoQueueCreate(time, device, handle, queue), move |result| { let ok = result == 0; (result,one(queue, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 gizmoQueueFinish(queue: P) -> u32, on, {
-    call(on, 37, move || (queue,), move |_| real::gizmoQueueFinish(queue), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 53, move || (queue,), move |_| real::gizmoQueueFinish(queue), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 gizmoQueueDestroy(queue: P) -> u32, on, {
-    call(on, 40, move || (queue,), move |_| real::gizmoQueueDestroy(queue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 56, move || (queue,), move |_| real::gizmoQueueDestroy(queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 gizmoKernelCreate(name: *const i8, handle: u64, kernel: *mut P) -> u32, on, {
     let caps = Caps::current();
-    call(on, 43, move || (text(name, 0, caps),handle,), move |time| crate::hooks::gizmoKernelCreate(time, name, handle, kernel), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
+    call(on, 59, move || (text(name, 0, caps),handle,), move |time| crate::hooks::gizmoKernelCreate(time, name, handle, kernel), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 gizmoAllocate(device: P, size: u64, memory: *mut P) -> u32, on, {
-    call(on, 46, move || (device,size,), move |_| real::gizmoAllocate(device, size, memory), move |result| { let ok = result == 0; (result,one(memory, ok),) }, || ())
+    call(on, 62, move || (device,size,), move |_| real::gizmoAllocate(device, size, memory), move |result| { let ok = result == 0; (result,one(memory, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 11 gizmoFree(memory: *mut c_void) -> u32, on, {
-    call(on, 49, move || (memory,), move |_| real::gizmoFree(memory), move |result| { let _ = result; (result,) }, || ())
+    call(on, 65, move || (memory,), move |_| real::gizmoFree(memory), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 gizmoRun(queue: P, kernel: P, groups: u32, group_size: u32, microseconds: u32, done: *mut P) -> u32, on, {
-    call(on, 52, move || (queue,kernel,groups,group_size,microseconds,), move |time| crate::device::enqueue(time, queue, 1, kernel, move || 0, geometry([groups as usize, 1, 1, group_size as usize, 1, 1]), done, move |done| real::gizmoRun(queue, kernel, groups, group_size, microseconds, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
+    call(on, 68, move || (queue,kernel,groups,group_size,microseconds,), move |time| crate::device::enqueue(time, queue, 1, kernel, move || 0, geometry([groups as usize, 1, 1, group_size as usize, 1, 1]), done, move |done| real::gizmoRun(queue, kernel, groups, group_size, microseconds, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 gizmoWrite(queue: P, memory: *mut c_void, from: *const c_void, size: u64, done: *mut P) -> u32, on, {
-    call(on, 55, move || (queue,memory,from,size,), move |time| crate::device::enqueue(time, queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, done, move |done| real::gizmoWrite(queue, memory, from, size, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
+    call(on, 71, move || (queue,memory,from,size,), move |time| crate::device::enqueue(time, queue, 3, null_mut(), move || size as usize, NO_GEOMETRY, done, move |done| real::gizmoWrite(queue, memory, from, size, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 gizmoRead(queue: P, memory: *const c_void, to: *mut c_void, size: u64, done: *mut P) -> u32, on, {
-    call(on, 58, move || (queue,memory,to,size,), move |time| crate::device::enqueue(time, queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, done, move |done| real::gizmoRead(queue, memory, to, size, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
+    call(on, 74, move || (queue,memory,to,size,), move |time| crate::device::enqueue(time, queue, 2, null_mut(), move || size as usize, NO_GEOMETRY, done, move |done| real::gizmoRead(queue, memory, to, size, done), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(done, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 gizmoEventStatus(event: P) -> u32, on, {
-    poll(on, 61, 1, [event as u64, 0, 0, 0, 0, 0, 0, 0], move || (event,), move |_| real::gizmoEventStatus(event), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 77, 1, [event as u64, 0, 0, 0, 0, 0, 0, 0], move || (event,), move |_| real::gizmoEventStatus(event), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 16 gizmoEventWait(event: P) -> u32, on, {
-    call(on, 64, move || (event,), move |_| real::gizmoEventWait(event), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 80, move || (event,), move |_| real::gizmoEventWait(event), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 gizmoEventTimes(event: P, times: *mut [u8; 32]) -> u32, on, {
-    call(on, 67, move || (event,), move |_| real::gizmoEventTimes(event, times), move |result| { let ok = result == 0; (result,one(times, ok),) }, || ())
+    call(on, 83, move || (event,), move |_| real::gizmoEventTimes(event, times), move |result| { let ok = result == 0; (result,one(times, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 18 gizmoEventRetain(event: P) -> u32, on, {
-    call(on, 70, move || (event,), move |_| real::gizmoEventRetain(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 86, move || (event,), move |_| real::gizmoEventRetain(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 19 gizmoEventRelease(event: P) -> u32, on, {
-    call(on, 73, move || (event,), move |_| real::gizmoEventRelease(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 89, move || (event,), move |_| real::gizmoEventRelease(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 cuCtxSynchronize(queue: P, milliseconds: u32) -> u32, on, {
-    call(on, 76, move || (queue,milliseconds,), move |_| real::cuCtxSynchronize(queue, milliseconds), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
+    call(on, 92, move || (queue,milliseconds,), move |_| real::cuCtxSynchronize(queue, milliseconds), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 gizmoGetTable(version: u32, table: *mut [u8; 48]) -> u32, on, {
-    call(on, 79, move || (version,table,), move |time| crate::hooks::gizmoGetTable(time, version, table), move |result| { let _ = result; (result,) }, || ())
+    call(on, 95, move || (version,table,), move |time| crate::hooks::gizmoGetTable(time, version, table), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 gizmoGetFunction(name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
-    call(on, 82, move || (text(name, 0, caps),), move |time| crate::hooks::gizmoGetFunction(time, name), move |result| { let _ = result; (result,) }, || ())
+    call(on, 98, move || (text(name, 0, caps),), move |time| crate::hooks::gizmoGetFunction(time, name), move |result| { let _ = result; (result,) }, || ())
 } }
