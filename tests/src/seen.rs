@@ -64,6 +64,10 @@ pub struct Seen {
     pub events: u64,
     /// Threads by process.
     pub threads: BTreeMap<u32, Vec<u32>>,
+    /// How often a function was launched, of these how often timed, and bytes, by name and by number in the trace.
+    pub launches: BTreeMap<(String, u64), [u64; 3]>,
+    /// Where threads went to another step of a budget: one command in so many, and whether calls are added up.
+    pub steps: Vec<(u64, bool)>,
     /// Events that are not in time order in their stream.
     pub disorder: u64,
     /// Events discarded, as the packets say.
@@ -112,6 +116,8 @@ impl Seen {
                 let name = event.class().name.as_str();
                 if let Some(kind) = name.strip_prefix("device:") {
                     seen.device(kind, &event, time, pid);
+                } else if name.ends_with(":budget_step") {
+                    seen.steps.push((number("one_in"), number("summed") != 0));
                 } else if let Some((_, function)) = name.split_once(':') {
                     seen.call(pid, tid, time, function, number("count"));
                 }
@@ -140,7 +146,11 @@ impl Seen {
             "function" => {
                 self.functions.insert(number("function"), text("name"));
             }
-            "property" | "launches" => {}
+            "property" => {}
+            "launches" => {
+                let last = ["launches", "timed", "bytes"].map(number);
+                self.launches.insert((String::new(), number("function")), last);
+            }
             _ => {
                 let fields = event.fields().expect("fields");
                 let list = |name: &str| match fields.get(name) {
@@ -183,6 +193,11 @@ impl Seen {
 
     /// Names and handles for the numbers of commands.
     fn resolve(&mut self) {
+        let named = |(key, counts): ((String, u64), [u64; 3])| {
+            let name = self.functions.get(&key.1).cloned().unwrap_or_default();
+            ((name, key.1), counts)
+        };
+        self.launches = std::mem::take(&mut self.launches).into_iter().map(named).collect();
         for command in &mut self.commands {
             let number = command.name.parse().unwrap_or(0);
             command.name = self.functions.get(&number).cloned().unwrap_or_default();

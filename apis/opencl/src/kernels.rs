@@ -103,14 +103,25 @@ fn intern(name: &[u8]) -> Option<&'static Kernel> {
     let hash =
         name.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     let slot = NAMES.get((hash >> 40) as usize & 4095)?;
-    // SAFETY: null, or made by `make` and never freed.
-    let there = unsafe { slot.load(Ordering::Acquire).as_ref() };
-    // SAFETY: `make` left a NUL behind each name.
-    if let Some(there) = there.filter(|k| unsafe { text(k.name()) }.to_bytes() == name) {
+    let known = |there: *mut Kernel| {
+        // SAFETY: null, or made by `make` and never freed.
+        let there: Option<&'static Kernel> = unsafe { there.as_ref() };
+        // SAFETY: `make` left a NUL behind each name.
+        there.filter(|k| unsafe { text(k.name()) }.to_bytes() == name)
+    };
+    let there = slot.load(Ordering::Acquire);
+    if let Some(there) = known(there) {
         return Some(there);
     }
     let made = make(name)?;
-    slot.store(std::ptr::from_ref(made).cast_mut(), Ordering::Release);
+    let place = std::ptr::from_ref(made).cast_mut();
+    match slot.compare_exchange(there, place, Ordering::AcqRel, Ordering::Acquire) {
+        // Another thread was quicker with the same one. Ours stays where it is, and is never launched.
+        Err(now) if known(now).is_some() => return known(now),
+        // Or with another that has this slot, too: the last one has it.
+        Err(_) => slot.store(place, Ordering::Release),
+        Ok(_) => {}
+    }
     if sample::is_on() {
         let record = FunctionRecord { function: made.id, ..FunctionRecord::default() };
         // SAFETY: `make` left a NUL behind the name.

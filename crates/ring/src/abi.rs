@@ -342,6 +342,8 @@ pub struct ReaderState {
 
 /// Functions whose calls a thread adds up at a time.
 pub const SUMS: usize = 16;
+/// Set in the first word of a record of many calls, their number: they were added up, and are no run of polls.
+pub const ADDED_UP: u64 = 1 << 63;
 
 /// Calls of a function that become one record: a run of equal polls, or calls that were added up. They stand
 /// here and not in the program's own memory so that the drainer can finish them when the program is killed.

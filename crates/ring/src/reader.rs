@@ -9,8 +9,8 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::{
-    ABI_VERSION, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold, PAGE, RING_MAGIC, RingHeader,
-    directory_parts, drained, ring_bytes,
+    ABI_VERSION, ADDED_UP, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold, PAGE, RING_MAGIC,
+    RingHeader, directory_parts, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::record;
@@ -230,13 +230,15 @@ impl Ring {
     /// the writer is gone.
     pub fn open_folds(&self) -> impl Iterator<Item = OpenRun> {
         let header = self.header();
-        let open = |fold: &OpenFold| {
+        let open = |fold: &OpenFold, flag: u64| {
             // Pairs with the Release store in `Writer::fold`.
             let id = fold.id.load(Ordering::Acquire);
-            let run = OpenRun { id: id as u16, words: fold_words(fold) };
-            (id != 0 && run.words[0] != 0).then_some(run)
+            let [count, first, last, total] = fold_words(fold);
+            (id != 0 && count != 0)
+                .then_some(OpenRun { id: id as u16, words: [count | flag, first, last, total] })
         };
-        std::iter::once(&header.fold).chain(&header.sums).filter_map(open)
+        let sums = header.sums.iter().filter_map(move |sum| open(sum, ADDED_UP));
+        open(&header.fold, 0).into_iter().chain(sums)
     }
 
     /// Makes an empty ring that its thread has left free for another.

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{FOLD_RECORD, Writer, add_in_one, count_in};
-use crate::abi::{OpenFold, RingHeader, SUMS};
+use crate::abi::{ADDED_UP, OpenFold, RingHeader, SUMS};
 use crate::clock;
 use crate::record::IDS_PER_CALL;
 
@@ -40,7 +40,7 @@ impl Writer {
             let total = sum.total.swap(0, Ordering::Relaxed);
             let (first, last) = (sum.first.load(Ordering::Relaxed), sum.last.load(Ordering::Relaxed));
             let id = sum.id.load(Ordering::Relaxed) as u16;
-            let words = [count, first, last, total];
+            let words = [count | ADDED_UP, first, last, total];
             let body = |at: *mut u8| {
                 for (i, word) in words.iter().enumerate() {
                     // SAFETY: four words, as the length says.

@@ -4,6 +4,7 @@
 use hetrace_format::calls::{self, BudgetStep};
 
 use crate::time::HostClock;
+use hetrace_ring::abi::ADDED_UP;
 
 /// Returns a 64-bit word of a record's body.
 pub(super) fn word(body: &[u8], index: usize) -> u64 {
@@ -41,11 +42,12 @@ pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_unknown(packet, name, arguments);
 }
 
-/// Count, first, last and total, converted from ticks.
+/// Count, first, last and total, converted from ticks, and whether the calls were added up.
 pub(super) fn put_fold(packet: &mut Vec<u8>, [count, first, last, total]: [u64; 4], host: &HostClock) {
     let (from, to) = (host.to_ns(first), host.to_ns(last));
     let inside = host.to_ns(first.wrapping_add(total)).saturating_sub(from);
-    for value in [count, from, to, inside] {
+    for value in [count & !ADDED_UP, from, to, inside] {
         packet.extend_from_slice(&value.to_le_bytes());
     }
+    packet.push(u8::from(count & ADDED_UP != 0));
 }
