@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
 programs in cuda/ with nvcc, runs each bare, under an independent counter (cuda/count.c,
 CUPTI alone) and under hetrace, and compares results and counts. Prints tables; the exit
-status is 1 if anything is not as it should be. Each section has its share of SECONDS
+status is 1 if anything is not as it should be. `budget` measures what tracing costs programs of different
+loads (cuda/load.cu), without a limit and with --max-overhead. Each section has its share of SECONDS
 (default 540); what there was no time for is named. Results are saved as they come. `only`
 runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
@@ -20,6 +21,7 @@ import re
 import select
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -30,7 +32,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12, "inflight": 8}
+          "launches": 12, "steps": 12, "inflight": 8, "budget": 30}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -130,6 +132,7 @@ def build():
         "memory": [*nvcc, "-cudart", "shared", HERE / "memory.cu", *nvcc_paths],
         "bench": [*nvcc, "-cudart", "shared", HERE / "bench.cu", *nvcc_paths, *libs, "-lcuda"],
         "inflight": [*nvcc, "-cudart", "shared", HERE / "inflight.cu", *nvcc_paths],
+        "load": [*nvcc, "-cudart", "shared", HERE / "load.cu", *nvcc_paths],
         "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
         "libcount.so": ["gcc", "-O1", "-shared", "-fPIC", HERE / "count.c", *include, *libs, *paths, "-lcupti",
                         "-lpthread"],
@@ -633,6 +636,53 @@ def inflight():
         say(f"    {name:<22}{kernels:>7} kernels  losses {lost}  {bare[3]:.2f} s bare, {run['took']:.2f} s")
         done(run)
         save()
+
+
+LOADS = ["small", "launches", "loop", "graph", "threads", "allocations", "copies", "long"]
+BUDGET = "2%"
+
+
+def with_limit(load):
+    """Counts stay exact, whatever is left out."""
+    name = f"limited-{load}"
+    run = traced(name, [BUILT / "load", load], ["--max-overhead", BUDGET], timeout=60)
+    expected = {k: int(n) for k, n in re.findall(r"(\w+)=(\d+)", run["out"])}
+    total, _ = device_counts(run["tables"])
+    # Graphs are timed as a whole with events: their kernels are not known one by one.
+    if load != "graph":
+        check(f"{name}: kernels", total["kernels"] == expected.get("kernels"), f"{total} of {expected}")
+    check(f"{name}: copies", (total["copies"], total["bytes"]) == (expected.get("copies"), expected.get("bytes")),
+          f"{total} of {expected}")
+    check(f"{name}: losses", not losses(run["tables"]), losses(run["tables"]))
+    done(run)
+
+
+def budget():
+    say(f"\nwhat tracing adds, in % of bare, medians of rounds [interval]: wall, and the program's own lifetime")
+    table = results.setdefault("budget", {})
+    loads = [l for l in LOADS if not ONLY or l in ONLY]
+    for i, load in enumerate(loads):
+        share = left() / (len(loads) - i)
+        begin = time.monotonic()
+        with_limit(load)
+        each = max(0.3, sh([BUILT / "load", load])[3])
+        rounds = int(max(3, min(15, (share - (time.monotonic() - begin)) / (each * 5))))
+        status, out, err, _ = sh([HETRACE, "cost", "--json", "--runs", rounds, "--max-overhead", f"off,{BUDGET}", "--",
+                                  BUILT / "load", load], timeout=share + 60)
+        if not check(f"budget: {load}", status == 0, err[-300:]):
+            continue
+        measured = json.loads(out)
+        table[load] = measured
+        save()
+        rows = [("bare again", measured["bare_again"])]
+        rows += [(s["options"][-1] if len(s["options"]) > 1 else "no limit", s) for s in measured["settings"]]
+        for setting, row in rows:
+            cells = []
+            for kind in ("wall", "lifetime"):
+                added = row[kind]["added"]
+                bare = 100 / statistics.median(measured["bare"][f"{kind}_ns"])
+                cells.append(f"{row[kind]['percent']:+7.2f} [{added['low_ns'] * bare:+6.1f}, {added['high_ns'] * bare:+6.1f}]")
+            say(f"    {load:<12}{setting:<22}{cells[0]:<28}{cells[1]}   ({rounds} rounds)")
 
 
 def steps():
