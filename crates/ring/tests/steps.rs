@@ -12,7 +12,9 @@ use std::fs::OpenOptions;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, special, state};
+use hetrace_ring::abi::{
+    ADDED_UP, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, SUMS, ring_bytes, special, state,
+};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{map_file, record};
@@ -21,6 +23,8 @@ use hetrace_ring::{map_file, record};
 const MAIN: u16 = 20;
 const FOLD: u16 = 21;
 const HANDLER: u16 = 30;
+/// Of calls that are added up.
+const SUM: u16 = 34;
 /// For [`AT`]: at every step.
 const EVERY: u64 = u64::MAX;
 /// Steps of an operation that a handler comes at, each in a run of its own: of more, some are left out.
@@ -37,6 +41,8 @@ static AT: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicBool = AtomicBool::new(false);
 /// Handlers are interrupted, too.
 static DEEPER: AtomicBool = AtomicBool::new(false);
+/// Handlers add a call up instead of recording.
+static ADDS: AtomicBool = AtomicBool::new(false);
 static DEPTH: AtomicU64 = AtomicU64::new(0);
 /// The handler does not return to what it interrupted.
 static JUMPS: AtomicBool = AtomicBool::new(false);
@@ -110,6 +116,10 @@ fn write_as_handler() {
     let writer = unsafe { &*WRITER.load(RELAXED) };
     // SAFETY: eight bytes, as the length says.
     let put = |at: *mut u8| unsafe { at.cast::<u64>().write_unaligned(number.to_le()) };
+    if ADDS.load(RELAXED) {
+        assert!(writer.add_up(SUM, 1, 2), "there is a place");
+        return;
+    }
     // SAFETY: eight bytes, as the length says.
     let done = unsafe { writer.record(HANDLER, record::HEAD + 8, put) };
     (if done.is_some() { &KEPT } else { &LOST }).fetch_add(1, RELAXED);
@@ -588,4 +598,57 @@ fn jump_at(world: &mut World, operation: &Operation, at: u64, how: How) {
     // The one that was jumped out of; a handler's that found no room.
     assert!(world.lost() <= 1 + LOST.load(RELAXED), "{what}: {} lost", world.lost());
     assert!(count(special::ABANDONED) <= world.lost(), "{what}: what was given up is counted");
+}
+
+/// Handlers' calls are added up, too: to the sums of the same function, while these are made or become a record.
+#[test]
+fn what_handlers_add_up_is_not_lost() {
+    let mut world = World::new(BIG);
+    let steps = add_up_at(&mut world, EVERY - 1, 0);
+    assert!(steps > 50, "{steps} steps");
+    for at in some_of(steps) {
+        add_up_at(&mut world, at, 1);
+    }
+}
+
+/// Adds calls up with a handler at a step of it. Returns at how many it could come.
+fn add_up_at(world: &mut World, at: u64, handlers: u64) -> u64 {
+    world.renew();
+    let stepping = Stepping::new(&world.writer, How::default());
+    ADDS.store(true, RELAXED);
+    let steps = stepping.run(at, || {
+        for _ in 0..3 {
+            world.writer.add_up(SUM, 10, 20);
+        }
+        world.writer.flush_sums();
+        world.writer.add_up(SUM, 30, 40);
+    });
+    ADDS.store(false, RELAXED);
+    let open: u64 = world.reader.open_folds().map(|run| run.words[0] & !ADDED_UP).sum();
+    let found = world.read();
+    let recorded: u64 = found.iter().filter(|(id, _)| *id == SUM).map(|(_, word)| word & !ADDED_UP).sum();
+    assert_eq!(recorded + open, 4 + handlers, "{at} of {steps}: {found:?}");
+    assert!(found.iter().all(|(id, word)| *id == SUM && word & ADDED_UP != 0), "{found:?}");
+    assert_eq!((NUMBER.load(RELAXED), world.lost()), (handlers, 0), "{at} of {steps}");
+    steps
+}
+
+/// A ring has places for so many functions; others are recorded one by one.
+#[test]
+fn places_for_sums_are_few_and_move_with_the_thread() {
+    let mut world = World::new(BIG);
+    world.renew();
+    let larger = World::new(2 * BIG);
+    let id = |function: usize| record::FIRST_CALL_ID + record::IDS_PER_CALL * function as u16 + 2;
+    let added = (0..SUMS + 4).filter(|function| world.writer.add_up(id(function * 7), 100, 103)).count();
+    assert_eq!(added, SUMS);
+    assert!(world.writer.add_up(id(0), 200, 210));
+    // SAFETY: a mapping that is leaked; no other writer uses the ring.
+    unsafe { world.writer.move_to(larger.base) };
+    assert_eq!(world.reader.open_folds().count(), 0);
+    let mut moved: Vec<(u16, [u64; 4])> = larger.reader.open_folds().map(|run| (run.id, run.words)).collect();
+    moved.sort_unstable();
+    assert_eq!(moved.len(), SUMS);
+    assert_eq!(moved[0], (id(0), [2 | ADDED_UP, 100, 210, 13]));
+    assert_eq!(moved[1], (id(7), [1 | ADDED_UP, 100, 103, 3]));
 }
