@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [begin] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -32,7 +32,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12, "inflight": 8, "budget": 30}
+          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "begin": 8}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -683,6 +683,48 @@ def budget():
                 bare = 100 / statistics.median(measured["bare"][f"{kind}_ns"])
                 cells.append(f"{row[kind]['percent']:+7.2f} [{added['low_ns'] * bare:+6.1f}, {added['high_ns'] * bare:+6.1f}]")
             say(f"    {load:<12}{setting:<22}{cells[0]:<28}{cells[1]}   ({rounds} rounds)")
+
+
+# Ways in which a program that does next to nothing is started: options of hetrace, or none.
+BEGINNINGS = [
+    ("bare", None),
+    ("nothing recorded", ["--device-times", "off", "--include", "nothing"]),
+    ("runtime only", ["--device-times", "off", "--trace", "cudart"]),
+    ("driver only", ["--device-times", "off", "--trace", "cuda"]),
+    ("calls only", ["--device-times", "off"]),
+    ("events", ["--device-times", "events"]),
+    ("CUPTI", []),
+]
+
+
+def begin():
+    say("\na small program, ms: exec to main, to the device being ready, to the work's end, to main's end, to the end; medians")
+    table = results.setdefault("begin", {})
+    while left() > 8:
+        for name, options in BEGINNINGS:
+            since = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e3
+            if options is None:
+                status, out, _, _ = sh([BUILT / "load", "small"])
+                until = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e3
+            else:
+                run = traced("begin", [BUILT / "load", "small"], options)
+                out, manifest = run["out"], run["manifest"] or {}
+                done(run)
+                # The launcher starts it a moment after it was started itself, and knows when.
+                until = (manifest.get("end_ns") or 0) / 1e6
+                life = (manifest.get("lifetime_ns") or 0) / 1e6
+            at = dict((k, float(v)) for k, v in re.findall(r"(main|init|work|end)=([\d.]+)", out))
+            if len(at) < 4:
+                check(f"begin: {name}", False, out[-200:])
+                continue
+            row = table.setdefault(name, {k: [] for k in ("init", "work", "end", "rest", "life")})
+            row["init"].append(at["init"] - at["main"])
+            row["work"].append(at["work"] - at["init"])
+            row["end"].append(at["end"] - at["work"])
+            row["life"].append(until - since if options is None else life)
+            row["rest"].append(row["life"][-1] - (at["end"] - at["main"]))
+    for name, row in table.items():
+        say(f"    {name:<20}" + "".join(f"{k}{statistics.median(v):9.2f}  " for k, v in row.items()) + f"({len(row['life'])})")
 
 
 def steps():

@@ -108,15 +108,15 @@ pub unsafe fn enqueue<R: Copy>(
     };
     // Where not all commands are timed, this one is counted.
     let counted = if sample::is_on() { counted(kind, kernel) } else { None };
-    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, !kernel.is_null()));
+    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, !kernel.is_null(), 0));
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {
         let result = call(event);
         if succeeded(result) {
-            counted.enqueued(choice, bytes() as u64);
+            counted.moved(bytes() as u64);
         } else {
-            counted.failed(choice);
+            counted.failed(choice, 0);
         }
         return result;
     }
@@ -127,13 +127,14 @@ pub unsafe fn enqueue<R: Copy>(
     if !succeeded(result) {
         work.failed();
         if let Some((_, counted)) = counted {
-            counted.failed(choice);
+            counted.failed(choice, 0);
         }
         return result;
     }
+    // Not before: to know how many there are, the driver may be asked about objects that the call proves to be some.
     let bytes = bytes() as u64;
     if let Some((_, counted)) = counted {
-        counted.enqueued(choice, bytes);
+        counted.moved(bytes);
     }
     // SAFETY: a place of ours or the program's, filled in by a successful call.
     let handle = unsafe { *place };

@@ -2,12 +2,14 @@
  *
  *   load small | launches | loop | graph | threads | allocations | copies | long   [FACTOR]
  *
- * Writes how many kernels and copies it has launched, nodes of graphs included: COUNT kernels=N copies=N bytes=N
+ * Writes how many kernels and copies it has launched, nodes of graphs included: COUNT kernels=N copies=N bytes=N, and
+ * when it came how far, in ms of CLOCK_MONOTONIC: AT main=T init=T work=T end=T
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define OK(call)                                                              \
     do {                                                                      \
@@ -121,7 +123,14 @@ static void long_kernels(int *p) {
     for (long i = 0; i < times(1000); i++, kernels++) spin<<<64, 128>>>(p, 1500000);
 }
 
+static double now_ms() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
+}
+
 int main(int argc, char **argv) {
+    double begun = now_ms();
     const char *what = argc > 1 ? argv[1] : "";
     if (argc > 2) factor = atof(argv[2]);
     struct { const char *name; void (*work)(int *); } const all[] = {
@@ -133,9 +142,12 @@ int main(int argc, char **argv) {
         int *p;
         OK(cudaMalloc(&p, 1 << 16));
         OK(cudaMemset(p, 0, 1 << 16));
+        double init = now_ms();
         one.work(p);
         OK(cudaDeviceSynchronize());
+        double work = now_ms();
         OK(cudaFree(p));
+        printf("AT main=%f init=%f work=%f end=%f\n", begun, init, work, now_ms());
         printf("COUNT kernels=%ld copies=%ld bytes=%ld\n", kernels, copies, bytes);
         return 0;
     }

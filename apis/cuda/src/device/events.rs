@@ -102,16 +102,17 @@ pub unsafe fn around<R: Copy>(
     }
     let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
     let counted = counted(&wanted, function, &addresses);
-    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL));
+    let sizes = sizes();
+    let bytes = if wanted.kind == KERNEL { 0 } else { sizes.0 as u64 };
+    let choice =
+        counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL, bytes));
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {
         drop(errno);
         let result = call();
-        if ok(result) {
-            counted.enqueued(choice, sizes().0 as u64);
-        } else {
-            counted.failed(choice);
+        if !ok(result) {
+            counted.failed(choice, bytes);
         }
         return result;
     }
@@ -123,12 +124,11 @@ pub unsafe fn around<R: Copy>(
     let ok = ok(result);
     // Its end comes first: all that follows takes time.
     let begun = finish(begun, handle, ok);
-    let sizes = sizes();
     if let Some((_, counted)) = counted {
         match (ok, &begun) {
-            (false, _) => counted.failed(choice),
-            (true, Ok(_)) => counted.enqueued(choice, sizes.0 as u64),
-            (true, Err(_)) => counted.enqueued(Choice::Counted, sizes.0 as u64),
+            (false, _) => counted.failed(choice, bytes),
+            (true, Ok(_)) => {}
+            (true, Err(_)) => counted.untimed(choice),
         }
     }
     let begun = match begun {

@@ -78,9 +78,12 @@ impl Counted {
         }
     }
 
-    /// Counts a command that is about to be enqueued, and chooses how to record it. `id` is that of its kind;
-    /// launches of kernels may be sampled at the user's request, others are not.
-    pub fn choose(&self, id: u64, is_launch: bool) -> Choice {
+    /// Counts a command of so many bytes that is about to be enqueued, and chooses how to record it. `id` is that
+    /// of its kind; launches of kernels may be sampled at the user's request, others are not.
+    ///
+    /// What can be is counted before the call: an instruction that locks would wait, after it, for what the driver has
+    /// written to the device, some hundred nanoseconds.
+    pub fn choose(&self, id: u64, is_launch: bool, bytes: u64) -> Choice {
         let (limited, sampled) = (budget::is_limited(), budget::sampled_every().max(1));
         if !limited && (!is_launch || sampled == 1) {
             return Choice::All;
@@ -88,24 +91,37 @@ impl Counted {
         let one_in = if limited { budget::one_in() } else { 1 };
         let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
-        choice(id, number, every)
-    }
-
-    /// The command was enqueued.
-    pub fn enqueued(&self, choice: Choice, bytes: u64) {
-        if choice == Choice::All {
-            return;
-        }
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.moved(bytes);
+        let choice = choice(id, number, every);
         if choice.is_timed() {
             self.timed.fetch_add(1, Ordering::Relaxed);
+        }
+        choice
+    }
+
+    /// The command was enqueued, and moves so many bytes beside those that it was counted with.
+    #[inline]
+    pub fn moved(&self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// The command was enqueued, and there is no way to time it.
+    #[cold]
+    pub fn untimed(&self, choice: Choice) {
+        if let Choice::Timed(_) = choice {
+            self.timed.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Takes back what [`Counted::choose`] counted: the call failed.
-    pub fn failed(&self, choice: Choice) {
+    #[cold]
+    pub fn failed(&self, choice: Choice, bytes: u64) {
         if choice != Choice::All {
+            self.untimed(choice);
             self.commands.fetch_sub(1, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
