@@ -4,9 +4,9 @@
 //! learns what its calls and commands took, and where its decisions are recorded. Nothing of it is done
 //! in a session without a budget.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hetrace_ring::abi::{BudgetStepRecord, flag, option, special};
+use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
 use hetrace_ring::clock;
 use hetrace_ring::writer::{Meter, Writer};
 
@@ -36,12 +36,12 @@ pub trait Outcome: Copy {
 }
 
 macro_rules! outcome {
-    ($($ty:ty = |$value:pat_param| $ordinary:expr;)*) => { $(
+    ($($ty:ty = $ordinary:expr;)*) => { $(
         impl Outcome for $ty {
             #[inline(always)]
             fn is_ordinary(self) -> bool {
-                let $value = self;
-                $ordinary
+                let ordinary: fn($ty) -> bool = $ordinary;
+                ordinary(self)
             }
         }
     )* };
@@ -97,8 +97,25 @@ pub fn is_limited() -> bool {
 
 /// A thread has got a ring.
 pub(crate) fn begin(writer: &Writer) {
-    let first = writer.header().is_some_and(|header| header.number == 0);
-    writer.meter.begin(clock::ticks(), if first { GRANT } else { GRANT_THREAD });
+    let Some(header) = writer.header() else { return };
+    let grant = if header.number == 0 { GRANT } else { GRANT_THREAD };
+    writer.meter.begin(clock::ticks(), grant, of_commands(header));
+}
+
+/// A thread goes on in another ring. In the old one timed commands had taken so many ticks.
+pub(crate) fn moved(writer: &Writer, old: u64) {
+    if let Some(header) = writer.header() {
+        writer.meter.moved(old, of_commands(header));
+    }
+}
+
+/// Ticks that timed commands took so far, in calls of all threads that had this ring.
+pub(crate) fn of_commands(header: &RingHeader) -> u64 {
+    let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
+    let timed = get(&header.timing_calls).wrapping_add(get(&header.apart_calls));
+    let beside = timed.wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
+    let inside = [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks].map(get);
+    inside.into_iter().fold(beside, u64::wrapping_add)
 }
 
 /// Counts a call that is about to be made. Returns whether it is to be added up.
@@ -122,13 +139,8 @@ fn call_ticks() -> u64 {
 /// Decides what this thread records from now on.
 fn look(writer: &Writer) {
     let Some(header) = writer.header() else { return };
-    let get = |word: &std::sync::atomic::AtomicU64| word.load(Ordering::Relaxed);
-    let timed = get(&header.timing_calls).wrapping_add(get(&header.apart_calls));
-    let beside = timed.wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
-    let inside = [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks].map(get);
-    let ticks = inside.into_iter().fold(beside, u64::wrapping_add);
     let ppm = budget();
-    let found = writer.meter.look(clock::ticks(), ppm, ticks);
+    let found = writer.meter.look(clock::ticks(), ppm, of_commands(header));
     if found.flush {
         writer.flush_sums();
     }

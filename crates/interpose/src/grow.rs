@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering;
 use hetrace_ring::clock;
 use hetrace_ring::writer::Writer;
 
-use crate::arena;
 use crate::own::{self, Process};
 use crate::process::{Session, session};
+use crate::{arena, budget};
 
 /// How many times as large the next ring is.
 const STEP: u64 = 4;
@@ -40,7 +40,8 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
     if !writer.may_grow(now) {
         return false;
     }
-    let Some((size, number)) = writer.header().map(|h| (h.data_bytes, h.number)) else { return false };
+    let Some(old) = writer.header() else { return false };
+    let (size, number) = (old.data_bytes, old.number);
     let ring = u64::from(session.control().ring_bytes);
     let larger = size.saturating_mul(STEP);
     let wanted = if size < ring { larger.min(ring) } else { larger };
@@ -51,10 +52,12 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
         writer.grow_later(now.wrapping_add(PAUSE));
         return false;
     };
+    let spent = budget::of_commands(old);
     arena::begin(base, writer.tid(), number.wrapping_add(1));
     // SAFETY: `claim` and `carve` return rings of the arena, which stays mapped as long as the process
     // is this one, in state CLAIMED: no other thread has it.
     unsafe { writer.move_to(base) };
+    budget::moved(writer, spent);
     true
 }
 

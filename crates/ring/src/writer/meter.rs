@@ -12,6 +12,9 @@
 //!      down down
 //! ```
 //!
+//! What cannot be spared is not owed for ever: at the lowest step that is of use a thread owes what a second brings,
+//! or what it owed when it came there, and no more. So it records in full again soon after the load is gone.
+//!
 //! What all threads do is decided by each for itself: no thread waits for another, and one that is quiet records
 //! in full beside one that is not. A signal handler that comes in between makes a decision late at worst.
 
@@ -47,6 +50,8 @@ const SETTLED: u64 = 1 << 21;
 const WORTH: u64 = 8;
 /// Ticks, some tens of milliseconds, before a thread goes up.
 const PATIENCE: u64 = 1 << 26;
+/// Ticks, about a tenth of a second: what was spent before hardly counts when it is asked what a step takes.
+const RECENT: u64 = PATIENCE * 4;
 /// What is in a part per million.
 const MILLION: u64 = 1_000_000;
 
@@ -60,14 +65,20 @@ pub struct Meter {
     credited: Word,
     /// Ticks that may be spent, as a signed number.
     credit: Word,
+    /// What `credit` was when the thread came to its step.
+    owed: Word,
     /// When the thread came to its step.
     stepped: Word,
     /// Ticks spent since then.
     spent: Word,
+    /// From when on the next two count: the step's begin, or some time ago.
+    recently: Word,
+    /// Ticks spent since then.
+    recent: Word,
+    /// Ticks that commands took since then.
+    fresh: Word,
     /// Ticks that commands took so far, at the last look.
     commands: Word,
-    /// Ticks that commands took since the thread came to its step.
-    fresh: Word,
     /// When sums became records last.
     flushed: Word,
 }
@@ -93,25 +104,37 @@ impl Meter {
             step: Half::new(),
             credited: Word::new(),
             credit: Word::new(),
+            owed: Word::new(),
             stepped: Word::new(),
             spent: Word::new(),
-            commands: Word::new(),
+            recently: Word::new(),
+            recent: Word::new(),
             fresh: Word::new(),
+            commands: Word::new(),
             flushed: Word::new(),
         }
     }
 
-    /// Begins at a counter value, with so many ticks to spend.
-    pub fn begin(&self, now: u64, credit: u64) {
-        for word in [&self.spent, &self.commands, &self.fresh] {
+    /// Begins at a counter value, with so many ticks to spend. `commands` are the ticks that timed commands took
+    /// in the thread's ring until now: those of threads that had it before.
+    pub fn begin(&self, now: u64, credit: u64, commands: u64) {
+        for word in [&self.spent, &self.recent, &self.fresh, &self.owed] {
             word.set(0);
         }
-        for word in [&self.credited, &self.stepped, &self.flushed] {
+        for word in [&self.credited, &self.stepped, &self.recently, &self.flushed] {
             word.set(now);
         }
         self.credit.set(credit);
+        self.commands.set(commands);
         self.step.set(0);
         self.calls.set(0);
+    }
+
+    /// The thread goes on in another ring, in which timed commands took so many ticks until now; in the old one it
+    /// was `old`.
+    pub fn moved(&self, old: u64, commands: u64) {
+        self.charge(old);
+        self.commands.set(commands);
     }
 
     /// Returns the present step.
@@ -125,7 +148,7 @@ impl Meter {
     pub fn count(&self) -> bool {
         let calls = self.calls.get().wrapping_add(1);
         self.calls.set(calls);
-        calls % Self::EACH == 0
+        calls.is_multiple_of(Self::EACH)
     }
 
     /// Spends so many ticks.
@@ -133,24 +156,26 @@ impl Meter {
     pub fn spend(&self, ticks: u64) {
         self.credit.fetch_add(ticks.wrapping_neg());
         self.spent.fetch_add(ticks);
+        self.recent.fetch_add(ticks);
+    }
+
+    /// Spends what commands took since the last look.
+    fn charge(&self, commands: u64) {
+        let fresh = commands.wrapping_sub(self.commands.get());
+        self.commands.set(commands);
+        self.fresh.fetch_add(fresh);
+        self.spend(fresh);
     }
 
     /// Looks at the account: `ppm` of the time may be spent, and `commands` are the ticks that all timed commands
     /// took so far.
     pub fn look(&self, now: u64, ppm: u32, commands: u64) -> Look {
-        let fresh = commands.wrapping_sub(self.commands.get());
-        self.commands.set(commands);
-        self.fresh.fetch_add(fresh);
-        self.spend(fresh);
+        self.charge(commands);
         let ppm = u64::from(ppm);
-        let passed = now.saturating_sub(self.credited.get());
-        self.credited.set(now);
         let most = (SAVED / MILLION * ppm).cast_signed();
-        let brought = (u128::from(passed) * u128::from(ppm) / u128::from(MILLION)) as u64;
-        let credit = self.credit.get().wrapping_add(brought).cast_signed().min(most);
-        self.credit.set(credit.cast_unsigned());
+        let credit = self.earn(now, ppm, most);
+        let rate = self.rate(now);
         let since = now.saturating_sub(self.stepped.get());
-        let rate = self.spent.get().saturating_mul(MILLION) / since.max(1);
         let step = self.step.get() as usize;
         let next = if credit < 0 && since > SETTLED && rate > ppm {
             self.down(step)
@@ -166,20 +191,51 @@ impl Meter {
             }
             return Look { stepped: None, flush };
         }
+        let spent = parts(self.spent.get(), since);
         self.step.set(next as u32);
-        self.stepped.set(now);
-        self.flushed.set(now);
-        self.spent.set(0);
-        self.fresh.set(0);
-        let spent = u32::try_from(rate).unwrap_or(u32::MAX);
+        self.owed.set(credit.cast_unsigned());
+        for word in [&self.stepped, &self.recently, &self.flushed] {
+            word.set(now);
+        }
+        for word in [&self.spent, &self.recent, &self.fresh] {
+            word.set(0);
+        }
+        let spent = u32::try_from(spent).unwrap_or(u32::MAX);
         // What was added up so far belongs to the step that ends.
         Look { stepped: Some((self.step(), spent)), flush: true }
+    }
+
+    /// Adds what time has brought. Returns what the thread has now, `most` at most.
+    fn earn(&self, now: u64, ppm: u64, most: i64) -> i64 {
+        let passed = now.saturating_sub(self.credited.get());
+        self.credited.set(now);
+        let brought = (u128::from(passed) * u128::from(ppm) / u128::from(MILLION)) as u64;
+        let mut credit = self.credit.get().wrapping_add(brought).cast_signed().min(most);
+        let step = self.step.get() as usize;
+        if self.down(step) == step {
+            credit = credit.max(self.owed.get().cast_signed().min(-most));
+        }
+        self.credit.set(credit.cast_unsigned());
+        credit
+    }
+
+    /// What was spent recently, in parts per million of the time.
+    fn rate(&self, now: u64) -> u64 {
+        let since = now.saturating_sub(self.recently.get());
+        let rate = parts(self.recent.get(), since);
+        if since > RECENT {
+            self.recently.set(now - since / 2);
+            for word in [&self.recent, &self.fresh] {
+                word.fetch_add((word.get() / 2).wrapping_neg());
+            }
+        }
+        rate
     }
 
     /// The next step down: not one that spares commands where they hardly take anything.
     fn down(&self, step: usize) -> usize {
         let below = step.saturating_add(1).min(STEPS.len() - 1);
-        let worth = self.fresh.get() > self.spent.get() / WORTH;
+        let worth = self.fresh.get() > self.recent.get() / WORTH;
         if worth { below } else { SUMMED.max(step) }
     }
 
@@ -187,6 +243,12 @@ impl Meter {
     fn up(&self, step: usize) -> usize {
         if step == SUMMED && self.commands.get() == 0 { 0 } else { step.saturating_sub(1) }
     }
+}
+
+/// How much of a time was spent, in parts per million.
+fn parts(spent: u64, time: u64) -> u64 {
+    let parts = u128::from(spent) * u128::from(MILLION) / u128::from(time.max(1));
+    u64::try_from(parts).unwrap_or(u64::MAX)
 }
 
 /// The first step at which calls are added up.
@@ -222,7 +284,7 @@ mod tests {
 
     fn meter() -> Meter {
         let meter = Meter::new();
-        meter.begin(1000, 1 << 17);
+        meter.begin(1000, 1 << 17, 0);
         meter
     }
 
@@ -261,5 +323,133 @@ mod tests {
         let (spent, steps, now) = run(&meter(), 1000, 50_000_000, 500, 100_000);
         assert_eq!(steps.last(), Some(&STEPS[6]), "{steps:?}");
         assert!(spent * 7 < now, "{spent} of {now}");
+    }
+
+    /// A second, about.
+    const SECOND: u64 = SAVED;
+
+    /// What a thread does for a time: a call each so many ticks, of which one in so many times a command at so many
+    /// ticks if it is its turn.
+    #[derive(Clone, Copy)]
+    struct Load {
+        apart: u64,
+        commands_one_in: u64,
+        each: u64,
+    }
+
+    const QUIET: Load = Load { apart: 2_000_000, commands_one_in: 4, each: 2000 };
+    const BUSY: Load = Load { apart: 4000, commands_one_in: 4, each: 2000 };
+    /// Nothing can keep it within two percent.
+    const HOPELESS: Load = Load { apart: 400, commands_one_in: 1 << 40, each: 0 };
+
+    /// A thread under a load that is another at times, with a budget.
+    struct Thread {
+        meter: Meter,
+        ppm: u32,
+        now: u64,
+        calls: u64,
+        spent: u64,
+        commands: u64,
+    }
+
+    impl Thread {
+        fn new(ppm: u32) -> Thread {
+            let meter = Meter::new();
+            meter.begin(1000, 1 << 17, 0);
+            Thread { meter, ppm, now: 1000, calls: 0, spent: 0, commands: 0 }
+        }
+
+        /// Returns what was spent, in parts per million of the time.
+        fn under(&mut self, load: Load, ticks: u64) -> u64 {
+            let (end, spent) = (self.now + ticks, self.spent);
+            while self.now < end {
+                self.now += load.apart;
+                self.calls += 1;
+                if self.meter.count() {
+                    self.meter.look(self.now, self.ppm, self.commands);
+                }
+                let step = self.meter.step();
+                let cost = if step.summed { 50 } else { 200 };
+                self.meter.spend(cost);
+                self.spent += cost;
+                let turn = load.commands_one_in * u64::from(step.one_in);
+                if self.calls.is_multiple_of(turn) {
+                    self.commands += load.each;
+                    self.spent += load.each;
+                }
+            }
+            parts(self.spent - spent, ticks)
+        }
+    }
+
+    #[test]
+    fn a_burst_after_hours_of_quiet_is_found_at_once() {
+        let mut thread = Thread::new(PPM);
+        thread.under(QUIET, 3600 * SECOND);
+        assert_eq!(thread.meter.step(), STEPS[0]);
+        thread.under(BUSY, SECOND / 4);
+        let rate = thread.under(BUSY, SECOND);
+        assert!(rate <= 22_000, "{rate} of {PPM}");
+    }
+
+    #[test]
+    fn what_could_not_be_kept_is_not_owed_for_ever() {
+        let mut thread = Thread::new(PPM);
+        let rate = thread.under(HOPELESS, 60 * SECOND);
+        assert!(rate > 100_000, "{rate}: more than there is");
+        assert!(thread.meter.step().summed);
+        thread.under(QUIET, SECOND * 3 / 2);
+        assert_eq!(thread.meter.step(), STEPS[0]);
+    }
+
+    #[test]
+    fn phases_of_any_length_keep_within_the_budget() {
+        for ppm in [1000, 20_000, 100_000] {
+            for (busy, quiet) in [(1, 1), (1, 9), (9, 1)] {
+                for length in [SECOND / 100, SECOND / 10, SECOND, 10 * SECOND] {
+                    let mut thread = Thread::new(ppm);
+                    let apart = BUSY.apart * 30_000 / u64::from(ppm.min(30_000));
+                    let load = Load { apart, ..BUSY };
+                    let began = thread.now;
+                    for _ in 0..(20 * SECOND / length / (busy + quiet)).max(3) {
+                        thread.under(load, busy * length);
+                        thread.under(QUIET, quiet * length);
+                    }
+                    let rate = parts(thread.spent, thread.now - began);
+                    assert!(rate <= u64::from(ppm) * 11 / 10, "{rate} of {ppm}: {busy}, {quiet} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_that_no_step_keeps_are_paid_for_afterwards() {
+        // Five percent when calls are added up, a quarter of the time.
+        let load = Load { apart: 1000, ..HOPELESS };
+        for length in [SECOND / 100, SECOND / 10, SECOND / 2, SECOND, 3 * SECOND] {
+            let mut thread = Thread::new(PPM);
+            let began = thread.now;
+            for _ in 0..(20 * SECOND / length / 4).max(3) {
+                thread.under(load, length);
+                thread.under(QUIET, length * 3);
+            }
+            let rate = parts(thread.spent, thread.now - began);
+            assert!(rate <= 22_000, "{rate} of {PPM}: {length}");
+        }
+    }
+
+    #[test]
+    fn another_ring_has_other_counts() {
+        let meter = Meter::new();
+        // A ring that others had before, whose commands took a second.
+        meter.begin(1000, 1 << 17, SECOND);
+        assert_eq!(meter.look(1000 + SETTLED * 2, PPM, SECOND + 10).stepped, None);
+        // One that others had for longer, and one that nobody had.
+        for commands in [40 * SECOND, 0] {
+            meter.moved(SECOND + 20, commands);
+            assert_eq!(meter.look(1000 + SETTLED * 4, PPM, commands + 30).stepped, None);
+            meter.moved(commands + 30, SECOND + 20);
+        }
+        assert_eq!(meter.spent.get(), 10 + 10 + 30 + 30);
     }
 }
