@@ -58,6 +58,19 @@ fn every_call_and_command_is_counted() {
     }
 }
 
+/// None of them lives long enough to come down by itself.
+#[test]
+fn threads_begin_where_others_ended() {
+    let traced = limited(&["budget", "20", "200", "serial"]);
+    check_complete(&traced);
+    let seen = traced.seen();
+    assert!(seen.steps.len() > 100 && seen.steps.iter().any(|(_, summed)| *summed), "{:?}", seen.steps);
+    let recorded =
+        seen.entries.values().flatten().filter(|(_, name)| name == "clSetKernelArg").count() as u64;
+    let calls = seen.total()["clSetKernelArg"];
+    assert!(recorded < calls / 2, "{recorded} of {calls} recorded one by one");
+}
+
 #[test]
 fn calls_that_fail_are_recorded_in_full() {
     let traced = limited(&["budget", "6000"]);

@@ -1,9 +1,9 @@
 /* Calls and commands of many kinds as fast as they can be made, with some that fail, and others from a signal
  * handler in between: for a recorder that adds calls up and times few commands.
  *
- *   budget [loops=3000] [threads=1] [end|kill|fork]
+ *   budget [loops=3000] [threads=1] [end|kill|fork|serial]
  *
- * Writes how many commands succeeded: COMMANDS even=N odd=N write=N/BYTES read=N/BYTES copy=N/BYTES fill=N/BYTES.
+ * serial: threads one after the other. Writes how many commands succeeded: COMMANDS even=N odd=N write=N/BYTES read=N/BYTES copy=N/BYTES fill=N/BYTES.
  */
 #include "cl_util.h"
 #include <pthread.h>
@@ -104,10 +104,14 @@ int main(int argc, char **argv)
     CHECK(setitimer(ITIMER_REAL, &every, NULL) == 0);
     pthread_t *others = calloc(threads, sizeof *others);
     CHECK(others);
-    for (long i = 1; i < threads; i++)
+    const int serial = strcmp(end, "serial") == 0;
+    for (long i = 1; i < threads; i++) {
         CHECK(pthread_create(&others[i], NULL, work, NULL) == 0);
+        if (serial)
+            CHECK(pthread_join(others[i], NULL) == 0);
+    }
     work(NULL);
-    for (long i = 1; i < threads; i++)
+    for (long i = 1; i < threads && !serial; i++)
         CHECK(pthread_join(others[i], NULL) == 0);
     CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
     free(others);

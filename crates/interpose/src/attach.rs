@@ -150,6 +150,7 @@ pub(crate) unsafe extern "C" fn thread_ended(writer: *mut libc::c_void) {
     if writer.owner.load(Ordering::Relaxed) != own::this_thread() {
         return;
     }
+    budget::end(writer);
     writer.flush();
     // SAFETY: an API stores nothing but null, or a pointer to what begins with an `Extra` and is
     // never freed (`thread_extra` says so).

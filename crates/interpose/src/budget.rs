@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{Meter, Writer};
+use hetrace_ring::writer::{Meter, STEPS, Writer};
 
 use crate::arena;
 use crate::call::{record_on, recording};
@@ -99,7 +99,50 @@ pub fn is_limited() -> bool {
 pub(crate) fn begin(writer: &Writer) {
     let Some(header) = writer.header() else { return };
     let grant = if header.number == 0 { GRANT } else { GRANT_THREAD };
-    writer.meter.begin(clock::ticks(), grant, of_commands(header));
+    let now = clock::ticks();
+    let (latest, step) = unpack(LATEST.load(Ordering::Relaxed));
+    if step > 0 && now.wrapping_sub(latest) < REMEMBERED {
+        // Others had the grant.
+        writer.meter.begin(now, 0, of_commands(header));
+        writer.meter.begin_at(step);
+        say(writer, 0, budget());
+    } else {
+        writer.meter.begin(now, grant, of_commands(header));
+    }
+}
+
+/// A thread ends: what it came to is where the next one begins.
+pub(crate) fn end(writer: &Writer) {
+    let step = writer.meter.number();
+    if step > 0 {
+        LATEST.store(pack(clock::ticks(), step), Ordering::Relaxed);
+    }
+}
+
+/// When a thread of this process came to a step last, or ended at it, and which: threads that live for a
+/// millisecond could not come down by themselves, and there may be one after the other.
+static LATEST: AtomicU64 = AtomicU64::new(0);
+/// Ticks, about a quarter of a second, for which that says something of a new thread.
+const REMEMBERED: u64 = 1 << 29;
+/// Bits of the step in [`LATEST`].
+const STEP_BITS: u32 = 4;
+const _: () = assert!(STEPS.len() < 1 << STEP_BITS);
+
+fn pack(ticks: u64, step: u32) -> u64 {
+    ticks << STEP_BITS | u64::from(step)
+}
+
+fn unpack(word: u64) -> (u64, u32) {
+    (word >> STEP_BITS, word as u32 & ((1 << STEP_BITS) - 1))
+}
+
+/// Records that the thread has come to its step, before which it had spent so much.
+fn say(writer: &Writer, spent_ppm: u32, budget_ppm: u32) {
+    let step = writer.meter.step();
+    let summed = u32::from(step.summed);
+    let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm };
+    // SAFETY: plain data without gaps.
+    unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
 }
 
 /// A thread goes on in another ring. In the old one timed commands had taken so many ticks.
@@ -140,15 +183,14 @@ fn call_ticks() -> u64 {
 fn look(writer: &Writer) {
     let Some(header) = writer.header() else { return };
     let ppm = budget();
-    let found = writer.meter.look(clock::ticks(), ppm, of_commands(header));
+    let now = clock::ticks();
+    let found = writer.meter.look(now, ppm, of_commands(header));
     if found.flush {
         writer.flush_sums();
     }
-    if let Some((step, spent_ppm)) = found.stepped {
-        let summed = u32::from(step.summed);
-        let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm: ppm };
-        // SAFETY: plain data without gaps.
-        unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
+    if let Some(spent_ppm) = found.stepped {
+        LATEST.store(pack(now, writer.meter.number()), Ordering::Relaxed);
+        say(writer, spent_ppm, ppm);
     }
 }
 

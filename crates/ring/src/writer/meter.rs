@@ -86,8 +86,8 @@ pub struct Meter {
 /// What a look at a [`Meter`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// The step to which the thread went, and what it had spent, in parts per million of the time.
-    pub stepped: Option<(Step, u32)>,
+    /// The thread went to another step. Until then it had spent so much, in parts per million of the time.
+    pub stepped: Option<u32>,
     /// It is time to make records of what was added up.
     pub flush: bool,
 }
@@ -115,19 +115,30 @@ impl Meter {
         }
     }
 
-    /// Begins at a counter value, with so many ticks to spend. `commands` are the ticks that timed commands took
-    /// in the thread's ring until now: those of threads that had it before.
+    /// Begins at a counter value, with so many ticks to spend; the first step may be taken at once. `commands` are the
+    /// ticks that timed commands took in the thread's ring until now: those of threads that had it before.
     pub fn begin(&self, now: u64, credit: u64, commands: u64) {
         for word in [&self.spent, &self.recent, &self.fresh, &self.owed] {
             word.set(0);
         }
-        for word in [&self.credited, &self.stepped, &self.recently, &self.flushed] {
+        for word in [&self.credited, &self.recently, &self.flushed] {
             word.set(now);
         }
+        self.stepped.set(now.saturating_sub(SETTLED + 1));
         self.credit.set(credit);
         self.commands.set(commands);
         self.step.set(0);
         self.calls.set(0);
+    }
+
+    /// Begins at the step of a number.
+    pub fn begin_at(&self, step: u32) {
+        self.step.set(step.min(STEPS.len() as u32 - 1));
+    }
+
+    /// Returns the number of the present step.
+    pub fn number(&self) -> u32 {
+        self.step.get()
     }
 
     /// The thread goes on in another ring, in which timed commands took so many ticks until now; in the old one it
@@ -202,7 +213,7 @@ impl Meter {
         }
         let spent = u32::try_from(spent).unwrap_or(u32::MAX);
         // What was added up so far belongs to the step that ends.
-        Look { stepped: Some((self.step(), spent)), flush: true }
+        Look { stepped: Some(spent), flush: true }
     }
 
     /// Adds what time has brought. Returns what the thread has now, `most` at most.
@@ -268,7 +279,7 @@ mod tests {
         for call in 0..calls {
             now += apart;
             if meter.count() {
-                steps.extend(meter.look(now, PPM, commands).stepped.map(|(step, _)| step));
+                steps.extend(meter.look(now, PPM, commands).stepped.map(|_| meter.step()));
             }
             let step = meter.step();
             let cost = if step.summed { 50 } else { 200 };
