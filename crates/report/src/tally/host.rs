@@ -1,12 +1,14 @@
 //! Sums of calls by function.
 
 use std::collections::HashMap;
+use std::hint::cold_path;
 
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
-use super::times::Times;
+use super::times::{Short, Times};
+use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
@@ -45,13 +47,12 @@ struct Sum {
     folded: u64,
     /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
-    /// What of the time of calls that went well is the tracer's own, and what of that is not in other calls.
-    cost: u64,
+    /// Of the time of calls that went well, what is the tracer's own in other calls, and what is not in others.
+    inside_cost: u64,
     own_cost: u64,
     /// All calls that failed.
     failed: Failed,
-    /// What recording one costs, and whether times are left as they were recorded.
-    each: CallCost,
+    /// See [`Self::nothing`].
     gross: bool,
     /// Codes with what failed so; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
@@ -60,11 +61,52 @@ struct Sum {
     lost: u64,
     /// Of calls that went well.
     times: Times,
+}
+
+/// Sums of the calls of one function that went well, without calls inside. They are nearly all calls, and have
+/// little to add up: what is theirs alone can be added without a look at overflow, and lies side by side.
+#[derive(Clone, Debug, Default)]
+struct Leaves {
+    times: Short,
+    /// What of their time is the tracer's own, ns: in none of other calls.
+    cost: u128,
     /// The thread that called last, from 1; callers are noted when it changes.
     caller: u32,
 }
 
+/// Sums of one function in a slice.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    leaves: Leaves,
+    /// Those of its other calls, and how the times of all are distributed.
+    others: Sum,
+}
+
+impl Part {
+    fn calls(&self) -> u64 {
+        self.others.calls().saturating_add(self.leaves.times.count)
+    }
+
+    #[inline(always)]
+    fn add_leaf(&mut self, time: u32, cost: u32, gross: bool) {
+        self.leaves.cost += u128::from(cost);
+        self.others.times.add_apart(if gross { time } else { time - cost }, &mut self.leaves.times);
+    }
+
+    /// Adds those of all its calls to others.
+    fn add_to(&self, to: &mut Sum) {
+        to.add(&self.others);
+        to.times.add_short(&self.leaves.times);
+        to.own_cost = to.own_cost.saturating_add(u64::try_from(self.leaves.cost).unwrap_or(u64::MAX));
+    }
+}
+
 impl Sum {
+    /// That of no calls; `gross`: times are left as they were recorded.
+    fn nothing(gross: bool) -> Self {
+        Self { gross, ..Self::default() }
+    }
+
     fn calls(&self) -> u64 {
         self.times.count.saturating_add(self.failed.calls)
     }
@@ -76,7 +118,7 @@ impl Sum {
 
     /// How much shorter times of calls that went well are than as they were recorded.
     fn off(&self) -> u64 {
-        if self.gross { 0 } else { self.cost }
+        if self.gross { 0 } else { self.cost() }
     }
 
     /// Time in calls that went well, as recorded.
@@ -84,10 +126,9 @@ impl Sum {
         self.times.total.saturating_add(self.off())
     }
 
-    /// What of such calls is the tracer's.
-    fn take(&mut self, cost: u64, own_cost: u64) {
-        self.cost = self.cost.saturating_add(cost);
-        self.own_cost = self.own_cost.saturating_add(own_cost);
+    /// What of it is the tracer's.
+    fn cost(&self) -> u64 {
+        self.inside_cost.saturating_add(self.own_cost)
     }
 
     fn add(&mut self, other: &Sum) {
@@ -95,7 +136,7 @@ impl Sum {
         for (to, n) in [
             (&mut self.folded, other.folded),
             (&mut self.inside, other.inside),
-            (&mut self.cost, other.cost),
+            (&mut self.inside_cost, other.inside_cost),
             (&mut self.own_cost, other.own_cost),
             (&mut self.unfinished, other.unfinished),
             (&mut self.running, other.running),
@@ -139,22 +180,44 @@ fn failed_cell(failed: &Failed) -> HostCell {
 /// these are distinguished.
 pub(super) type Slice = (ThreadId, Option<u32>);
 
+/// The threads that called.
+#[derive(Clone, Debug, Default)]
+struct Callers {
+    /// By API and thread: whether it called.
+    by_api: Vec<Vec<bool>>,
+    /// The API of each function.
+    apis: Vec<u32>,
+}
+
+impl Callers {
+    /// It is not inlined, as [`Host::leaves`] needs it rarely.
+    #[inline(never)]
+    fn note(&mut self, function: FunctionId, thread: ThreadId) {
+        let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
+        let Some(callers) = self.by_api.get_mut(api) else { return };
+        match callers.get_mut(thread.index()) {
+            Some(seen) => *seen = true,
+            None => {
+                callers.resize(thread.index() + 1, false);
+                callers[thread.index()] = true;
+            }
+        }
+    }
+}
+
 /// Sums of all functions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
     /// By slice and function.
-    slices: Vec<(Slice, Vec<Sum>)>,
+    slices: Vec<(Slice, Vec<Part>)>,
     by_slice: HashMap<Slice, usize>,
     /// Sums of nothing, by function.
-    empty: Vec<Sum>,
+    empty: Vec<Part>,
     /// Whether times are left as they were recorded.
     gross: bool,
     /// What recording a run's calls costs, each.
     fold: CallCost,
-    /// By API and thread: whether it called.
-    callers: Vec<Vec<bool>>,
-    /// The API of each function.
-    apis: Vec<u32>,
+    callers: Callers,
     /// Whether slices are of threads.
     by_thread: bool,
     /// What APIs themselves say of codes.
@@ -165,20 +228,18 @@ impl Host {
     /// `gross`: the tracer's own cost stays in the times.
     pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
         let functions = trace.functions();
-        let empty = (0u32..).zip(functions.all()).map(|(id, _)| Sum {
-            each: trace.costs().of(FunctionId(id)),
-            gross,
-            ..Sum::default()
-        });
+        let nothing = Part { others: Sum::nothing(gross), ..Part::default() };
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
             slices: Vec::new(),
             by_slice: HashMap::new(),
-            empty: empty.collect(),
+            empty: vec![nothing; functions.all().len()],
             gross,
             fold: trace.costs().of_folded(),
-            callers: vec![Vec::new(); functions.apis().len()],
-            apis: functions.all().iter().map(api).collect(),
+            callers: Callers {
+                by_api: vec![Vec::new(); functions.apis().len()],
+                apis: functions.all().iter().map(api).collect(),
+            },
             by_thread,
             texts: HashMap::new(),
         }
@@ -193,18 +254,6 @@ impl Host {
         }
     }
 
-    fn called(&mut self, function: FunctionId, thread: ThreadId) {
-        let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
-        let Some(callers) = self.callers.get_mut(api) else { return };
-        match callers.get_mut(thread.index()) {
-            Some(seen) => *seen = true,
-            None => {
-                callers.resize(thread.index() + 1, false);
-                callers[thread.index()] = true;
-            }
-        }
-    }
-
     /// Where the sums of a slice are.
     pub fn slice(&mut self, slice: Slice) -> usize {
         let (empty, slices) = (&self.empty, &mut self.slices);
@@ -216,24 +265,28 @@ impl Host {
 
     #[inline(always)]
     fn sum(&mut self, slice: usize, function: FunctionId) -> Option<&mut Sum> {
-        self.slices.get_mut(slice)?.1.get_mut(function.index())
+        self.slices.get_mut(slice)?.1.get_mut(function.index()).map(|part| &mut part.others)
     }
 
-    /// A call that went well, without calls inside.
+    /// Takes calls of a thread that went well, without calls inside.
     #[inline(always)]
-    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
-        let Some(sum) = self.sum(slice, function) else { return };
-        let cost = sum.each.in_leaf(time);
-        sum.take(cost.into(), cost.into());
-        sum.times.add_short(if sum.gross { time } else { time - cost });
+    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl FnMut(Leaf) {
+        let (gross, callers) = (self.gross, &mut self.callers);
+        let sums = self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default();
         let caller = thread.0.wrapping_add(1);
-        if std::mem::replace(&mut sum.caller, caller) != caller {
-            self.called(function, thread);
+        move |leaf| {
+            let Some(sum) = sums.get_mut(leaf.function.index()) else { return };
+            sum.add_leaf(leaf.time, leaf.cost, gross);
+            if sum.leaves.caller != caller {
+                cold_path();
+                sum.leaves.caller = caller;
+                callers.note(leaf.function, thread);
+            }
         }
     }
 
     pub fn call(&mut self, slice: usize, call: &Call) {
-        self.called(call.function, call.thread);
+        self.callers.note(call.function, call.thread);
         let gross = self.gross;
         let Some(sum) = self.sum(slice, call.function) else { return };
         let time = call.duration();
@@ -242,7 +295,9 @@ impl Host {
                 let net = if gross { time } else { call.net_duration() };
                 sum.times.add(net);
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
-                sum.take(call.cost, call.own_cost);
+                // Of its cost, `own_cost` is a part.
+                sum.inside_cost = sum.inside_cost.saturating_add(call.cost.saturating_sub(call.own_cost));
+                sum.own_cost = sum.own_cost.saturating_add(call.own_cost);
             }
             Some(code) => {
                 let Call { own, cost, own_cost, .. } = *call;
@@ -252,7 +307,7 @@ impl Host {
     }
 
     pub fn fold(&mut self, slice: usize, fold: &Fold) {
-        self.called(fold.function, fold.thread);
+        self.callers.note(fold.function, fold.thread);
         let total = if self.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
         let Some(sum) = self.sum(slice, fold.function) else { return };
         sum.folded = sum.folded.saturating_add(fold.count);
@@ -260,7 +315,7 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
-                sum.take(fold.cost, fold.cost);
+                sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
             Some(code) => {
                 let Fold { count: calls, total, cost, .. } = *fold;
@@ -279,13 +334,13 @@ impl Host {
                 _ => *thread,
             };
             let at = self.slice((thread, *range));
-            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
+            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| from.add_to(&mut to.others));
         }
         other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
-        for (api, callers) in other.callers.iter().enumerate() {
+        for (api, callers) in other.callers.by_api.iter().enumerate() {
             for (thread, _) in there.iter().zip(callers).filter(|(_, called)| **called) {
                 let index = here(thread).index();
-                let Some(seen) = self.callers.get_mut(api) else { continue };
+                let Some(seen) = self.callers.by_api.get_mut(api) else { continue };
                 if seen.len() <= index {
                     seen.resize(index + 1, false);
                 }
@@ -295,7 +350,7 @@ impl Host {
     }
 
     pub fn unfinished(&mut self, slice: usize, call: &Unfinished) {
-        self.called(call.function, call.thread);
+        self.callers.note(call.function, call.thread);
         let Some(sum) = self.sum(slice, call.function) else { return };
         sum.unfinished += 1;
         match call.why {
@@ -309,9 +364,9 @@ impl Host {
     fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
         let functions = trace.functions();
         let all = (0u32..).zip(functions.all()).map(|(id, f)| {
-            let mut sum = self.empty.get(id as usize).cloned().unwrap_or_default();
+            let mut sum = Sum::nothing(self.gross);
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
-            own.for_each(|own| sum.add(own));
+            own.for_each(|own| own.add_to(&mut sum));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -337,7 +392,10 @@ impl Host {
             let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
             let who = Who { pid, tid, thread, range: around.as_deref(), ..Who::default() };
             let mut of_slice = Vec::new();
-            for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
+            for ((id, f), part) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0)
+            {
+                let mut sum = Sum::nothing(self.gross);
+                part.add_to(&mut sum);
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
@@ -346,9 +404,9 @@ impl Host {
                     folded: sum.folded,
                     own: sum.own(),
                     taken: sum.off(),
-                    cost: sum.cost,
+                    cost: sum.cost(),
                     own_cost: sum.own_cost,
-                    times: sum.times.clone(),
+                    times: sum.times,
                     ..failed_cell(&sum.failed)
                 };
                 if !by_error {
@@ -361,7 +419,7 @@ impl Host {
                     let (name, api) = (whole.name.clone(), whole.api.clone());
                     of_slice.push(HostCell { name, api, group, ..failed_cell(&failed) });
                 }
-                if sum.times.count > 0 {
+                if whole.times.count > 0 {
                     of_slice.push(whole.without_failed());
                 }
             }
@@ -407,7 +465,7 @@ impl Host {
     pub fn apis(&self, trace: &Trace, threads: &[Thread]) -> Vec<ApiTotals> {
         let whole = self.whole(trace);
         let mut totals = Vec::new();
-        for (api, callers) in trace.functions().apis().iter().zip(&self.callers) {
+        for (api, callers) in trace.functions().apis().iter().zip(&self.callers.by_api) {
             let who: Vec<&Thread> =
                 threads.iter().zip(callers).filter(|(_, called)| **called).map(|(t, _)| t).collect();
             let mut pids: Vec<i64> = who.iter().map(|t| t.pid).collect();

@@ -1,5 +1,7 @@
 //! What is known of many durations, so that parts add up.
 
+use std::hint::cold_path;
+
 use serde::{Deserialize, Serialize};
 
 use super::estimate::variance;
@@ -16,6 +18,44 @@ pub(super) struct Times {
     min: u64,
     max: u64,
     sketch: Sketch,
+}
+
+/// Sums of durations of less than 2^32 ns, as most are. No number of them that a trace can have overflows
+/// these, so adding one takes no look at that.
+#[derive(Clone, Debug)]
+pub(super) struct Short {
+    pub count: u64,
+    /// ns
+    total: u128,
+    /// ns²
+    squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Short {
+    fn default() -> Self {
+        Self { count: 0, total: 0, squares: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Short {
+    #[inline(always)]
+    fn add(&mut self, ns: u32) {
+        let ns = u64::from(ns);
+        self.count += 1;
+        self.total += u128::from(ns);
+        self.squares += u128::from(ns * ns);
+        // Soon neither is new: a branch is cheaper than to write what was there.
+        if ns < self.min {
+            cold_path();
+            self.min = ns;
+        }
+        if ns > self.max {
+            cold_path();
+            self.max = ns;
+        }
+    }
 }
 
 impl Default for Times {
@@ -36,16 +76,21 @@ impl Times {
         self.sketch.add(ns, 1);
     }
 
-    /// The same for what takes less than some seconds, as most do.
+    /// The same of a short one: only how these are distributed is kept here, the rest in `short`.
     #[inline(always)]
-    pub fn add_short(&mut self, ns: u32) {
-        let ns = u64::from(ns);
-        self.count = self.count.saturating_add(1);
-        self.total = self.total.saturating_add(ns);
-        self.squares = self.squares.saturating_add(u128::from(ns * ns));
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
-        self.sketch.add(ns, 1);
+    pub fn add_apart(&mut self, ns: u32, short: &mut Short) {
+        short.add(ns);
+        self.sketch.add(ns.into(), 1);
+    }
+
+    /// Adds what [`Self::add_apart`] left out.
+    pub fn add_short(&mut self, short: &Short) {
+        let total = u64::try_from(short.total).unwrap_or(u64::MAX);
+        self.count = self.count.saturating_add(short.count);
+        self.total = self.total.saturating_add(total);
+        self.squares = self.squares.saturating_add(short.squares);
+        self.min = self.min.min(short.min);
+        self.max = self.max.max(short.max);
     }
 
     /// So many that took `total` together, of which `ns` is taken for each.
@@ -108,6 +153,26 @@ pub(super) fn average(total: u64, calls: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_ones_apart_are_as_all_together() {
+        let values = [0u32, 1, 63, 64, 127, 128, 1_000, 999, 1_000_000, u32::MAX, u32::MAX];
+        let (mut together, mut apart, mut short) = (Times::default(), Times::default(), Short::default());
+        for (count, ns) in values.into_iter().enumerate() {
+            together.add(ns.into());
+            apart.add_apart(ns, &mut short);
+            assert_eq!(short.count, count as u64 + 1);
+        }
+        apart.add_short(&short);
+        assert_eq!(apart, together);
+        // Neither goes beyond what there is room for.
+        let mut full = Times { count: u64::MAX, total: u64::MAX, squares: u128::MAX, ..apart.clone() };
+        full.add_short(&short);
+        assert_eq!((full.count, full.total, full.squares), (u64::MAX, u64::MAX, u128::MAX));
+        let long = Short { total: u128::MAX, ..Short::default() };
+        apart.add_short(&long);
+        assert_eq!(apart.total, u64::MAX);
+    }
 
     #[test]
     fn deviation_is_that_of_the_whole() {
