@@ -7,7 +7,7 @@ use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
-use super::times::{Short, Times};
+use super::times::{Times, add_to};
 use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
@@ -61,44 +61,8 @@ struct Sum {
     lost: u64,
     /// Of calls that went well.
     times: Times,
-}
-
-/// Sums of the calls of one function that went well, without calls inside. They are nearly all calls, and have
-/// little to add up: what is theirs alone can be added without a look at overflow, and lies side by side.
-#[derive(Clone, Debug, Default)]
-struct Leaves {
-    times: Short,
-    /// What of their time is the tracer's own, ns: in none of other calls.
-    cost: u128,
     /// The thread that called last, from 1; callers are noted when it changes.
     caller: u32,
-}
-
-/// Sums of one function in a slice.
-#[derive(Clone, Debug, Default)]
-struct Part {
-    leaves: Leaves,
-    /// Those of its other calls, and how the times of all are distributed.
-    others: Sum,
-}
-
-impl Part {
-    fn calls(&self) -> u64 {
-        self.others.calls().saturating_add(self.leaves.times.count)
-    }
-
-    #[inline(always)]
-    fn add_leaf(&mut self, time: u32, cost: u32, gross: bool) {
-        self.leaves.cost += u128::from(cost);
-        self.others.times.add_apart(if gross { time } else { time - cost }, &mut self.leaves.times);
-    }
-
-    /// Adds those of all its calls to others.
-    fn add_to(&self, to: &mut Sum) {
-        to.add(&self.others);
-        to.times.add_short(&self.leaves.times);
-        to.own_cost = to.own_cost.saturating_add(u64::try_from(self.leaves.cost).unwrap_or(u64::MAX));
-    }
 }
 
 impl Sum {
@@ -129,6 +93,13 @@ impl Sum {
     /// What of it is the tracer's.
     fn cost(&self) -> u64 {
         self.inside_cost.saturating_add(self.own_cost)
+    }
+
+    /// A call that went well, without calls inside.
+    #[inline(always)]
+    fn add_leaf(&mut self, time: u32, cost: u32, gross: bool) {
+        add_to(&mut self.own_cost, cost.into());
+        self.times.add_short(if gross { time } else { time - cost });
     }
 
     fn add(&mut self, other: &Sum) {
@@ -209,10 +180,10 @@ impl Callers {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
     /// By slice and function.
-    slices: Vec<(Slice, Vec<Part>)>,
+    slices: Vec<(Slice, Vec<Sum>)>,
     by_slice: HashMap<Slice, usize>,
     /// Sums of nothing, by function.
-    empty: Vec<Part>,
+    empty: Vec<Sum>,
     /// Whether times are left as they were recorded.
     gross: bool,
     /// What recording a run's calls costs, each.
@@ -228,12 +199,11 @@ impl Host {
     /// `gross`: the tracer's own cost stays in the times.
     pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
         let functions = trace.functions();
-        let nothing = Part { others: Sum::nothing(gross), ..Part::default() };
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
             slices: Vec::new(),
             by_slice: HashMap::new(),
-            empty: vec![nothing; functions.all().len()],
+            empty: vec![Sum::nothing(gross); functions.all().len()],
             gross,
             fold: trace.costs().of_folded(),
             callers: Callers {
@@ -265,7 +235,7 @@ impl Host {
 
     #[inline(always)]
     fn sum(&mut self, slice: usize, function: FunctionId) -> Option<&mut Sum> {
-        self.slices.get_mut(slice)?.1.get_mut(function.index()).map(|part| &mut part.others)
+        self.slices.get_mut(slice)?.1.get_mut(function.index())
     }
 
     /// Takes calls of a thread that went well, without calls inside.
@@ -277,9 +247,9 @@ impl Host {
         move |leaf| {
             let Some(sum) = sums.get_mut(leaf.function.index()) else { return };
             sum.add_leaf(leaf.time, leaf.cost, gross);
-            if sum.leaves.caller != caller {
+            if sum.caller != caller {
                 cold_path();
-                sum.leaves.caller = caller;
+                sum.caller = caller;
                 callers.note(leaf.function, thread);
             }
         }
@@ -334,7 +304,7 @@ impl Host {
                 _ => *thread,
             };
             let at = self.slice((thread, *range));
-            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| from.add_to(&mut to.others));
+            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
         }
         other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
         for (api, callers) in other.callers.by_api.iter().enumerate() {
@@ -366,7 +336,7 @@ impl Host {
         let all = (0u32..).zip(functions.all()).map(|(id, f)| {
             let mut sum = Sum::nothing(self.gross);
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
-            own.for_each(|own| own.add_to(&mut sum));
+            own.for_each(|own| sum.add(own));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
             (FunctionId(id), f.name.as_str(), api, sum)
         });
@@ -392,10 +362,7 @@ impl Host {
             let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
             let who = Who { pid, tid, thread, range: around.as_deref(), ..Who::default() };
             let mut of_slice = Vec::new();
-            for ((id, f), part) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0)
-            {
-                let mut sum = Sum::nothing(self.gross);
-                part.add_to(&mut sum);
+            for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
@@ -406,7 +373,7 @@ impl Host {
                     taken: sum.off(),
                     cost: sum.cost(),
                     own_cost: sum.own_cost,
-                    times: sum.times,
+                    times: sum.times.clone(),
                     ..failed_cell(&sum.failed)
                 };
                 if !by_error {

@@ -20,44 +20,6 @@ pub(super) struct Times {
     sketch: Sketch,
 }
 
-/// Sums of durations of less than 2^32 ns, as most are. No number of them that a trace can have overflows
-/// these, so adding one takes no look at that.
-#[derive(Clone, Debug)]
-pub(super) struct Short {
-    pub count: u64,
-    /// ns
-    total: u128,
-    /// ns²
-    squares: u128,
-    min: u64,
-    max: u64,
-}
-
-impl Default for Short {
-    fn default() -> Self {
-        Self { count: 0, total: 0, squares: 0, min: u64::MAX, max: 0 }
-    }
-}
-
-impl Short {
-    #[inline(always)]
-    fn add(&mut self, ns: u32) {
-        let ns = u64::from(ns);
-        self.count += 1;
-        self.total += u128::from(ns);
-        self.squares += u128::from(ns * ns);
-        // Soon neither is new: a branch is cheaper than to write what was there.
-        if ns < self.min {
-            cold_path();
-            self.min = ns;
-        }
-        if ns > self.max {
-            cold_path();
-            self.max = ns;
-        }
-    }
-}
-
 impl Default for Times {
     fn default() -> Self {
         Self { count: 0, total: 0, squares: 0, min: u64::MAX, max: 0, sketch: Sketch::default() }
@@ -76,21 +38,26 @@ impl Times {
         self.sketch.add(ns, 1);
     }
 
-    /// The same of a short one: only how these are distributed is kept here, the rest in `short`.
+    /// The same for what takes less than some seconds, as most do.
     #[inline(always)]
-    pub fn add_apart(&mut self, ns: u32, short: &mut Short) {
-        short.add(ns);
-        self.sketch.add(ns.into(), 1);
-    }
-
-    /// Adds what [`Self::add_apart`] left out.
-    pub fn add_short(&mut self, short: &Short) {
-        let total = u64::try_from(short.total).unwrap_or(u64::MAX);
-        self.count = self.count.saturating_add(short.count);
-        self.total = self.total.saturating_add(total);
-        self.squares = self.squares.saturating_add(short.squares);
-        self.min = self.min.min(short.min);
-        self.max = self.max.max(short.max);
+    pub fn add_short(&mut self, ns: u32) {
+        let ns = u64::from(ns);
+        add_to(&mut self.count, 1);
+        add_to(&mut self.total, ns);
+        self.squares = self.squares.checked_add(u128::from(ns * ns)).unwrap_or_else(|| {
+            cold_path();
+            u128::MAX
+        });
+        // Soon neither is new: a branch is cheaper than to write what was there.
+        if ns < self.min {
+            cold_path();
+            self.min = ns;
+        }
+        if ns > self.max {
+            cold_path();
+            self.max = ns;
+        }
+        self.sketch.add(ns, 1);
     }
 
     /// So many that took `total` together, of which `ns` is taken for each.
@@ -142,6 +109,16 @@ impl Times {
     }
 }
 
+/// A saturating addition for sums to which each call adds. No trace of a program comes to the greatest value: a
+/// branch that is never taken is cheaper than a choice between two values.
+#[inline(always)]
+pub(super) fn add_to(sum: &mut u64, n: u64) {
+    *sum = sum.checked_add(n).unwrap_or_else(|| {
+        cold_path();
+        u64::MAX
+    });
+}
+
 fn square(ns: u64) -> u128 {
     u128::from(ns) * u128::from(ns)
 }
@@ -155,23 +132,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_ones_apart_are_as_all_together() {
-        let values = [0u32, 1, 63, 64, 127, 128, 1_000, 999, 1_000_000, u32::MAX, u32::MAX];
-        let (mut together, mut apart, mut short) = (Times::default(), Times::default(), Short::default());
-        for (count, ns) in values.into_iter().enumerate() {
-            together.add(ns.into());
-            apart.add_apart(ns, &mut short);
-            assert_eq!(short.count, count as u64 + 1);
+    fn short_ones_are_as_others() {
+        let (mut times, mut shorts) = (Times::default(), Times::default());
+        for ns in [1_000u32, 1, 63, 64, 0, 127, 128, 999, 1_000_000, u32::MAX, u32::MAX, 5] {
+            times.add(ns.into());
+            shorts.add_short(ns);
+            assert_eq!(shorts, times, "{ns}");
         }
-        apart.add_short(&short);
-        assert_eq!(apart, together);
-        // Neither goes beyond what there is room for.
-        let mut full = Times { count: u64::MAX, total: u64::MAX, squares: u128::MAX, ..apart.clone() };
-        full.add_short(&short);
-        assert_eq!((full.count, full.total, full.squares), (u64::MAX, u64::MAX, u128::MAX));
-        let long = Short { total: u128::MAX, ..Short::default() };
-        apart.add_short(&long);
-        assert_eq!(apart.total, u64::MAX);
+        let full = Times { count: u64::MAX, total: u64::MAX - 4, squares: u128::MAX - 24, ..times };
+        let (mut times, mut shorts) = (full.clone(), full);
+        times.add(5);
+        shorts.add_short(5);
+        assert_eq!((shorts.count, shorts.total, shorts.squares), (u64::MAX, u64::MAX, u128::MAX));
+        assert_eq!(shorts, times);
     }
 
     #[test]
