@@ -1,12 +1,14 @@
 //! Sums of calls by function.
 
 use std::collections::HashMap;
+use std::hint::cold_path;
 
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
-use super::times::Times;
+use super::times::{Times, add_to};
+use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
@@ -45,13 +47,12 @@ struct Sum {
     folded: u64,
     /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
-    /// What of the time of calls that went well is the tracer's own, and what of that is not in other calls.
-    cost: u64,
+    /// Of the time of calls that went well, what is the tracer's own in other calls, and what is not in others.
+    inside_cost: u64,
     own_cost: u64,
     /// All calls that failed.
     failed: Failed,
-    /// What recording one costs, and whether times are left as they were recorded.
-    each: CallCost,
+    /// See [`Self::nothing`].
     gross: bool,
     /// Codes with what failed so; they are few: a list is searched faster than a map.
     codes: Vec<(i64, Failed)>,
@@ -65,6 +66,11 @@ struct Sum {
 }
 
 impl Sum {
+    /// That of no calls; `gross`: times are left as they were recorded.
+    fn nothing(gross: bool) -> Self {
+        Self { gross, ..Self::default() }
+    }
+
     fn calls(&self) -> u64 {
         self.times.count.saturating_add(self.failed.calls)
     }
@@ -76,7 +82,7 @@ impl Sum {
 
     /// How much shorter times of calls that went well are than as they were recorded.
     fn off(&self) -> u64 {
-        if self.gross { 0 } else { self.cost }
+        if self.gross { 0 } else { self.cost() }
     }
 
     /// Time in calls that went well, as recorded.
@@ -84,10 +90,16 @@ impl Sum {
         self.times.total.saturating_add(self.off())
     }
 
-    /// What of such calls is the tracer's.
-    fn take(&mut self, cost: u64, own_cost: u64) {
-        self.cost = self.cost.saturating_add(cost);
-        self.own_cost = self.own_cost.saturating_add(own_cost);
+    /// What of it is the tracer's.
+    fn cost(&self) -> u64 {
+        self.inside_cost.saturating_add(self.own_cost)
+    }
+
+    /// A call that went well, without calls inside.
+    #[inline(always)]
+    fn add_leaf(&mut self, time: u32, cost: u32, gross: bool) {
+        add_to(&mut self.own_cost, cost.into());
+        self.times.add_short(if gross { time } else { time - cost });
     }
 
     fn add(&mut self, other: &Sum) {
@@ -95,7 +107,7 @@ impl Sum {
         for (to, n) in [
             (&mut self.folded, other.folded),
             (&mut self.inside, other.inside),
-            (&mut self.cost, other.cost),
+            (&mut self.inside_cost, other.inside_cost),
             (&mut self.own_cost, other.own_cost),
             (&mut self.unfinished, other.unfinished),
             (&mut self.running, other.running),
@@ -139,6 +151,31 @@ fn failed_cell(failed: &Failed) -> HostCell {
 /// these are distinguished.
 pub(super) type Slice = (ThreadId, Option<u32>);
 
+/// The threads that called.
+#[derive(Clone, Debug, Default)]
+struct Callers {
+    /// By API and thread: whether it called.
+    by_api: Vec<Vec<bool>>,
+    /// The API of each function.
+    apis: Vec<u32>,
+}
+
+impl Callers {
+    /// It is not inlined, as [`Host::leaves`] needs it rarely.
+    #[inline(never)]
+    fn note(&mut self, function: FunctionId, thread: ThreadId) {
+        let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
+        let Some(callers) = self.by_api.get_mut(api) else { return };
+        match callers.get_mut(thread.index()) {
+            Some(seen) => *seen = true,
+            None => {
+                callers.resize(thread.index() + 1, false);
+                callers[thread.index()] = true;
+            }
+        }
+    }
+}
+
 /// Sums of all functions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
@@ -151,10 +188,7 @@ pub(super) struct Host {
     gross: bool,
     /// What recording a run's calls costs, each.
     fold: CallCost,
-    /// By API and thread: whether it called.
-    callers: Vec<Vec<bool>>,
-    /// The API of each function.
-    apis: Vec<u32>,
+    callers: Callers,
     /// Whether slices are of threads.
     by_thread: bool,
     /// What APIs themselves say of codes.
@@ -165,20 +199,17 @@ impl Host {
     /// `gross`: the tracer's own cost stays in the times.
     pub fn new(trace: &Trace, by_thread: bool, gross: bool) -> Self {
         let functions = trace.functions();
-        let empty = (0u32..).zip(functions.all()).map(|(id, _)| Sum {
-            each: trace.costs().of(FunctionId(id)),
-            gross,
-            ..Sum::default()
-        });
         let api = |f: &Function| u32::try_from(f.api).unwrap_or(0);
         Self {
             slices: Vec::new(),
             by_slice: HashMap::new(),
-            empty: empty.collect(),
+            empty: vec![Sum::nothing(gross); functions.all().len()],
             gross,
             fold: trace.costs().of_folded(),
-            callers: vec![Vec::new(); functions.apis().len()],
-            apis: functions.all().iter().map(api).collect(),
+            callers: Callers {
+                by_api: vec![Vec::new(); functions.apis().len()],
+                apis: functions.all().iter().map(api).collect(),
+            },
             by_thread,
             texts: HashMap::new(),
         }
@@ -190,18 +221,6 @@ impl Host {
         let known = self.texts.entry((api.to_owned(), code)).or_insert_with(|| text.to_owned());
         if text < known.as_str() {
             text.clone_into(known);
-        }
-    }
-
-    fn called(&mut self, function: FunctionId, thread: ThreadId) {
-        let api = self.apis.get(function.index()).map_or(0, |&api| api as usize);
-        let Some(callers) = self.callers.get_mut(api) else { return };
-        match callers.get_mut(thread.index()) {
-            Some(seen) => *seen = true,
-            None => {
-                callers.resize(thread.index() + 1, false);
-                callers[thread.index()] = true;
-            }
         }
     }
 
@@ -219,21 +238,25 @@ impl Host {
         self.slices.get_mut(slice)?.1.get_mut(function.index())
     }
 
-    /// A call that went well, without calls inside.
+    /// Takes calls of a thread that went well, without calls inside.
     #[inline(always)]
-    pub fn leaf(&mut self, slice: usize, thread: ThreadId, function: FunctionId, time: u32) {
-        let Some(sum) = self.sum(slice, function) else { return };
-        let cost = sum.each.in_leaf(time);
-        sum.take(cost.into(), cost.into());
-        sum.times.add_short(if sum.gross { time } else { time - cost });
+    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl FnMut(Leaf) {
+        let (gross, callers) = (self.gross, &mut self.callers);
+        let sums = self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default();
         let caller = thread.0.wrapping_add(1);
-        if std::mem::replace(&mut sum.caller, caller) != caller {
-            self.called(function, thread);
+        move |leaf| {
+            let Some(sum) = sums.get_mut(leaf.function.index()) else { return };
+            sum.add_leaf(leaf.time, leaf.cost, gross);
+            if sum.caller != caller {
+                cold_path();
+                sum.caller = caller;
+                callers.note(leaf.function, thread);
+            }
         }
     }
 
     pub fn call(&mut self, slice: usize, call: &Call) {
-        self.called(call.function, call.thread);
+        self.callers.note(call.function, call.thread);
         let gross = self.gross;
         let Some(sum) = self.sum(slice, call.function) else { return };
         let time = call.duration();
@@ -242,7 +265,9 @@ impl Host {
                 let net = if gross { time } else { call.net_duration() };
                 sum.times.add(net);
                 sum.inside = sum.inside.saturating_add(time.saturating_sub(call.own));
-                sum.take(call.cost, call.own_cost);
+                // Of its cost, `own_cost` is a part.
+                sum.inside_cost = sum.inside_cost.saturating_add(call.cost.saturating_sub(call.own_cost));
+                sum.own_cost = sum.own_cost.saturating_add(call.own_cost);
             }
             Some(code) => {
                 let Call { own, cost, own_cost, .. } = *call;
@@ -252,7 +277,7 @@ impl Host {
     }
 
     pub fn fold(&mut self, slice: usize, fold: &Fold) {
-        self.called(fold.function, fold.thread);
+        self.callers.note(fold.function, fold.thread);
         let total = if self.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
         let Some(sum) = self.sum(slice, fold.function) else { return };
         sum.folded = sum.folded.saturating_add(fold.count);
@@ -260,7 +285,7 @@ impl Host {
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
-                sum.take(fold.cost, fold.cost);
+                sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
             Some(code) => {
                 let Fold { count: calls, total, cost, .. } = *fold;
@@ -282,10 +307,10 @@ impl Host {
             self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
         }
         other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
-        for (api, callers) in other.callers.iter().enumerate() {
+        for (api, callers) in other.callers.by_api.iter().enumerate() {
             for (thread, _) in there.iter().zip(callers).filter(|(_, called)| **called) {
                 let index = here(thread).index();
-                let Some(seen) = self.callers.get_mut(api) else { continue };
+                let Some(seen) = self.callers.by_api.get_mut(api) else { continue };
                 if seen.len() <= index {
                     seen.resize(index + 1, false);
                 }
@@ -295,7 +320,7 @@ impl Host {
     }
 
     pub fn unfinished(&mut self, slice: usize, call: &Unfinished) {
-        self.called(call.function, call.thread);
+        self.callers.note(call.function, call.thread);
         let Some(sum) = self.sum(slice, call.function) else { return };
         sum.unfinished += 1;
         match call.why {
@@ -309,7 +334,7 @@ impl Host {
     fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
         let functions = trace.functions();
         let all = (0u32..).zip(functions.all()).map(|(id, f)| {
-            let mut sum = self.empty.get(id as usize).cloned().unwrap_or_default();
+            let mut sum = Sum::nothing(self.gross);
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
             own.for_each(|own| sum.add(own));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
@@ -346,7 +371,7 @@ impl Host {
                     folded: sum.folded,
                     own: sum.own(),
                     taken: sum.off(),
-                    cost: sum.cost,
+                    cost: sum.cost(),
                     own_cost: sum.own_cost,
                     times: sum.times.clone(),
                     ..failed_cell(&sum.failed)
@@ -361,7 +386,7 @@ impl Host {
                     let (name, api) = (whole.name.clone(), whole.api.clone());
                     of_slice.push(HostCell { name, api, group, ..failed_cell(&failed) });
                 }
-                if sum.times.count > 0 {
+                if whole.times.count > 0 {
                     of_slice.push(whole.without_failed());
                 }
             }
@@ -407,7 +432,7 @@ impl Host {
     pub fn apis(&self, trace: &Trace, threads: &[Thread]) -> Vec<ApiTotals> {
         let whole = self.whole(trace);
         let mut totals = Vec::new();
-        for (api, callers) in trace.functions().apis().iter().zip(&self.callers) {
+        for (api, callers) in trace.functions().apis().iter().zip(&self.callers.by_api) {
             let who: Vec<&Thread> =
                 threads.iter().zip(callers).filter(|(_, called)| **called).map(|(t, _)| t).collect();
             let mut pids: Vec<i64> = who.iter().map(|t| t.pid).collect();

@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::times::add_to;
+
 /// How far a quantile may be from the value that it stands for, as a part of it.
 pub const ERROR: f64 = 1.0 / 128.0;
 
@@ -17,18 +19,22 @@ const BITS: u32 = 6;
 const CHUNK: usize = 1 << BITS;
 /// Doublings; the first chunk has the values below [`CHUNK`].
 const CHUNKS: usize = (u64::BITS - BITS + 1) as usize;
+/// A number of places that a few bits count.
+const PLACES: usize = CHUNKS.next_power_of_two();
+/// More chunks than there are.
+const NOWHERE: u8 = u8::MAX;
 
 /// The histogram. It takes 512 bytes for each doubling that occurs, 30 KB at most.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
-    /// Where in `chunks` a doubling is, from 1; 0 if nothing is in it.
-    places: [u8; CHUNKS],
+    /// Where in `chunks` a doubling is, or [`NOWHERE`] if nothing is in it.
+    places: [u8; PLACES],
     chunks: Vec<[u64; CHUNK]>,
 }
 
 impl Default for Sketch {
     fn default() -> Self {
-        Self { places: [0; CHUNKS], chunks: Vec::new() }
+        Self { places: [NOWHERE; PLACES], chunks: Vec::new() }
     }
 }
 
@@ -45,18 +51,19 @@ impl Sketch {
     /// `weight` values of `ns`.
     #[inline(always)]
     pub fn add(&mut self, ns: u64, weight: u64) {
-        let doubling = (u64::BITS - 1) - (ns | (CHUNK as u64 - 1)).leading_zeros();
-        let shift = doubling.saturating_sub(BITS);
-        let bucket = (ns >> shift) as usize % CHUNK;
-        self.count((doubling - (BITS - 1)) as usize, bucket, weight);
+        // Without a branch: which of the first two chunks a value is in would be a bad guess.
+        let doubling = (u64::BITS - 1) - (ns | (2 * CHUNK as u64 - 1)).leading_zeros();
+        let shift = (doubling - BITS) as usize;
+        let bucket = (ns >> shift) as usize;
+        self.count(shift + bucket / CHUNK, bucket % CHUNK, weight);
     }
 
     #[inline(always)]
     fn count(&mut self, chunk: usize, bucket: usize, weight: u64) {
-        let place = usize::from(self.places.get(chunk).copied().unwrap_or(0));
-        if let Some(chunk) = place.checked_sub(1).and_then(|at| self.chunks.get_mut(at)) {
+        let place = usize::from(self.places[chunk % PLACES]);
+        if let Some(chunk) = self.chunks.get_mut(place) {
             let n = &mut chunk[bucket % CHUNK];
-            *n = n.saturating_add(weight);
+            add_to(n, weight);
         } else {
             self.first(chunk, bucket, weight);
         }
@@ -64,12 +71,11 @@ impl Sketch {
 
     #[cold]
     fn first(&mut self, chunk: usize, bucket: usize, weight: u64) {
-        let Some(place) = self.places.get_mut(chunk) else { return };
         let mut made = [0; CHUNK];
         made[bucket % CHUNK] = weight;
-        self.chunks.push(made);
         // There are no more chunks than places.
-        *place = u8::try_from(self.chunks.len()).unwrap_or(u8::MAX);
+        self.places[chunk % PLACES] = u8::try_from(self.chunks.len()).unwrap_or(NOWHERE);
+        self.chunks.push(made);
     }
 
     /// Adds what another one has.
@@ -82,7 +88,7 @@ impl Sketch {
     /// Buckets with something in them, in order.
     fn buckets(&self) -> impl Iterator<Item = (usize, u64)> {
         let chunks = self.places.iter().enumerate().filter_map(|(chunk, place)| {
-            let counts = self.chunks.get(usize::from(*place).checked_sub(1)?)?;
+            let counts = self.chunks.get(usize::from(*place))?;
             Some((chunk, counts))
         });
         let all = chunks.flat_map(|(chunk, counts)| {

@@ -1,5 +1,7 @@
 //! What is known of many durations, so that parts add up.
 
+use std::hint::cold_path;
+
 use serde::{Deserialize, Serialize};
 
 use super::estimate::variance;
@@ -40,11 +42,21 @@ impl Times {
     #[inline(always)]
     pub fn add_short(&mut self, ns: u32) {
         let ns = u64::from(ns);
-        self.count = self.count.saturating_add(1);
-        self.total = self.total.saturating_add(ns);
-        self.squares = self.squares.saturating_add(u128::from(ns * ns));
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
+        add_to(&mut self.count, 1);
+        add_to(&mut self.total, ns);
+        self.squares = self.squares.checked_add(u128::from(ns * ns)).unwrap_or_else(|| {
+            cold_path();
+            u128::MAX
+        });
+        // Soon neither is new: a branch is cheaper than to write what was there.
+        if ns < self.min {
+            cold_path();
+            self.min = ns;
+        }
+        if ns > self.max {
+            cold_path();
+            self.max = ns;
+        }
         self.sketch.add(ns, 1);
     }
 
@@ -97,6 +109,16 @@ impl Times {
     }
 }
 
+/// A saturating addition for sums to which each call adds. No trace of a program comes to the greatest value: a
+/// branch that is never taken is cheaper than a choice between two values.
+#[inline(always)]
+pub(super) fn add_to(sum: &mut u64, n: u64) {
+    *sum = sum.checked_add(n).unwrap_or_else(|| {
+        cold_path();
+        u64::MAX
+    });
+}
+
 fn square(ns: u64) -> u128 {
     u128::from(ns) * u128::from(ns)
 }
@@ -108,6 +130,22 @@ pub(super) fn average(total: u64, calls: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_ones_are_as_others() {
+        let (mut times, mut shorts) = (Times::default(), Times::default());
+        for ns in [1_000u32, 1, 63, 64, 0, 127, 128, 999, 1_000_000, u32::MAX, u32::MAX, 5] {
+            times.add(ns.into());
+            shorts.add_short(ns);
+            assert_eq!(shorts, times, "{ns}");
+        }
+        let full = Times { count: u64::MAX, total: u64::MAX - 4, squares: u128::MAX - 24, ..times };
+        let (mut times, mut shorts) = (full.clone(), full);
+        times.add(5);
+        shorts.add_short(5);
+        assert_eq!((shorts.count, shorts.total, shorts.squares), (u64::MAX, u64::MAX, u128::MAX));
+        assert_eq!(shorts, times);
+    }
 
     #[test]
     fn deviation_is_that_of_the_whole() {

@@ -55,10 +55,29 @@ impl CallCost {
         cost.min(own.saturating_sub(self.least.into()))
     }
 
-    /// The same of a call without calls inside.
+    /// What is needed of it for a call without calls inside.
+    fn of_leaf(self) -> LeafCost {
+        LeafCost { most: self.own(), least: self.least, around: self.around() }
+    }
+}
+
+/// What recording a call without calls inside costs, in nanoseconds: of [`CallCost`] what is needed for these,
+/// worked out once, as nearly all calls are such.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeafCost {
+    /// What is in its own time, if that is long enough.
+    most: u32,
+    /// What such a call takes at least.
+    least: u32,
+    /// What is in the time of the call around it.
+    pub around: u32,
+}
+
+impl LeafCost {
+    /// What of this time of a call is the tracer's; see [`CallCost::in_time`].
     #[inline(always)]
-    pub fn in_leaf(self, time: u32) -> u32 {
-        self.own().min(time.saturating_sub(self.least))
+    pub fn in_time(self, time: u32) -> u32 {
+        self.most.min(time.saturating_sub(self.least))
     }
 }
 
@@ -69,6 +88,8 @@ pub struct Costs {
     call: CallCost,
     /// By function, where commands are timed in calls of some.
     functions: Vec<CallCost>,
+    /// By function.
+    leaves: Vec<LeafCost>,
     /// What timing and what collecting commands took by function, as the means of all its calls, ns.
     means: Vec<[f64; 2]>,
     fold: CallCost,
@@ -147,6 +168,8 @@ impl Costs {
             }
             costs.add(&timing.api, each.round() as u32, means, (functions, models));
         }
+        let all = (0u32..).zip(functions.all()).map(|(id, _)| costs.of(FunctionId(id)).of_leaf());
+        costs.leaves = all.collect();
         Ok(costs)
     }
 
@@ -180,6 +203,11 @@ impl Costs {
     #[inline(always)]
     pub fn of(&self, function: FunctionId) -> CallCost {
         self.functions.get(function.index()).copied().unwrap_or(self.call)
+    }
+
+    /// Of calls without calls inside, by function; empty where nothing is known.
+    pub fn of_leaves(&self) -> &[LeafCost] {
+        &self.leaves
     }
 
     /// What timing the commands of a function took and what collecting them did, as the means of all its calls, ns.
@@ -237,9 +265,9 @@ mod tests {
     #[test]
     fn a_call_keeps_what_it_takes_at_least() {
         let cost = CallCost { inside: 8, whole: 20, timing: 30, least: 2, timed: true };
-        let of_leaves = [100, 40, 39, 3, 2, 1, 0].map(|time| cost.in_leaf(time));
+        let of_leaves = [100, 40, 39, 3, 2, 1, 0].map(|time| cost.of_leaf().in_time(time));
         assert_eq!(of_leaves, [38, 38, 37, 1, 0, 0, 0]);
-        assert_eq!((cost.around(), cost.all()), (12, 50));
+        assert_eq!((cost.around(), cost.of_leaf().around, cost.all()), (12, 12, 50));
         assert_eq!((cost.without_timing().own(), cost.with_timing(u64::MAX).own()), (8, u32::MAX));
         assert_eq!(cost.in_time(5, 1_000), 3);
     }

@@ -22,7 +22,7 @@ pub use hetrace_format::manifest::{
 use hetrace_model::Model;
 
 pub use class::{Class, Classes, Definition, Verdict};
-pub use cost::{CallCost, Costs};
+pub use cost::{CallCost, Costs, LeafCost};
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub(crate) use identity::Identity;

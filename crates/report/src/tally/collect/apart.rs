@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use super::Collector;
-use hetrace_trace::spans::fast::{Border, CallSink, Ended};
+use super::{Choice, Collector};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 use hetrace_trace::values::Values;
@@ -18,9 +18,15 @@ impl CallSink for Collector<'_> {
     }
 
     #[inline(always)]
-    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32) {
-        if self.wants(function, start) {
-            self.host.leaf(self.current.0, thread, function, time);
+    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf) {
+        let (choice, (slice, wanted)) = (self.choice, self.current);
+        // Asked once, as there are millions of them.
+        let all = !choice.any;
+        let mut take = self.host.leaves(slice, thread);
+        move |leaf| {
+            if all || is_chosen(choice, wanted, leaf.function, leaf.start) {
+                take(leaf);
+            }
         }
     }
 
@@ -103,7 +109,12 @@ impl Collector<'_> {
     /// Whether a call of the current thread is wanted.
     #[inline(always)]
     fn wants(&self, function: FunctionId, begin: u64) -> bool {
-        !self.choice.any
-            || self.current.1 && self.choice.has_function(function) && self.choice.has_time(begin)
+        !self.choice.any || is_chosen(self.choice, self.current.1, function, begin)
     }
+}
+
+/// Whether a call is wanted where not all are; `of_thread` is whether those of its thread are.
+#[inline(always)]
+fn is_chosen(choice: &Choice, of_thread: bool, function: FunctionId, begin: u64) -> bool {
+    of_thread && choice.has_function(function) && choice.has_time(begin)
 }

@@ -11,19 +11,40 @@ use crate::trace::{Class, FunctionId, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
 
 /// What stands for no entry: that of no function, as none has this number.
-pub(super) const NO_ENTRY: (u32, u64) = (u32::MAX, 0);
+pub(super) const NO_ENTRY: u32 = u32::MAX;
 
 /// Makes digests.
 pub(super) struct Digester<'d, 't, B> {
     pub digests: &'d mut Vec<Digest>,
     /// How many there may be.
     pub room: usize,
-    /// An entry whose exit may come next; it is not among the digests then.
+    /// An entry whose exit may come next, which is not among the digests then: function and kind, or
+    /// [`NO_ENTRY`], and its time.
     pub entry: (u32, u64),
     pub specials: &'d mut Specials<'t>,
     /// The functions whose calls are shown with their values.
     pub noted: &'d Plans<'t>,
     pub commands: Commands<'d, 't, B>,
+}
+
+/// What is taken of an event of a class that is rare. A function that is not inlined has this, and not the
+/// [`EventView`], for its argument: that one would be written to memory for each event, rare or not.
+#[derive(Clone, Copy)]
+struct Rare<'e> {
+    /// That of the class in its stream class.
+    number: u32,
+    time: u64,
+    /// Its result.
+    field: i64,
+    payload: &'e [u8],
+}
+
+impl<'e> Rare<'e> {
+    #[inline(always)]
+    fn of(view: EventView<'e>) -> Self {
+        let (time, field) = (view.timestamp, view.field);
+        Self { number: number(view.mark), time, field, payload: view.own_payload() }
+    }
 }
 
 /// Where commands go.
@@ -44,7 +65,7 @@ impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
         let (what, time) = (view.mark, view.timestamp);
         if is(what, Kind::Entry) {
             let before = std::mem::replace(&mut self.entry, (what, time));
-            if before != NO_ENTRY {
+            if before.0 != NO_ENTRY {
                 self.digests.push(Digest::of(before.0, before.1, 0));
                 if self.digests.len() >= self.room {
                     return Next::Enough;
@@ -53,7 +74,7 @@ impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
             return Next::Go;
         }
         if is(what, Kind::Rare) {
-            return self.rare(number(what), view);
+            return self.rare(Rare::of(view));
         }
         if (view.field != 0) != is(what, Kind::NonZero) {
             // Which codes are none of failures is looked at with the event.
@@ -69,27 +90,27 @@ impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
             self.put_entry();
             self.digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
         }
-        self.entry = NO_ENTRY;
+        self.entry.0 = NO_ENTRY;
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
     }
 
     #[inline(always)]
     fn read(&mut self, view: EventView<'_>) -> Option<usize> {
-        self.commands.take(number(view.mark), view)
+        self.commands.take(number(view.mark), view.timestamp, view.payload())
     }
 }
 
 impl<'t, B: CallSink> Digester<'_, 't, B> {
     /// An event whose class has this number in its stream class.
     #[inline(never)]
-    fn rare(&mut self, number: u32, view: EventView<'_>) -> Next {
+    fn rare(&mut self, event: Rare<'_>) -> Next {
         let (trace, stream) = (self.commands.trace, self.commands.stream);
-        match trace.classes().of_stream(stream).get(number as usize) {
+        match trace.classes().of_stream(stream).get(event.number as usize) {
             Some(Class::Entry(function)) => {
-                self.noted(*function, number, &view, |values| Special::NotedEntry(*function, false, values))
+                self.noted(*function, event, |values| Special::NotedEntry(*function, false, values))
             }
-            Some(Class::Exit(function, verdict)) => self.noted(*function, number, &view, |values| {
-                Special::NotedExit(*function, verdict.error_of(view.field), values)
+            Some(Class::Exit(function, verdict)) => self.noted(*function, event, |values| {
+                Special::NotedExit(*function, verdict.error_of(event.field), values)
             }),
             _ => Next::Leave,
         }
@@ -99,26 +120,24 @@ impl<'t, B: CallSink> Digester<'_, 't, B> {
     fn noted(
         &mut self,
         function: FunctionId,
-        number: u32,
-        view: &EventView<'_>,
+        event: Rare<'_>,
         special: impl FnOnce(Values<'t>) -> Special<'t>,
     ) -> Next {
         let trace = self.commands.trace;
         let class = trace.ctf().class().streams.get(self.commands.stream);
-        let class = class.and_then(|stream| stream.events.get(number as usize));
+        let class = class.and_then(|stream| stream.events.get(event.number as usize));
         let Some((class, described)) = class.zip(trace.described(function)) else { return Next::Leave };
-        let (room, payload) = (self.specials.room(), view.own_payload());
-        let known = (function, self.noted);
-        match Values::of_payload(described, known, class, payload, room) {
+        let (room, known) = (self.specials.room(), (function, self.noted));
+        match Values::of_payload(described, known, class, event.payload, room) {
             Err(room) => {
                 self.specials.take_room(room);
                 return Next::Leave;
             }
             Ok(values) => {
                 self.put_entry();
-                self.entry = NO_ENTRY;
+                self.entry.0 = NO_ENTRY;
                 let number = self.specials.push(special(values));
-                self.digests.push(Digest::new(Kind::Special, 0, view.timestamp, number));
+                self.digests.push(Digest::new(Kind::Special, 0, event.time, number));
             }
         }
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
@@ -139,7 +158,7 @@ impl<B> Digester<'_, '_, B> {
     /// The entry is a digest of its own.
     #[inline(always)]
     pub fn put_entry(&mut self) {
-        if self.entry != NO_ENTRY {
+        if self.entry.0 != NO_ENTRY {
             self.digests.push(Digest::of(self.entry.0, self.entry.1, 0));
         }
     }
@@ -148,13 +167,13 @@ impl<B> Digester<'_, '_, B> {
 impl<B: CallSink> Commands<'_, '_, B> {
     /// Takes one, and returns how long its payload is.
     #[inline(never)]
-    fn take(&mut self, number: u32, view: EventView<'_>) -> Option<usize> {
+    fn take(&mut self, number: u32, time: u64, payload: &[u8]) -> Option<usize> {
         let class = self.trace.classes().of_stream(self.stream).get(number as usize);
         let Some(Class::Command(reader)) = class else { return None };
-        let at = At { time: view.timestamp, thread: self.thread, threads: self.threads };
-        let (read, length) = reader.read_payload(view.payload(), at.time)?;
+        let at = At { time, thread: self.thread, threads: self.threads };
+        let (read, length) = reader.read_payload(payload, time)?;
         let command = Command::new(&read, self.trace.names(), at.who().pid);
-        self.summary.command(&command, at.time);
+        self.summary.command(&command, time);
         self.sink.command(at, &command);
         Some(length)
     }

@@ -179,7 +179,7 @@ impl<'t> Input<'t> {
         };
         let (specials, noted) = (&mut self.specials, to.noted);
         let digests = &mut self.digests;
-        let mut digester = Digester { digests, room, entry: NO_ENTRY, specials, noted, commands };
+        let mut digester = Digester { digests, room, entry: (NO_ENTRY, 0), specials, noted, commands };
         digester.take_back(start);
         let scanned = source.reader.scan(scanner, ids, to.until, &mut digester);
         digester.put_entry();

@@ -76,13 +76,26 @@ pub struct Border {
     pub depth: u32,
 }
 
+/// A call without calls inside, which ended well.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// Of which function.
+    pub function: FunctionId,
+    /// When it began.
+    pub start: u64,
+    /// How long it took, ns.
+    pub time: u32,
+    /// What of that is the tracer's, ns; no more than that.
+    pub cost: u32,
+}
+
 /// Receives calls in the order of each thread, and commands in the order of each stream.
 pub trait CallSink {
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 
-    /// A call that ended well, without calls inside: when it began and how long it took.
-    fn leaf(&mut self, thread: ThreadId, function: FunctionId, start: u64, time: u32);
+    /// Takes calls of the thread that ended well, without calls inside, one by one. They are nearly all calls.
+    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf);
 
     /// Any other call that ended.
     fn call(&mut self, call: &Call);

@@ -9,10 +9,10 @@ use super::super::calls::{Fold, Open, Unfinished, Why};
 use super::super::inside::Inside;
 use super::super::stack::{Ended, Moment, Stack};
 use super::super::summary::Summary;
-use super::CallSink;
 use super::digest::{Digest, Kind, Special};
 use super::ends::{StreamEnd, When};
 use super::input::Input;
+use super::{CallSink, Leaf};
 use crate::trace::{Costs, FunctionId, ThreadId};
 use crate::values::Values;
 
@@ -199,22 +199,26 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
 
     /// Takes all calls without calls inside that come first; gives what follows.
     fn leaves<'d>(&mut self, digests: &'d [Digest]) -> &'d [Digest] {
-        let (mut time, mut taken, mut around, mut calls) = (0u64, 0u64, 0u64, 0);
+        let (mut sum, mut taken, mut around, mut calls) = (0u64, 0u64, 0u64, 0);
+        let costs = self.costs.of_leaves();
+        let mut take = self.sink.leaves(self.thread);
         for digest in digests {
             if digest.kind() != Kind::Leaf {
                 break;
             }
-            let (function, word) = (digest.function(), digest.word);
-            self.sink.leaf(self.thread, function, digest.time, word);
-            let cost = self.costs.of(function);
-            time += u64::from(word);
-            taken += u64::from(cost.in_leaf(word));
-            around += u64::from(cost.around());
+            let (function, start, time) = (digest.function(), digest.time, digest.word);
+            let each = costs.get(function.index()).copied().unwrap_or_default();
+            let cost = each.in_time(time);
+            take(Leaf { function, start, time, cost });
+            sum += u64::from(time);
+            taken += u64::from(cost);
+            around += u64::from(each.around);
             calls += 1;
         }
+        drop(take);
         let (leaves, rest) = digests.split_at(calls);
         if let Some(last) = leaves.last() {
-            self.track.stack.leaves(last.function(), &Inside::of_leaves(time, taken, around));
+            self.track.stack.leaves(last.function(), &Inside::of_leaves(sum, taken, around));
         }
         self.summary.calls = self.summary.calls.saturating_add(calls as u64);
         rest
