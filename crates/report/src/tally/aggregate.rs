@@ -132,6 +132,13 @@ impl Aggregate {
         }
     }
 
+    /// In files up to form 3 the times of what moved memory are sums, and never estimates.
+    pub(super) fn with_all_traffic_timed(&mut self) {
+        for cell in &mut self.traffic {
+            (cell.timed, cell.total) = (cell.times.count, cell.times.total);
+        }
+    }
+
     /// The tables.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
@@ -166,6 +173,7 @@ impl Aggregate {
             group: cell.group.clone(),
             calls: cell.calls,
             samples: cell.samples.is_estimate().then_some(cell.samples.count),
+            unseen: cell.samples.unseen,
             untimed: cell.untimed,
             total_ns: cell.total,
             total_error_ns: cell.samples.total_error(),
@@ -175,7 +183,7 @@ impl Aggregate {
             max_ns: cell.times.max(),
             p50_ns: cell.times.quantile(0.5),
             p99_ns: cell.times.quantile(0.99),
-            dev_ns: cell.samples.deviation(),
+            dev_ns: cell.times.deviation(),
             bytes: cell.bytes,
             in_graph: cell.in_graph,
             errors: cell.errors,
@@ -234,9 +242,12 @@ fn traffic_row(cell: &TrafficCell) -> TrafficRow {
         bytes: cell.bytes,
         errors: cell.errors,
         failed_bytes: cell.failed_bytes,
-        total_ns: times.total,
-        self_ns: times.total,
-        avg_ns: times.average(),
+        samples: cell.samples.is_estimate().then_some(cell.samples.count),
+        unseen: cell.samples.unseen,
+        total_ns: cell.total,
+        total_error_ns: cell.samples.total_error(),
+        self_ns: cell.total,
+        avg_ns: average(cell.total, cell.timed),
         min_ns: times.min(),
         max_ns: times.max(),
         p50_ns: times.quantile(0.5),

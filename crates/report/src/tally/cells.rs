@@ -169,14 +169,42 @@ impl DeviceCell {
         self.launches.truncate(LAUNCHES);
     }
 
-    /// There were so many more launches, or fewer, than the samples stand for.
-    pub fn correct(&mut self, more: i64) {
-        let calls = self.calls.saturating_add_signed(more);
-        let timed = self.timed.saturating_add_signed(more);
-        if self.timed > 0 && timed > 0 {
-            self.total = (self.total as f64 / self.timed as f64 * timed as f64) as u64;
+    /// Takes the numbers that were counted for those that samples stand for.
+    pub fn correct(&mut self, off: &Correction) {
+        off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
+        self.bytes = self.bytes.saturating_add_signed(off.bytes);
+    }
+}
+
+/// By how much what samples stand for is off what was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Correction {
+    /// There were so many more launches, or fewer.
+    pub launches: i64,
+    /// Of these, launches that no sample stands for.
+    pub unseen: u64,
+    /// They moved so many more bytes, or fewer.
+    pub bytes: i64,
+}
+
+impl Correction {
+    /// Changes the sums of a cell: launches, those with times, those without, and the time of all.
+    fn apply(&self, samples: &mut Samples, sums: [&mut u64; 4]) {
+        let [calls, timed, untimed, total] = sums;
+        *calls = calls.saturating_add_signed(self.launches);
+        samples.unseen = samples.unseen.saturating_add(self.unseen);
+        if *timed == 0 {
+            *untimed = untimed.saturating_add_signed(self.launches);
+            return;
         }
-        (self.calls, self.timed) = (calls, timed);
+        let now = timed.saturating_add_signed(self.launches).max(1);
+        let by = samples.stretch(self.launches);
+        *total = match by {
+            Some(by) => total.saturating_add_signed(by),
+            // They are taken to be as those that were timed.
+            None => (*total as f64 / *timed as f64 * now as f64) as u64,
+        };
+        *timed = now;
     }
 }
 
@@ -196,7 +224,24 @@ pub(super) struct TrafficCell {
     pub failed_bytes: u64,
     /// Bytes of commands with times.
     pub timed_bytes: u64,
+    /// As in [`DeviceCell`]; files of older forms have 0, and then all is in `times`.
+    #[serde(default)]
+    pub untimed: u64,
+    #[serde(default)]
+    pub timed: u64,
+    #[serde(default)]
+    pub total: u64,
+    #[serde(default)]
+    pub samples: Samples,
     pub times: Times,
+}
+
+impl TrafficCell {
+    /// Takes the numbers that were counted for those that samples stand for.
+    pub fn correct(&mut self, off: &Correction) {
+        off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
+        self.bytes = self.bytes.saturating_add_signed(off.bytes);
+    }
 }
 
 impl Cell for TrafficCell {
@@ -213,7 +258,11 @@ impl Cell for TrafficCell {
             (&mut self.errors, other.errors),
             (&mut self.failed_bytes, other.failed_bytes),
             (&mut self.timed_bytes, other.timed_bytes),
+            (&mut self.untimed, other.untimed),
+            (&mut self.timed, other.timed),
+            (&mut self.total, other.total),
         ]);
+        self.samples.add(&other.samples);
         self.times.merge(&other.times);
     }
 }

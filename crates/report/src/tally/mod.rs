@@ -14,6 +14,7 @@ mod aggregate;
 mod by;
 mod cells;
 mod collect;
+mod counted;
 mod device;
 mod energy;
 mod estimate;

@@ -54,7 +54,7 @@ impl<'t> Collector<'t> {
     pub fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
-        let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
+        let few = |id| names.launches(id).is_some_and(|all| all.counted() > 0);
         let losses = &trace.manifest().losses;
         Self {
             pace,

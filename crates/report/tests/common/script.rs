@@ -11,7 +11,7 @@ use hetrace_model::Model;
 use super::{models, schema, value};
 
 /// Device events that have a file of their own.
-const DEFINITIONS: [&str; 4] = ["device", "property", "queue", "function"];
+const DEFINITIONS: [&str; 5] = ["device", "property", "queue", "function", "launches"];
 
 struct Stream {
     writer: PacketWriter,
@@ -200,7 +200,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" | "w" => "",
+        "*" | "?" | "!" | "^" | "w" | "s" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -209,6 +209,7 @@ fn event_name(sign: &str, name: &str) -> String {
         "!" => format!("{name}:error_text"),
         "^" => format!("telemetry:{name}"),
         "w" => format!("{name}:own_work"),
+        "s" => format!("{name}:budget_step"),
         _ => format!(":{name}{suffix}"),
     }
 }

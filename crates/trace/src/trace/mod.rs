@@ -27,7 +27,7 @@ pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub(crate) use identity::Identity;
 pub use job::{Job, Rank};
-pub use names::{Device, Kernel, Names, Queue};
+pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
 pub(crate) use source::Source;
