@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Command([Option<usize>; 3]),
     /// What no thread of the program did.
     Telemetry,
+    /// What a thread records from then on, to keep within its budget.
+    Step,
     /// Anything else.
     Other,
 }
@@ -64,7 +66,7 @@ fn of_stream(stream: &StreamClass) -> StreamKind {
         [Some(_), _] | [_, Some(_)] => Identity::Event(of_event),
         [None, None] => Identity::Packet([find(packet, ["vpid", "pid"]), find(packet, ["vtid", "tid"])]),
     };
-    let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_)));
+    let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_) | Kind::Step));
     StreamKind { events, identity, outlasts }
 }
 
@@ -80,6 +82,8 @@ fn of_event(event: &EventClass) -> EventKind {
     } else if name.starts_with(command::PREFIX) {
         let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];
         Kind::Command(fields.map(|field| event.fields.index(field.name())))
+    } else if name.ends_with(calls::BUDGET_STEP) {
+        Kind::Step
     } else {
         Kind::Other
     };

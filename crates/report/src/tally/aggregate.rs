@@ -155,6 +155,10 @@ impl Aggregate {
             (api.error_self_ns, api.error_cost_ns) =
                 split(api.error_self_ns, api.error_cost_ns, self.is_net());
         }
+        if let Some(mut budget) = tally.budget.take() {
+            budget.complete(&tally);
+            tally.budget = Some(budget);
+        }
         if tally.traces.len() == 1 {
             tally.traces.clear();
         }
@@ -202,25 +206,33 @@ fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
 
 fn host_row(cell: &HostCell, net: bool) -> HostRow {
     let times = &cell.times;
-    let recorded = times.total.saturating_add(cell.taken);
+    let recorded = times.total.saturating_add(cell.summed_ns).saturating_add(cell.taken);
     let (total_ns, cost_ns) = split(recorded, cell.cost, net);
     let (self_ns, self_cost_ns) = split(cell.own, cell.own_cost, net);
     // Where calls inside took less than recording them is said to take.
     let beyond = self_ns.saturating_sub(total_ns);
     let (error_ns, error_cost_ns) = split(cell.error_ns, cell.error_cost, net);
+    let good = times.count.saturating_add(cell.summed);
+    // What took the average of some, or less, is among them; so is what took as long, or longer.
+    let (mut min_ns, mut max_ns) = (times.min(), times.max());
+    if let Some(average) = cell.summed_ns.checked_div(cell.summed) {
+        min_ns = if times.count == 0 { average } else { min_ns.min(average) };
+        max_ns = max_ns.max(cell.summed_ns.div_ceil(cell.summed));
+    }
     HostRow {
         name: cell.name.clone(),
         api: cell.api.clone(),
         group: cell.group.clone(),
-        calls: times.count.saturating_add(cell.errors),
+        calls: good.saturating_add(cell.errors),
         folded: cell.folded,
+        added_up: cell.summed,
         total_ns,
         self_ns: self_ns - beyond,
         cost_ns,
         self_cost_ns: self_cost_ns.saturating_add(beyond),
-        avg_ns: average(total_ns, times.count),
-        min_ns: times.min(),
-        max_ns: times.max(),
+        avg_ns: average(total_ns, good),
+        min_ns,
+        max_ns,
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         dev_ns: times.deviation(),
@@ -347,6 +359,13 @@ fn merge_runs(to: &mut Tally, from: &mut Tally) {
         (None, Some(known)) => Some(known.without(traces[0])),
         (None, None) => None,
     };
+    to.budget = match (to.budget.take(), from.budget.take()) {
+        (Some(mut one), Some(other)) => {
+            one.add(&other);
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    };
     if to.command != from.command {
         to.command.clear();
     }
@@ -420,6 +439,7 @@ impl TracingRow {
             collector_apart_ns: self.collector_apart_ns.saturating_add(other.collector_apart_ns),
             inside_ns: self.inside_ns.saturating_add(other.inside_ns),
             left_out: self.left_out,
+            lifetime_ns: self.lifetime_ns.saturating_add(other.lifetime_ns),
             unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),
         }
     }

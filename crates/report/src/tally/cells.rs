@@ -47,9 +47,14 @@ pub(super) struct HostCell {
     pub api: String,
     pub group: Group,
     pub folded: u64,
+    /// Calls that were added up, and their time, as that in `times`.
+    #[serde(default)]
+    pub summed: u64,
+    #[serde(default)]
+    pub summed_ns: u64,
     /// Time outside of other calls, as recorded.
     pub own: u64,
-    /// How much shorter `times` are than what was recorded.
+    /// How much shorter `times` and `summed_ns` are than what was recorded.
     #[serde(default)]
     pub taken: u64,
     /// What of the time as recorded, and of `own`, is the tracer's.
@@ -67,7 +72,7 @@ pub(super) struct HostCell {
     pub error_own: u64,
     #[serde(default)]
     pub error_own_cost: u64,
-    /// Of calls that went well.
+    /// Of calls that went well and were recorded each by itself.
     pub times: Times,
 }
 
@@ -81,6 +86,8 @@ impl Cell for HostCell {
     fn add(&mut self, other: &Self) {
         sum([
             (&mut self.folded, other.folded),
+            (&mut self.summed, other.summed),
+            (&mut self.summed_ns, other.summed_ns),
             (&mut self.own, other.own),
             (&mut self.taken, other.taken),
             (&mut self.cost, other.cost),

@@ -50,7 +50,7 @@ impl Table {
     fn columns(self) -> Vec<&'static str> {
         let (before, durations, after) = match self {
             Self::Host => (
-                "name api calls folded total_ns self_ns",
+                "name api calls folded added_up total_ns self_ns",
                 DURATIONS,
                 "errors error_ns error_self_ns cost_ns self_cost_ns error_cost_ns",
             ),

@@ -77,7 +77,11 @@ fn assemble(
     mut damage: impl FnMut(&mut Vec<u8>),
 ) -> (TraceClass, Vec<(String, Vec<u8>)>, Manifest) {
     let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
-    let class = schema::trace(models);
+    let mut class = schema::trace(models);
+    // As in traces, where only what occurs is declared.
+    if !text.contains(":budget_step") && !text.contains(" s ") {
+        class.streams.iter_mut().for_each(|s| s.events.retain(|e| !e.name.ends_with(":budget_step")));
+    }
     let mut script = Script { class, streams: BTreeMap::new(), manifest };
     for line in text.lines() {
         let line = line.trim();

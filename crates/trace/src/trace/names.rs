@@ -238,6 +238,11 @@ impl Names {
         self.queues.get(id)
     }
 
+    /// Forgets how often functions were launched: of a part of a trace that is not known.
+    pub(super) fn forget_launches(&mut self) {
+        self.launches.clear();
+    }
+
     /// Where only some launches of a function were timed: how many there were.
     pub fn launches(&self, function: u32) -> Option<Launches> {
         self.launches.get(&function).copied()
