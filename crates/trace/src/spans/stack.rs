@@ -49,6 +49,8 @@ pub(super) struct Stack {
 struct Summing {
     stream: u32,
     now: bool,
+    /// What was before is for earlier parts of the trace to say.
+    since: u64,
     /// Up to then they were.
     until: u64,
 }
@@ -330,15 +332,16 @@ impl Stack {
                 known.until = if known.now { time } else { known.until };
                 known.now = summed;
             }
-            None => self.summing.push(Summing { stream, now: summed, until: 0 }),
+            None => self.summing.push(Summing { stream, now: summed, since: time, until: 0 }),
         }
     }
 
     /// Whether a record of calls of a stream, of which the first began then, is of calls that were added up; none if
-    /// there was no step yet.
+    /// there was no step before that.
     fn is_summing(&self, stream: u32, first: u64) -> Option<bool> {
         let known = self.summing.iter().find(|of| of.stream == stream)?;
-        Some(known.now || first < known.until)
+        let summed = known.now || first < known.until;
+        (summed || first >= known.since).then_some(summed)
     }
 
     /// The error of a run that repeats the last call: the inner one is none if that went well, or was of
