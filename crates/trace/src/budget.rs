@@ -116,8 +116,9 @@ impl SteppedThread {
         let (mut ns, mut worst) = (0u64, 0);
         for Step { time, stream, step } in &self.steps {
             let before = since.insert(*stream, *time).unwrap_or(self.from);
-            if step.spent_ppm > step.budget_ppm {
-                ns = ns.saturating_add(time.saturating_sub(before));
+            let span = time.saturating_sub(before);
+            if step.spent_ppm > step.budget_ppm && span > 0 {
+                ns = ns.saturating_add(span);
                 worst = worst.max(step.spent_ppm);
             }
         }

@@ -75,10 +75,14 @@ pub(super) fn added_up(t: &Tally) -> Option<String> {
         true => " They are in the range that was open when their record was written, after the last of them.",
         false => "",
     };
+    let of_calls = match t.memory.is_empty() && t.ranges.is_empty() && t.collectives.is_empty() {
+        true => "",
+        false => " Memory, ranges and collectives are those of the other calls.",
+    };
     (some > 0).then(|| {
         format!(
             "≤ and ≥: of {} of {} calls in these rows only number and time are known. Their averages bound Min and Max; p50, \
-             p99 and Dev are of the others. Where one was inside of another, the time of both is in Self.{by_range}",
+             p99 and Dev are of the others. Where one was inside of another, the time of both is in Self.{by_range}{of_calls}",
             count(some),
             count(all)
         )
