@@ -104,3 +104,18 @@ pub(super) fn ids(identity: Identity, event: &Event<'_, '_>) -> [Option<i64>; 2]
     };
     fields.map(|field| event.get_at(scope, field?).and_then(Scalar::as_i64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_a_budget_outlast_what_is_before_the_window() {
+        let class = |name: &str| EventClass { name: name.into(), ..EventClass::default() };
+        assert_eq!(of_event(&class("toy:budget_step")).kind, Kind::Step);
+        assert_eq!(of_event(&class("toy:toyFinish_fold")).kind, Kind::Other);
+        let stream = |name| StreamClass { events: vec![class(name)], ..StreamClass::default() };
+        assert!(of_stream(&stream("toy:budget_step")).outlasts);
+        assert!(!of_stream(&stream("toy:toyFinish_fold")).outlasts);
+    }
+}

@@ -225,10 +225,13 @@ fn devices() -> StreamClass {
         StructClass::default().field("function", uint(32)).field("name", text()).field("registers", uint(32));
     let function = ["shared", "local"].iter().fold(function, |f, name| f.field(*name, uint(32)));
     stream.events.push(event(68, "device:function", function));
-    let counts = ["launches", "timed", "bytes"];
-    let counts = counts
-        .iter()
-        .fold(StructClass::default().field("function", uint(32)), |f, name| f.field(*name, uint(64)));
-    stream.events.push(event(69, "device:launches", counts));
+    stream.events.push(launches());
     stream
+}
+
+/// How often a function was launched.
+fn launches() -> EventClass {
+    let counts = ["launches", "timed", "bytes"].iter();
+    let function = StructClass::default().field("function", uint(32));
+    event(69, "device:launches", counts.fold(function, |f, name| f.field(*name, uint(64))))
 }

@@ -6,13 +6,22 @@ use hetrace_trace::text::{count, duration, plural};
 /// From this share of the program's lifetime on, what recording took is worth a limit.
 const MUCH: f64 = 0.05;
 
+/// What there is to say of a budget, and of what it made of the tables.
+pub(super) fn remarks(t: &Tally) -> Vec<String> {
+    let mut remarks: Vec<String> = advice(t).map(str::to_owned).into_iter().collect();
+    remarks.extend(lines(t));
+    remarks.extend(added_up(t));
+    remarks
+}
+
 /// Lines about the budget, if there was one.
-pub(super) fn lines(t: &Tally) -> Vec<String> {
+fn lines(t: &Tally) -> Vec<String> {
     let Some(row) = &t.budget else { return Vec::new() };
     let percent = row.percent;
     if row.stepped_threads == 0 {
-        let all = "all calls were recorded, and all commands timed";
-        return vec![format!("Overhead budget {percent}%: no thread recorded less; {all}.")];
+        let sampled = t.device.iter().any(|row| row.samples.is_some());
+        let all = if sampled { "" } else { ", and all commands were timed" };
+        return vec![format!("Overhead budget {percent}%: all calls were recorded{all}.")];
     }
     let mut lines = vec![format!(
         "Overhead budget {percent}%: {} of {} recorded less for a part of their time.",
@@ -67,7 +76,7 @@ fn timed(row: &BudgetRow) -> String {
 }
 
 /// What holds of rows with calls that were added up.
-pub(super) fn added_up(t: &Tally) -> Option<String> {
+fn added_up(t: &Tally) -> Option<String> {
     let rows = || t.host.iter().filter(|row| row.added_up > 0);
     let sum = |of: fn(&crate::tally::HostRow) -> u64| rows().map(of).fold(0, u64::saturating_add);
     let (some, all) = (sum(|row| row.added_up), sum(|row| row.calls));
@@ -90,7 +99,7 @@ pub(super) fn added_up(t: &Tally) -> Option<String> {
 }
 
 /// Names the option that limits what recording takes, where that is much and was not limited.
-pub(super) fn advice(t: &Tally) -> Option<&'static str> {
+fn advice(t: &Tally) -> Option<&'static str> {
     let row = t.tracing.as_ref().filter(|_| t.budget.is_none())?;
     let much = row.lifetime_ns > 0 && row.total_ns as f64 > row.lifetime_ns as f64 * MUCH;
     much.then_some("`hetrace run --max-overhead 2%` limits what tracing takes of each thread's time.")

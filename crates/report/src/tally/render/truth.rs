@@ -166,9 +166,7 @@ impl Renderer<'_> {
             lines.push(format!("{commands} in flight when the program ended: not counted."));
         }
         lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
-        lines.extend(budget::advice(t).map(str::to_owned));
-        lines.extend(budget::lines(t));
-        lines.extend(budget::added_up(t));
+        lines.extend(budget::remarks(t));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
             lines.push(format!("Host clock error ≤ {error}."));

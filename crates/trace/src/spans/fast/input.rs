@@ -357,10 +357,7 @@ impl<'t> Input<'t> {
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
                 Class::BudgetStep(summed) => entry(Special::Step(number_at(&event, *summed) != 0)),
-                Class::Definition(_) | Class::Other => {
-                    to.sink.other(&event);
-                    return;
-                }
+                Class::Definition(_) | Class::Other => return to.sink.other(&event),
             },
         };
         match special {
