@@ -233,21 +233,7 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                     event(api(function), format!("< {name} {back}"));
                 }
             }
-            Step::Sum(function, back) => {
-                // A function that programs poll, too.
-                let name = ["toyFinish", "toyPoll", "toyFree"][*function];
-                let first = time.saturating_sub(u64::from(*back) * 4);
-                let total = (time - first) / 2;
-                event("toy", format!("~ {name} count=3 first={first} last={time} total={total}"));
-            }
-            Step::Budget(summed) => {
-                let summed = u8::from(*summed);
-                event("toy", format!("s toy one_in=4 summed={summed} spent_ppm=30000 budget_ppm=20000"));
-            }
-            Step::Poll(count) => {
-                let (first, total) = (time.saturating_sub(5), time.min(3));
-                event("toy", format!("~ toyPoll count={count} first={first} last={time} total={total}"));
-            }
+            Step::Poll(_) | Step::Sum(..) | Step::Budget(_) => event("toy", of_toy(step, time)),
             Step::Command(queue) => {
                 script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
             }
@@ -267,6 +253,27 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
         }
     }
     script
+}
+
+/// Many calls in one record, and a step of a budget.
+fn of_toy(step: &Step, time: u64) -> String {
+    match step {
+        Step::Poll(count) => {
+            let (first, total) = (time.saturating_sub(5), time.min(3));
+            format!("~ toyPoll count={count} first={first} last={time} total={total}")
+        }
+        Step::Sum(function, back) => {
+            // A function that programs poll, too.
+            let name = ["toyFinish", "toyPoll", "toyFree"][*function];
+            let first = time.saturating_sub(u64::from(*back) * 4);
+            let total = (time - first) / 2;
+            format!("~ {name} count=3 first={first} last={time} total={total}")
+        }
+        Step::Budget(summed) => {
+            format!("s toy one_in=4 summed={} spent_ppm=30000 budget_ppm=20000", u8::from(*summed))
+        }
+        other => panic!("{other:?} is of threads"),
+    }
 }
 
 /// What a function that fails returns, of three codes one.

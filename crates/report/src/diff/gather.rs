@@ -53,6 +53,8 @@ struct Gatherer<'t> {
     /// Kinds of commands and of memory.
     words: Vec<String>,
     commands: HashMap<Numbers, Cell>,
+    /// Of these, launches that samples stand for, and their time, ns.
+    shared: HashMap<Numbers, (u64, u64)>,
     /// By device, identified by a UUID, or by the process and its handle.
     busy: HashMap<DeviceId, Busy>,
     pids: HashSet<i64>,
@@ -93,6 +95,7 @@ impl<'t> Gatherer<'t> {
             threads: Vec::new(),
             words: Vec::new(),
             commands: HashMap::new(),
+            shared: HashMap::new(),
             busy: HashMap::new(),
             pids: HashSet::new(),
             sampled: false,
@@ -160,8 +163,12 @@ impl<'t> Gatherer<'t> {
             self.sampled = true;
             let others = sum.calls.saturating_sub(cell.calls);
             let calls = all.launches.saturating_sub(others).max(1);
-            let scaled = |ns: u64| (ns as f64 / cell.calls.max(1) as f64 * calls as f64) as u64;
-            (cell.total, cell.own) = (scaled(cell.total), scaled(cell.own));
+            // What stands for itself only is known; if nothing else was timed, all are taken to be alike.
+            let (shared, ns) = self.shared.get(&most).copied().unwrap_or((cell.calls, cell.total));
+            let launches = calls.saturating_sub(cell.calls.saturating_sub(shared));
+            let scaled = (ns as f64 * (launches as f64 / shared.max(1) as f64)) as u64;
+            cell.total = cell.total.saturating_sub(ns).saturating_add(scaled);
+            cell.own = cell.total;
             if all.bytes > 0 {
                 cell.bytes = all.bytes.saturating_sub(sum.bytes.saturating_sub(cell.bytes));
             }
@@ -285,6 +292,10 @@ impl Visitor for Gatherer<'_> {
         // What failed has no time that says anything.
         let times = command.times.filter(|_| !command.failed());
         let time = times.map_or(0, |t| t.duration()).saturating_mul(weight);
+        if weight > 1 && times.is_some() {
+            let shared = self.shared.entry((kind, function, device, from, to)).or_default();
+            *shared = (shared.0.saturating_add(weight), shared.1.saturating_add(time));
+        }
         let bytes = if command.failed() { 0 } else { command.bytes.saturating_mul(weight) };
         let cell = Cell { calls: weight, total: time, own: time, bytes, ..Cell::default() };
         self.commands.entry((kind, function, device, from, to)).or_default().add(&cell);
