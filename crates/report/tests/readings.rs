@@ -106,6 +106,10 @@ enum Step {
     Enter(usize),
     Exit(usize),
     Poll(u8),
+    /// Calls that were added up: of which function, and since when.
+    Sum(usize, u8),
+    /// From now on the thread's calls are added up, or are not.
+    Budget(bool),
     Command(u8),
     /// A command that the thread's call so many ns before has enqueued.
     Caused(u8),
@@ -175,7 +179,11 @@ fn step(lossy: bool, functions: usize) -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..functions).prop_map(Step::Enter),
         14 => (0..functions).prop_map(Step::Exit),
-        2 => (1u8..9).prop_map(Step::Poll),
+        5 => prop_oneof![
+            2 => (1u8..9).prop_map(Step::Poll),
+            2 => (0usize..3, any::<u8>()).prop_map(|(function, back)| Step::Sum(function, back)),
+            1 => any::<bool>().prop_map(Step::Budget),
+        ],
         2 => (1u8..3).prop_map(Step::Command),
         3 => (0u8..90).prop_map(Step::Caused),
         6 => Just(Step::Packet),
@@ -225,10 +233,7 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
                     event(api(function), format!("< {name} {back}"));
                 }
             }
-            Step::Poll(count) => {
-                let (first, total) = (time.saturating_sub(5), time.min(3));
-                event("toy", format!("~ toyPoll count={count} first={first} last={time} total={total}"));
-            }
+            Step::Poll(_) | Step::Sum(..) | Step::Budget(_) => event("toy", of_toy(step, time)),
             Step::Command(queue) => {
                 script += &format!("{time} {pid}.{pid} * kernel function=1 queue={queue} duration=7\n");
             }
@@ -248,6 +253,27 @@ fn lines(functions: &[Function], steps: &[(u8, u8, Step, bool)], proper: bool) -
         }
     }
     script
+}
+
+/// Many calls in one record, and a step of a budget.
+fn of_toy(step: &Step, time: u64) -> String {
+    match step {
+        Step::Poll(count) => {
+            let (first, total) = (time.saturating_sub(5), time.min(3));
+            format!("~ toyPoll count={count} first={first} last={time} total={total}")
+        }
+        Step::Sum(function, back) => {
+            // A function that programs poll, too.
+            let name = ["toyFinish", "toyPoll", "toyFree"][*function];
+            let first = time.saturating_sub(u64::from(*back) * 4);
+            let total = (time - first) / 2;
+            format!("~ {name} count=3 first={first} last={time} total={total}")
+        }
+        Step::Budget(summed) => {
+            format!("s toy one_in=4 summed={} spent_ppm=30000 budget_ppm=20000", u8::from(*summed))
+        }
+        other => panic!("{other:?} is of threads"),
+    }
 }
 
 /// What a function that fails returns, of three codes one.

@@ -13,6 +13,7 @@
 //!  waits                           which call learned that a command had ended
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
+//!  budget                          threads that recorded less, to keep within a budget
 //!  sums                            a whole run in sums, as saved tallies have it
 //!  watch                           long work asks whether to go on
 //! ```
@@ -29,6 +30,7 @@
 //!   counted, and whoever reads it is handed the counts.
 
 pub mod args;
+pub mod budget;
 pub mod collectives;
 pub mod demangle;
 pub mod facts;

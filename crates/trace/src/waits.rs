@@ -231,10 +231,10 @@ impl<'t, T> Waits<'t, T> {
         Some(what)
     }
 
-    /// A run of equal calls. Returns the wait that it was.
+    /// Many calls in one record. Returns the wait that it was, if it is a run of equal polls.
     pub fn fold(&mut self, at: At<'_>, fold: &Fold) -> Option<Wait> {
         let polls = self.facts.get(fold.function.index()).is_some_and(|facts| facts.polls);
-        let waits = polls && fold.error.is_none() && !self.open.contains_key(&fold.thread);
+        let waits = polls && !fold.summed && fold.error.is_none() && !self.open.contains_key(&fold.thread);
         if !waits {
             return None;
         }

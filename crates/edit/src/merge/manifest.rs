@@ -294,10 +294,7 @@ fn join(all: &mut Manifest, other: Manifest) {
     all.end_ns = all.end_ns.max(end_ns);
     all.session = all.session.take().or(session);
     // The one that allowed most: no thread had more.
-    all.max_overhead = match (all.max_overhead, max_overhead) {
-        (Some(one), Some(other)) => Some(one.max(other)),
-        (one, other) => one.or(other),
-    };
+    all.max_overhead = all.max_overhead.into_iter().chain(max_overhead).reduce(f64::max);
     if all.options != options {
         all.options.extend(options);
     }

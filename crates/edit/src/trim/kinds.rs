@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Command([Option<usize>; 3]),
     /// What no thread of the program did.
     Telemetry,
+    /// What a thread records from then on, to keep within its budget.
+    Step,
     /// Anything else.
     Other,
 }
@@ -64,7 +66,7 @@ fn of_stream(stream: &StreamClass) -> StreamKind {
         [Some(_), _] | [_, Some(_)] => Identity::Event(of_event),
         [None, None] => Identity::Packet([find(packet, ["vpid", "pid"]), find(packet, ["vtid", "tid"])]),
     };
-    let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_)));
+    let outlasts = events.iter().any(|e| matches!(e.kind, Kind::Definition | Kind::Command(_) | Kind::Step));
     StreamKind { events, identity, outlasts }
 }
 
@@ -80,6 +82,8 @@ fn of_event(event: &EventClass) -> EventKind {
     } else if name.starts_with(command::PREFIX) {
         let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];
         Kind::Command(fields.map(|field| event.fields.index(field.name())))
+    } else if name.ends_with(calls::BUDGET_STEP) {
+        Kind::Step
     } else {
         Kind::Other
     };
@@ -99,4 +103,19 @@ pub(super) fn ids(identity: Identity, event: &Event<'_, '_>) -> [Option<i64>; 2]
         Identity::Event(fields) => (Scope::StreamEventContext, fields),
     };
     fields.map(|field| event.get_at(scope, field?).and_then(Scalar::as_i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_a_budget_outlast_what_is_before_the_window() {
+        let class = |name: &str| EventClass { name: name.into(), ..EventClass::default() };
+        assert_eq!(of_event(&class("toy:budget_step")).kind, Kind::Step);
+        assert_eq!(of_event(&class("toy:toyFinish_fold")).kind, Kind::Other);
+        let stream = |name| StreamClass { events: vec![class(name)], ..StreamClass::default() };
+        assert!(of_stream(&stream("toy:budget_step")).outlasts);
+        assert!(!of_stream(&stream("toy:toyFinish_fold")).outlasts);
+    }
 }

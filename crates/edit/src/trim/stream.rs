@@ -56,7 +56,7 @@ impl Frame<'_> {
     /// Returns whether an event from before the window outlasts its begin.
     fn outlasts(&self, kind: &Kind, time: i64, event: &Event<'_, '_>) -> bool {
         match kind {
-            Kind::Definition => true,
+            Kind::Definition | Kind::Step => true,
             Kind::Command([duration, ..]) => {
                 number(event, *duration).is_some_and(|ns| ns > 0 && time.saturating_add(ns) > self.from)
             }

@@ -434,6 +434,15 @@ impl Visitor for Writer<'_, '_> {
             Ok(place) => place,
             Err(error) => return ControlFlow::Break(Stop::Io(error)),
         };
+        if fold.summed {
+            // A slice from the first to the last would hide what lies between them.
+            return step(self.events.add("i", place, |e| {
+                e.time("ts", at.time).text("s", "t").text("cat", api);
+                e.text("name", &format!("{name} (added up)")).object("args", |args| {
+                    args.raw("calls", fold.count).raw("ns inside them", fold.total);
+                });
+            }));
+        }
         step(self.events.add("X", place, |e| {
             e.time("ts", fold.first).duration(fold.last.saturating_sub(fold.first));
             e.text("cat", api).text("name", &format!("{name} (folded)")).object("args", |args| {

@@ -44,7 +44,7 @@ const UNCOSTED: &str = "unfinished, orphan, unknown; or it was not measured";
 /// Calls of the host.
 pub static CALLS: Table = Table {
     name: "calls",
-    row: "a call of an API by a thread; or a run of equal calls, which the recorder folded into one record",
+    row: "a call of an API by a thread; or several calls of a function in one record: a run of equal ones, or such that were added up",
     sorted: Some("start_ns"),
     columns: &[
         always("call_id", Int64, "number of the call in this file, from 1, as they began"),
@@ -66,7 +66,7 @@ pub static CALLS: Table = Table {
         always(
             "state",
             Name,
-            "`finished`; `unfinished`: no end is in the trace; `orphan`: no beginning is; `folded`: a run of `count` calls; `unknown`: of a function that no model describes, of which only the beginning is recorded",
+            "`finished`; `unfinished`: no end is in the trace; `orphan`: no beginning is; `folded`: a run of `count` equal calls; `added up`: `count` calls of a thread that kept within its overhead budget, with others between them; `unknown`: of a function that no model describes, of which only the beginning is recorded",
         ),
         unless(
             "missing",
@@ -74,13 +74,13 @@ pub static CALLS: Table = Table {
             "`state` is not `unfinished`",
             "why there is no end: `trace ends`, `exit lost`, `thread ended`",
         ),
-        always("start_ns", Int64, "when it began; of a run, the first; of an orphan, when it ended"),
-        unless("end_ns", Int64, "unfinished, unknown", "when it ended; of a run, the last"),
+        always("start_ns", Int64, "when it began; of several, the first; of an orphan, when it ended"),
+        unless("end_ns", Int64, "unfinished, unknown", "when it ended; of several, the last"),
         unless(
             "duration_ns",
             Int64,
             "unfinished, orphan, unknown",
-            "time in it; of a run, in all of its calls together, without what was between them",
+            "time in it; of several, in all of its calls together, without what was between them",
         ),
         unless("self_ns", Int64, "unfinished, orphan, unknown", "the same without the calls inside of it"),
         unless(
@@ -90,7 +90,7 @@ pub static CALLS: Table = Table {
             "what of `duration_ns` tracing took, for it and for calls inside of it; never more",
         ),
         unless("self_tracing_ns", Int64, UNCOSTED, "the same of `self_ns`"),
-        always("count", Int64, "calls that the row stands for: 1, more for a run"),
+        always("count", Int64, "calls that the row stands for: 1, more if they are in one record"),
         unless("depth", Int32, "orphan, unknown", "in how many recorded calls of the thread it is"),
         unless("error", Int64, "it did not fail, or has no end", "the error code"),
         unless("error_name", Name, "`error` is", "its name in the API, or the code as text"),

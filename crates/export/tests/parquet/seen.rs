@@ -231,8 +231,9 @@ impl Visitor for Seen<'_> {
         let (pid, tid) = (who.pid, who.tid);
         let Fold { total, count, depth, .. } = *fold;
         let (first, last) = (self.time(fold.first), self.time(fold.last));
+        let state = if fold.summed { "added up" } else { "folded" };
         self.calls.push(format!(
-            "{pid}.{tid} {name} at {first} folded {last} {total} {total} {count} {depth} {error} in {parent} []"
+            "{pid}.{tid} {name} at {first} {state} {last} {total} {total} {count} {depth} {error} in {parent} []"
         ));
         ControlFlow::Continue(())
     }

@@ -53,6 +53,8 @@ struct Gatherer<'t> {
     /// Kinds of commands and of memory.
     words: Vec<String>,
     commands: HashMap<Numbers, Cell>,
+    /// Of these, launches that samples stand for, and their time, ns.
+    shared: HashMap<Numbers, (u64, u64)>,
     /// By device, identified by a UUID, or by the process and its handle.
     busy: HashMap<DeviceId, Busy>,
     pids: HashSet<i64>,
@@ -93,6 +95,7 @@ impl<'t> Gatherer<'t> {
             threads: Vec::new(),
             words: Vec::new(),
             commands: HashMap::new(),
+            shared: HashMap::new(),
             busy: HashMap::new(),
             pids: HashSet::new(),
             sampled: false,
@@ -144,7 +147,37 @@ impl<'t> Gatherer<'t> {
         }
     }
 
-    fn profile(self, run: &str, summary: &Summary) -> Profile {
+    /// Numbers of commands and bytes are those that were counted, where only some commands were timed: what is
+    /// missing, or too much, goes to the commands of a function of which there are most. Times stay estimates.
+    fn correct(&mut self) {
+        let mut of_function: BTreeMap<u32, (Numbers, Cell)> = BTreeMap::new();
+        for (numbers, cell) in &self.commands {
+            let (most, sum) = of_function.entry(numbers.1).or_insert((*numbers, Cell::default()));
+            let place = |at: &Numbers| (self.commands.get(at).map_or(0, |cell| cell.calls), *at);
+            *most = std::cmp::max_by_key(*most, *numbers, place);
+            sum.add(cell);
+        }
+        for (function, (most, sum)) in of_function {
+            let all = self.trace.names().launches(function).filter(|all| all.counted() > 0);
+            let Some((all, cell)) = all.zip(self.commands.get_mut(&most)) else { continue };
+            self.sampled = true;
+            let others = sum.calls.saturating_sub(cell.calls);
+            let calls = all.launches.saturating_sub(others).max(1);
+            // What stands for itself only is known; if nothing else was timed, all are taken to be alike.
+            let (shared, ns) = self.shared.get(&most).copied().unwrap_or((cell.calls, cell.total));
+            let launches = calls.saturating_sub(cell.calls.saturating_sub(shared));
+            let scaled = (ns as f64 * (launches as f64 / shared.max(1) as f64)) as u64;
+            cell.total = cell.total.saturating_sub(ns).saturating_add(scaled);
+            cell.own = cell.total;
+            if all.bytes > 0 {
+                cell.bytes = all.bytes.saturating_sub(sum.bytes.saturating_sub(cell.bytes));
+            }
+            cell.calls = calls;
+        }
+    }
+
+    fn profile(mut self, run: &str, summary: &Summary) -> Profile {
+        self.correct();
         let (trace, manifest) = (self.trace, self.trace.manifest());
         let apis = trace.functions().apis();
         let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
@@ -239,7 +272,8 @@ impl Visitor for Gatherer<'_> {
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         self.pids.insert(at.who().pid);
-        let parent = self.thread(fold.thread).last().map_or(ROOT, |(_, path)| *path);
+        let around = self.thread(fold.thread).iter().rfind(|(depth, _)| *depth < fold.depth);
+        let parent = around.map_or(ROOT, |(_, path)| *path);
         let path = self.paths.child(parent, fold.function.0);
         let (calls, time, cost) = (fold.count, fold.total, fold.cost);
         let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
@@ -258,6 +292,10 @@ impl Visitor for Gatherer<'_> {
         // What failed has no time that says anything.
         let times = command.times.filter(|_| !command.failed());
         let time = times.map_or(0, |t| t.duration()).saturating_mul(weight);
+        if weight > 1 && times.is_some() {
+            let shared = self.shared.entry((kind, function, device, from, to)).or_default();
+            *shared = (shared.0.saturating_add(weight), shared.1.saturating_add(time));
+        }
         let bytes = if command.failed() { 0 } else { command.bytes.saturating_mul(weight) };
         let cell = Cell { calls: weight, total: time, own: time, bytes, ..Cell::default() };
         self.commands.entry((kind, function, device, from, to)).or_default().add(&cell);

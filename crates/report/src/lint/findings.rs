@@ -1,8 +1,8 @@
 //! Findings as they come together: equal ones are one with a count.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::rules::{RULES, Severity, position};
+use super::rules::{RULES, Rule, Severity, position};
 use hetrace_trace::trace::FunctionId;
 
 /// Different findings that are kept.
@@ -99,6 +99,8 @@ pub(super) struct Findings {
     pub all: Vec<Folded>,
     /// Hits without a place.
     pub dropped: u64,
+    /// Processes that have begun to add calls up.
+    summing: HashSet<i64>,
 }
 
 impl Findings {
@@ -110,11 +112,25 @@ impl Findings {
         self.selected.get(position(rule)).copied().unwrap_or(true)
     }
 
+    /// From now on a process adds calls up: what it does is no longer known call by call.
+    pub fn sums_up(&mut self, pid: i64) {
+        self.summing.insert(pid);
+    }
+
+    /// How many processes did.
+    pub fn summing(&self) -> u64 {
+        self.summing.len() as u64
+    }
+
     pub fn add(&mut self, hit: Hit) {
         if !self.wants(hit.rule) {
             return;
         }
         let rule = position(hit.rule);
+        let alone = RULES.get(rule).is_some_and(Rule::looks_at_one);
+        if !alone && hit.calls.iter().any(|(_, call)| self.summing.contains(&call.pid)) {
+            return;
+        }
         let severity = hit.severity.or(RULES.get(rule).map(|r| r.severity)).unwrap_or(Severity::Hint);
         let key = (rule, severity, hit.about);
         if let Some(folded) = self.by_key.get(&key).and_then(|at| self.all.get_mut(*at)) {

@@ -76,6 +76,18 @@ pub struct Rule {
     pub(super) needs_all: bool,
 }
 
+/// Rules that look at each call or command by itself. All others say nothing of a process that adds calls up: what they
+/// miss may be among these.
+const BY_THEMSELVES: [&str; 6] =
+    ["unfinished-call", "deprecated", "pageable-async", "default-stream", "small-launch", "busy-poll"];
+
+impl Rule {
+    /// Whether it looks at each call or command by itself.
+    pub(super) fn looks_at_one(&self) -> bool {
+        BY_THEMSELVES.contains(&self.id)
+    }
+}
+
 const fn rule(
     id: &'static str,
     group: Group,

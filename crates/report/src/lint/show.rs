@@ -165,8 +165,9 @@ impl Visitor for Shower<'_> {
         let key = (who.pid, who.tid, fold.first);
         if self.wanted.contains(&key) && !self.texts.contains_key(&key) {
             let name = &self.trace.functions().get(fold.function).name;
+            let what = if fold.summed { "calls added up" } else { "equal calls" };
             let span = duration(fold.last.saturating_sub(fold.first));
-            self.texts.insert(key, format!("{name}: {} equal calls in {span}", fold.count));
+            self.texts.insert(key, format!("{name}: {} {} in {span}", fold.count, what));
         }
         ControlFlow::Continue(())
     }

@@ -13,6 +13,7 @@ use super::lifetimes::{Leaks, Lifetimes};
 use super::memory::Memory;
 use super::passed::{By, Passed};
 use super::rules::Severity;
+use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
@@ -131,6 +132,14 @@ impl<'t> Linter<'t> {
         self.leaks(leaks);
         if self.lifetimes.overflow || self.memory.overflow {
             self.notes.push("More objects than are followed at a time: some were passed over.".to_owned());
+        }
+        let summing = self.findings.summing();
+        if summing > 0 {
+            let whose = if summing == 1 { "a process".to_owned() } else { format!("{summing} processes") };
+            self.notes.push(format!(
+                "Calls of {whose} were added up to keep within a budget: from then on only rules that look at each \
+                 call by itself say something of it."
+            ));
         }
         if self.findings.dropped > 0 {
             self.notes.push(format!("{} findings more than are kept.", self.findings.dropped));
@@ -257,6 +266,10 @@ impl Visitor for Linter<'_> {
     }
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        if fold.summed {
+            self.findings.sums_up(at.who().pid);
+            return ControlFlow::Continue(());
+        }
         let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.polls);
         if polls && fold.depth == 0 {
             let who = at.who();
@@ -271,6 +284,13 @@ impl Visitor for Linter<'_> {
     fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         self.copies.command(command, &self.knowledge, &mut self.findings);
         self.flow.command(command);
+        ControlFlow::Continue(())
+    }
+
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        if step_of(event).is_some_and(|(_, step)| step.summed) {
+            self.findings.sums_up(at.who().pid);
+        }
         ControlFlow::Continue(())
     }
 

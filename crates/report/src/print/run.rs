@@ -15,6 +15,7 @@ use super::tree::Tree;
 use super::{Form, Options};
 use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
+use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why,
@@ -264,6 +265,22 @@ impl<'t> Printer<'t, '_> {
         self.line.push_str("} ");
     }
 
+    /// A line for a step by which a thread keeps within its budget.
+    fn budget_step(&mut self, at: At<'_>, api: &str, step: &BudgetStep) -> Step {
+        self.begin(at, at.time);
+        let timed = match step.one_in {
+            1 => "all commands are timed".to_owned(),
+            many => format!("one in {many} commands of a kernel or kind is timed"),
+        };
+        let calls = if step.summed { "calls are added up" } else { "all calls are recorded" };
+        let [spent, budget] = [step.spent_ppm, step.budget_ppm].map(|ppm| f64::from(ppm) / 1e4);
+        let _ = write!(
+            self.line,
+            "{api}: from here on {timed}, {calls}  (recording took {spent:.1}% of the time, of {budget}% allowed)"
+        );
+        self.end()
+    }
+
     /// A line for an event that is no call.
     fn plain(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
         let mut args = std::mem::take(&mut self.exit);
@@ -393,9 +410,10 @@ impl Visitor for Printer<'_, '_> {
         self.indent(fold.depth);
         let _ = write!(
             self.line,
-            "{}: {} equal calls in {}, inside them ",
+            "{}: {} {} in {}, inside them ",
             self.shared.name(fold.function).unwrap_or(&self.trace.functions().get(fold.function).name),
             fold.count,
+            if fold.summed { "calls added up" } else { "equal calls" },
             duration(fold.last.saturating_sub(fold.first)),
         );
         write_duration(&mut self.line, fold.total, fold.cost);
@@ -511,7 +529,10 @@ impl Visitor for Printer<'_, '_> {
         if !self.wants_event(at, "", &event.class().name) {
             return ControlFlow::Continue(());
         }
-        self.plain(at, event)
+        match step_of(event).filter(|_| self.form != Form::Events) {
+            Some((api, step)) => self.budget_step(at, api, &step),
+            None => self.plain(at, event),
+        }
     }
 
     fn damage(&mut self, damage: &StreamError) -> Step {

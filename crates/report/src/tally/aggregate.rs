@@ -132,6 +132,13 @@ impl Aggregate {
         }
     }
 
+    /// In files up to form 3 the times of what moved memory are sums, and never estimates.
+    pub(super) fn with_all_traffic_timed(&mut self) {
+        for cell in &mut self.traffic {
+            (cell.timed, cell.total) = (cell.times.count, cell.times.total);
+        }
+    }
+
     /// The tables.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
@@ -147,6 +154,10 @@ impl Aggregate {
             (api.self_ns, api.cost_ns) = split(api.self_ns, api.cost_ns, self.is_net());
             (api.error_self_ns, api.error_cost_ns) =
                 split(api.error_self_ns, api.error_cost_ns, self.is_net());
+        }
+        if let Some(mut budget) = tally.budget.take() {
+            budget.complete(&tally);
+            tally.budget = Some(budget);
         }
         if tally.traces.len() == 1 {
             tally.traces.clear();
@@ -166,6 +177,7 @@ impl Aggregate {
             group: cell.group.clone(),
             calls: cell.calls,
             samples: cell.samples.is_estimate().then_some(cell.samples.count),
+            unseen: cell.samples.unseen,
             untimed: cell.untimed,
             total_ns: cell.total,
             total_error_ns: cell.samples.total_error(),
@@ -175,7 +187,7 @@ impl Aggregate {
             max_ns: cell.times.max(),
             p50_ns: cell.times.quantile(0.5),
             p99_ns: cell.times.quantile(0.99),
-            dev_ns: cell.samples.deviation(),
+            dev_ns: cell.times.deviation(),
             bytes: cell.bytes,
             in_graph: cell.in_graph,
             errors: cell.errors,
@@ -194,25 +206,33 @@ fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
 
 fn host_row(cell: &HostCell, net: bool) -> HostRow {
     let times = &cell.times;
-    let recorded = times.total.saturating_add(cell.taken);
+    let recorded = times.total.saturating_add(cell.summed_ns).saturating_add(cell.taken);
     let (total_ns, cost_ns) = split(recorded, cell.cost, net);
     let (self_ns, self_cost_ns) = split(cell.own, cell.own_cost, net);
     // Where calls inside took less than recording them is said to take.
     let beyond = self_ns.saturating_sub(total_ns);
     let (error_ns, error_cost_ns) = split(cell.error_ns, cell.error_cost, net);
+    let good = times.count.saturating_add(cell.summed);
+    // What took the average of some, or less, is among them; so is what took as long, or longer.
+    let (mut min_ns, mut max_ns) = (times.min(), times.max());
+    if let Some(average) = cell.summed_ns.checked_div(cell.summed) {
+        min_ns = if times.count == 0 { average } else { min_ns.min(average) };
+        max_ns = max_ns.max(cell.summed_ns.div_ceil(cell.summed));
+    }
     HostRow {
         name: cell.name.clone(),
         api: cell.api.clone(),
         group: cell.group.clone(),
-        calls: times.count.saturating_add(cell.errors),
+        calls: good.saturating_add(cell.errors),
         folded: cell.folded,
+        added_up: cell.summed,
         total_ns,
         self_ns: self_ns - beyond,
         cost_ns,
         self_cost_ns: self_cost_ns.saturating_add(beyond),
-        avg_ns: average(total_ns, times.count),
-        min_ns: times.min(),
-        max_ns: times.max(),
+        avg_ns: average(total_ns, good),
+        min_ns,
+        max_ns,
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         dev_ns: times.deviation(),
@@ -234,9 +254,12 @@ fn traffic_row(cell: &TrafficCell) -> TrafficRow {
         bytes: cell.bytes,
         errors: cell.errors,
         failed_bytes: cell.failed_bytes,
-        total_ns: times.total,
-        self_ns: times.total,
-        avg_ns: times.average(),
+        samples: cell.samples.is_estimate().then_some(cell.samples.count),
+        unseen: cell.samples.unseen,
+        total_ns: cell.total,
+        total_error_ns: cell.samples.total_error(),
+        self_ns: cell.total,
+        avg_ns: average(cell.total, cell.timed),
         min_ns: times.min(),
         max_ns: times.max(),
         p50_ns: times.quantile(0.5),
@@ -336,6 +359,13 @@ fn merge_runs(to: &mut Tally, from: &mut Tally) {
         (None, Some(known)) => Some(known.without(traces[0])),
         (None, None) => None,
     };
+    to.budget = match (to.budget.take(), from.budget.take()) {
+        (Some(mut one), Some(other)) => {
+            one.add(&other);
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    };
     if to.command != from.command {
         to.command.clear();
     }
@@ -409,6 +439,7 @@ impl TracingRow {
             collector_apart_ns: self.collector_apart_ns.saturating_add(other.collector_apart_ns),
             inside_ns: self.inside_ns.saturating_add(other.inside_ns),
             left_out: self.left_out,
+            lifetime_ns: self.lifetime_ns.saturating_add(other.lifetime_ns),
             unknown_traces: self.unknown_traces.saturating_add(other.unknown_traces),
         }
     }

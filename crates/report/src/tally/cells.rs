@@ -47,9 +47,14 @@ pub(super) struct HostCell {
     pub api: String,
     pub group: Group,
     pub folded: u64,
+    /// Calls that were added up, and their time, as that in `times`.
+    #[serde(default)]
+    pub summed: u64,
+    #[serde(default)]
+    pub summed_ns: u64,
     /// Time outside of other calls, as recorded.
     pub own: u64,
-    /// How much shorter `times` are than what was recorded.
+    /// How much shorter `times` and `summed_ns` are than what was recorded.
     #[serde(default)]
     pub taken: u64,
     /// What of the time as recorded, and of `own`, is the tracer's.
@@ -67,7 +72,7 @@ pub(super) struct HostCell {
     pub error_own: u64,
     #[serde(default)]
     pub error_own_cost: u64,
-    /// Of calls that went well.
+    /// Of calls that went well and were recorded each by itself.
     pub times: Times,
 }
 
@@ -81,6 +86,8 @@ impl Cell for HostCell {
     fn add(&mut self, other: &Self) {
         sum([
             (&mut self.folded, other.folded),
+            (&mut self.summed, other.summed),
+            (&mut self.summed_ns, other.summed_ns),
             (&mut self.own, other.own),
             (&mut self.taken, other.taken),
             (&mut self.cost, other.cost),
@@ -169,14 +176,42 @@ impl DeviceCell {
         self.launches.truncate(LAUNCHES);
     }
 
-    /// There were so many more launches, or fewer, than the samples stand for.
-    pub fn correct(&mut self, more: i64) {
-        let calls = self.calls.saturating_add_signed(more);
-        let timed = self.timed.saturating_add_signed(more);
-        if self.timed > 0 && timed > 0 {
-            self.total = (self.total as f64 / self.timed as f64 * timed as f64) as u64;
+    /// Takes the numbers that were counted for those that samples stand for.
+    pub fn correct(&mut self, off: &Correction) {
+        off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
+        self.bytes = self.bytes.saturating_add_signed(off.bytes);
+    }
+}
+
+/// By how much what samples stand for is off what was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Correction {
+    /// There were so many more launches, or fewer.
+    pub launches: i64,
+    /// Of these, launches that no sample stands for.
+    pub unseen: u64,
+    /// They moved so many more bytes, or fewer.
+    pub bytes: i64,
+}
+
+impl Correction {
+    /// Changes the sums of a cell: launches, those with times, those without, and the time of all.
+    fn apply(&self, samples: &mut Samples, sums: [&mut u64; 4]) {
+        let [calls, timed, untimed, total] = sums;
+        *calls = calls.saturating_add_signed(self.launches);
+        samples.unseen = samples.unseen.saturating_add(self.unseen);
+        if *timed == 0 {
+            *untimed = untimed.saturating_add_signed(self.launches);
+            return;
         }
-        (self.calls, self.timed) = (calls, timed);
+        let now = timed.saturating_add_signed(self.launches).max(1);
+        let by = samples.stretch(self.launches);
+        *total = match by {
+            Some(by) => total.saturating_add_signed(by),
+            // They are taken to be as those that were timed.
+            None => (*total as f64 / *timed as f64 * now as f64) as u64,
+        };
+        *timed = now;
     }
 }
 
@@ -196,7 +231,24 @@ pub(super) struct TrafficCell {
     pub failed_bytes: u64,
     /// Bytes of commands with times.
     pub timed_bytes: u64,
+    /// As in [`DeviceCell`]; files of older forms have 0, and then all is in `times`.
+    #[serde(default)]
+    pub untimed: u64,
+    #[serde(default)]
+    pub timed: u64,
+    #[serde(default)]
+    pub total: u64,
+    #[serde(default)]
+    pub samples: Samples,
     pub times: Times,
+}
+
+impl TrafficCell {
+    /// Takes the numbers that were counted for those that samples stand for.
+    pub fn correct(&mut self, off: &Correction) {
+        off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
+        self.bytes = self.bytes.saturating_add_signed(off.bytes);
+    }
 }
 
 impl Cell for TrafficCell {
@@ -213,7 +265,11 @@ impl Cell for TrafficCell {
             (&mut self.errors, other.errors),
             (&mut self.failed_bytes, other.failed_bytes),
             (&mut self.timed_bytes, other.timed_bytes),
+            (&mut self.untimed, other.untimed),
+            (&mut self.timed, other.timed),
+            (&mut self.total, other.total),
         ]);
+        self.samples.add(&other.samples);
         self.times.merge(&other.times);
     }
 }

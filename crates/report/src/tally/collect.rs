@@ -19,7 +19,7 @@ use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
-use super::rows::{ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use super::rows::{BudgetRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
 use hetrace_trace::ranges::{Ranges, Step};
@@ -394,6 +394,7 @@ impl Collector<'_> {
             host_clock_error_ns: manifest.host_clock.error_ns as f64,
             clock_errors: clock_errors(manifest),
             tracing: self.host.tracing(trace, query.is_of_all()),
+            budget: BudgetRow::of(trace, &summary.threads).filter(|_| query.is_of_all()),
             apis: self.host.apis(trace, &summary.threads),
             errors: self.host.errors(trace),
             unfinished: self.host.unfinished_rows(trace, self.makers.open()),

@@ -1,10 +1,11 @@
 //! Sums of commands on devices.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
 use super::by::{By, Group};
-use super::cells::{DeviceCell, LAUNCHES, TrafficCell, merge};
+use super::cells::{Correction, DeviceCell, LAUNCHES, TrafficCell, merge};
+use super::counted;
 use super::estimate::Samples;
 use super::labels::{Labels, Who};
 use super::query::Query;
@@ -13,7 +14,7 @@ use super::shapes::{Shape, Shapes};
 use super::times::Times;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
-use hetrace_trace::trace::{Names, Queue};
+use hetrace_trace::trace::{Launches, Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
 
 /// What has sums of its own.
@@ -54,6 +55,8 @@ impl Hash for Key {
 struct Sum {
     /// Launches, those included that only others stand for.
     calls: u64,
+    /// Commands.
+    seen: u64,
     untimed: u64,
     bytes: u64,
     /// Bytes of commands with times.
@@ -68,11 +71,22 @@ struct Sum {
 }
 
 impl Sum {
+    /// What it is of the launches of its function.
+    fn part(&self) -> counted::Part {
+        counted::Part {
+            launches: self.calls,
+            seen: self.seen,
+            bytes: self.bytes.saturating_add(self.failed_bytes),
+            samples: self.samples,
+        }
+    }
+
     fn add(&mut self, other: &Sum) {
         self.samples.add(&other.samples);
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.calls, other.calls),
+            (&mut self.seen, other.seen),
             (&mut self.untimed, other.untimed),
             (&mut self.bytes, other.bytes),
             (&mut self.timed_bytes, other.timed_bytes),
@@ -120,6 +134,7 @@ impl Devices {
         };
         let weight = command.weight;
         sum.calls = sum.calls.saturating_add(weight);
+        sum.seen = sum.seen.saturating_add(1);
         if command.graph > 0 {
             sum.in_graph = sum.in_graph.saturating_add(weight);
         }
@@ -202,7 +217,7 @@ impl Devices {
         let mut wanted: Vec<(&Key, &Sum)> = self.by_key.iter().filter(|(key, _)| wanted(key)).collect();
         // Which one of equal ones is first must not be chance.
         wanted.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.calls), **key));
-        let mut corrections = if query.is_of_all() { self.launches(names) } else { HashMap::new() };
+        let corrections = if query.splits_functions() { HashMap::new() } else { self.corrections(names) };
         let (mut devices, mut traffic) = (Vec::new(), Vec::new());
         for (key, sum) in wanted {
             let queue = names.queue(key.queue);
@@ -219,13 +234,16 @@ impl Devices {
             };
             let group = labels.group(&labels.commands, &who);
             let mut cell = self.device_cell(labels, key, sum, &group);
-            if key.kind == CommandKind::Kernel
-                && let Some(more) = corrections.remove(&key.function)
-            {
-                cell.correct(more);
+            let mut moved = self.traffic_cell(key, sum, labels.group(&labels.traffic, &who));
+            if let Some(off) = corrections.get(key) {
+                cell.correct(off);
+                moved.iter_mut().for_each(|moved| moved.correct(off));
             }
             devices.push(cell);
-            traffic.extend(self.traffic_cell(key, sum, labels.group(&labels.traffic, &who)));
+            traffic.extend(moved);
+        }
+        if query.is_of_all() {
+            devices.extend(self.never_seen(labels));
         }
         let (mut rows, mut moved) = (Vec::new(), Vec::new());
         merge(&mut rows, devices);
@@ -276,22 +294,63 @@ impl Devices {
             errors: sum.errors,
             failed_bytes: sum.failed_bytes,
             timed_bytes: sum.timed_bytes,
+            untimed: sum.untimed,
+            timed: sum.times.count,
+            total: sum.times.total,
+            samples: sum.samples,
             times: sum.times.clone(),
         })
     }
 
-    /// By how many launches the samples of each function are off what was
-    /// counted: the last ones have none that stands for them, or too many have.
-    fn launches(&self, names: &Names) -> HashMap<u32, i64> {
-        let mut off: HashMap<u32, i64> = HashMap::new();
-        for (key, sum) in self.by_key.iter().filter(|(key, _)| key.kind == CommandKind::Kernel) {
-            if let Some((launches, _)) = names.launches(key.function) {
-                let launches = i64::try_from(launches).unwrap_or(i64::MAX);
-                let off = off.entry(key.function).or_insert(launches);
-                *off = off.saturating_sub_unsigned(sum.calls);
+    /// By how much the samples of each function are off what was counted, where only some of its launches were
+    /// timed: the last ones have none that stands for them, or too many have.
+    fn corrections(&self, names: &Names) -> HashMap<Key, Correction> {
+        let mut of_function: HashMap<u32, Vec<(Key, &Sum)>> = HashMap::new();
+        for (key, sum) in self.by_key.iter().filter(|(key, _)| key.function != 0) {
+            if names.launches(key.function).is_some_and(|all| all.counted() > 0) {
+                of_function.entry(key.function).or_default().push((*key, sum));
             }
         }
-        off
+        let mut all = HashMap::new();
+        for (function, mut sums) in of_function {
+            // Where what is left over goes must not be chance.
+            sums.sort_by_key(|(key, _)| *key);
+            let parts = sums.iter().map(|(_, sum)| sum.part());
+            let launches = names.launches(function).unwrap_or_default();
+            let off = counted::corrections(&launches, &parts.collect::<Vec<_>>());
+            all.extend(sums.iter().map(|(key, _)| *key).zip(off));
+        }
+        all
+    }
+
+    /// Launches of functions that were counted, and of which no command is known.
+    fn never_seen(&self, labels: &Labels<'_>) -> Vec<DeviceCell> {
+        let names = labels.names();
+        let seen: HashSet<u32> = self.by_key.keys().map(|key| key.function).collect();
+        let unseen =
+            names.all_launches().filter(|(function, all)| all.counted() > 0 && !seen.contains(function));
+        let mut unseen: Vec<_> = unseen.collect();
+        unseen.sort_by_key(|(function, _)| *function);
+        let cell = |(function, all): (u32, Launches)| {
+            let kernel = names.kernel(function).filter(|kernel| !kernel.name.is_empty());
+            // Of what runs no function, only commands say what it is.
+            let kind = if kernel.is_some() { CommandKind::Kernel } else { CommandKind::Other };
+            let key =
+                Key { function, pid: names.kernel(function).map_or(0, |kernel| kernel.pid), ..Key::of(kind) };
+            let who = Who { pid: key.pid, ..Who::default() };
+            let sum =
+                Sum { calls: all.counted(), untimed: all.counted(), bytes: all.bytes, ..Sum::default() };
+            self.device_cell(labels, &key, &sum, &labels.group(&labels.commands, &who))
+        };
+        unseen.into_iter().map(cell).collect()
+    }
+}
+
+impl Key {
+    /// Of commands of a kind of which nothing else is known.
+    fn of(kind: CommandKind) -> Self {
+        let (from, to) = (MemoryKind::Unknown, MemoryKind::Unknown);
+        Self { kind, from, to, function: 0, queue: 0, pid: 0, tid: 0, range: None, status: 0 }
     }
 }
 

@@ -50,20 +50,22 @@ impl Table {
     fn columns(self) -> Vec<&'static str> {
         let (before, durations, after) = match self {
             Self::Host => (
-                "name api calls folded total_ns self_ns",
+                "name api calls folded added_up total_ns self_ns",
                 DURATIONS,
                 "errors error_ns error_self_ns cost_ns self_cost_ns error_cost_ns",
             ),
             Self::Apis => ("api title processes threads calls errors self_ns cost_ns error_self_ns", "", ""),
             Self::Errors => ("name api error code text calls total_ns", "", ""),
             Self::Device => (
-                "name symbol kind api calls samples untimed total_ns total_error_ns",
+                "name symbol kind api calls samples unseen untimed total_ns total_error_ns",
                 DURATIONS,
                 "bytes in_graph errors",
             ),
-            Self::Traffic => {
-                ("name from to calls bytes total_ns", DURATIONS, "bytes_per_second errors failed_bytes")
-            }
+            Self::Traffic => (
+                "name from to calls samples unseen bytes total_ns total_error_ns",
+                DURATIONS,
+                "bytes_per_second errors failed_bytes",
+            ),
             Self::Memory => (
                 "device uuid host kind peak_bytes peak_ns allocations allocated_bytes",
                 "",

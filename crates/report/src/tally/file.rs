@@ -9,10 +9,11 @@ use super::aggregate::Aggregate;
 /// How a file begins.
 const MAGIC: &str = "hetrace aggregate ";
 /// Version of the form; a change of what anything means raises it.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Forms that are read: times of the first are with what tracing cost, which is not in them; the first two lack own
-/// times of failed calls and bytes of failed commands.
-const READ: [&str; 3] = ["1", "2", "3"];
+/// times of failed calls and bytes of failed commands; the first three know of no calls that were added up, nor of commands
+/// other than kernels that were only counted.
+const READ: [&str; 4] = ["1", "2", "3", "4"];
 
 /// A file that is no aggregate, or none that can be read.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,9 @@ impl Aggregate {
         let mut all: Self = serde_json::from_slice(body)?;
         if EARLY.contains(&version) {
             all.without_own_error_times();
+        }
+        if version != "4" {
+            all.with_all_traffic_timed();
         }
         Ok(all)
     }

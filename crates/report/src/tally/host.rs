@@ -44,7 +44,11 @@ impl Failed {
 /// Sums of one function.
 #[derive(Clone, Debug, Default)]
 struct Sum {
+    /// Calls that share a record with others.
     folded: u64,
+    /// Those of them that were added up, and their time, as that in `times`.
+    summed: u64,
+    summed_ns: u64,
     /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
     /// Of the time of calls that went well, what is the tracer's own in other calls, and what is not in others.
@@ -72,7 +76,7 @@ impl Sum {
     }
 
     fn calls(&self) -> u64 {
-        self.times.count.saturating_add(self.failed.calls)
+        self.times.count.saturating_add(self.summed).saturating_add(self.failed.calls)
     }
 
     /// Time in calls that went well and not in other calls, as recorded.
@@ -87,7 +91,7 @@ impl Sum {
 
     /// Time in calls that went well, as recorded.
     fn gross(&self) -> u64 {
-        self.times.total.saturating_add(self.off())
+        self.times.total.saturating_add(self.summed_ns).saturating_add(self.off())
     }
 
     /// What of it is the tracer's.
@@ -106,6 +110,8 @@ impl Sum {
         self.times.merge(&other.times);
         for (to, n) in [
             (&mut self.folded, other.folded),
+            (&mut self.summed, other.summed),
+            (&mut self.summed_ns, other.summed_ns),
             (&mut self.inside, other.inside),
             (&mut self.inside_cost, other.inside_cost),
             (&mut self.own_cost, other.own_cost),
@@ -282,6 +288,12 @@ impl Host {
         let Some(sum) = self.sum(slice, fold.function) else { return };
         sum.folded = sum.folded.saturating_add(fold.count);
         match fold.error {
+            None if fold.summed => {
+                // Of these no single one is known.
+                sum.summed = sum.summed.saturating_add(fold.count);
+                sum.summed_ns = sum.summed_ns.saturating_add(total);
+                sum.take(fold.cost, fold.cost);
+            }
             None => {
                 // A run keeps only its sum: its average stands for its calls.
                 sum.times.add_many(total / fold.count.max(1), fold.count, total);
@@ -368,7 +380,9 @@ impl Host {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,
                     group: labels.group(&labels.calls, &who),
-                    folded: sum.folded,
+                    folded: sum.folded.saturating_sub(sum.summed),
+                    summed: sum.summed,
+                    summed_ns: sum.summed_ns,
                     own: sum.own(),
                     taken: sum.off(),
                     cost: sum.cost(),
@@ -386,7 +400,7 @@ impl Host {
                     let (name, api) = (whole.name.clone(), whole.api.clone());
                     of_slice.push(HostCell { name, api, group, ..failed_cell(&failed) });
                 }
-                if whole.times.count > 0 {
+                if whole.times.count > 0 || sum.summed > 0 {
                     of_slice.push(whole.without_failed());
                 }
             }
@@ -484,6 +498,7 @@ impl Host {
         }
         if all {
             let beside = costs.beside();
+            row.lifetime_ns = trace.manifest().lifetime_ns.unwrap_or(0);
             row.setup_ns = beside.setup;
             row.collector_ns = beside.collector_start.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;

@@ -11,9 +11,11 @@
 //! ```
 
 mod aggregate;
+mod budget;
 mod by;
 mod cells;
 mod collect;
+mod counted;
 mod device;
 mod energy;
 mod estimate;
@@ -43,10 +45,10 @@ pub use order::Sort;
 pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
-    ApiTotals, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow, HostRow,
-    LaunchRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, RangeRow, SCHEMA,
-    SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow,
-    UnfinishedRow, UnknownRow,
+    ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow,
+    HostRow, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow,
+    RangeRow, SCHEMA, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow,
+    UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

@@ -80,6 +80,11 @@ impl Query<'_> {
         self.chosen().is_none()
     }
 
+    /// Whether only some of the launches of a function may be wanted.
+    pub(super) fn splits_functions(&self) -> bool {
+        !self.tids.is_empty() || self.from.is_some() || self.to.is_some()
+    }
+
     /// Whether a name is wanted.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|glob| glob_matches(glob, name))

@@ -18,6 +18,7 @@ use super::sheet::{Mark, Sheet};
 use super::tracks::Tracks;
 use super::traits::{Traits, traits};
 use hetrace_trace::args::{Args, Plans};
+use hetrace_trace::budget::step_of;
 use hetrace_trace::memory::Table;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
@@ -309,6 +310,14 @@ impl<'t> Drawer<'t, '_> {
         }
         let function = self.trace.functions().get(fold.function);
         let mut row = self.row(at);
+        self.sheet.notes.number("calls", fold.count);
+        self.sheet.notes.number("ns inside them", fold.total);
+        if fold.summed {
+            // A slice from the first to the last would hide what lies between them.
+            let name = format!("{} (added up)", function.name);
+            let row = self.tracks.less(&mut self.sheet, at.who(), row);
+            return self.sheet.mark(Mark::instant(at.time, row, self.api(function), &name));
+        }
         // What is before the file may be inside of what goes on from there.
         let first = fold.first.max(self.sheet.from());
         let (mut first, mut last) = (first, fold.last.max(first));
@@ -319,12 +328,26 @@ impl<'t> Drawer<'t, '_> {
             let thread = self.open_calls(at);
             (first, last) = (thread.forward(first), thread.forward(last));
         }
-        self.sheet.notes.number("calls", fold.count);
-        self.sheet.notes.number("ns inside them", fold.total);
         let name = format!("{} (folded)", function.name);
         self.sheet.mark(Mark::begin(first, row, self.api(function), &name))?;
         self.end_wait(fold.function, last, row)?;
         self.sheet.mark(Mark::end(last, row))
+    }
+
+    /// A thread records less from here on, or all again.
+    fn step_of_budget(&mut self, at: At<'_>, event: &Event<'_, '_>) -> io::Result<()> {
+        let Some((api, step)) = step_of(event).filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
+        let row = self.row(at);
+        let row = self.tracks.less(&mut self.sheet, at.who(), row);
+        let name = match (step.one_in, step.summed) {
+            (1, false) => "all is recorded".to_owned(),
+            (1, true) => "calls are added up".to_owned(),
+            (many, false) => format!("one in {many} commands timed"),
+            (many, true) => format!("one in {many} commands timed, calls are added up"),
+        };
+        self.sheet.notes.number("spent, parts per million", step.spent_ppm.into());
+        self.sheet.notes.number("budget, parts per million", step.budget_ppm.into());
+        self.sheet.mark(Mark::instant(at.time, row, api, &name))
     }
 
     /// Writes what is certain of memory before a time.
@@ -506,5 +529,9 @@ impl Visitor for Drawer<'_, '_> {
 
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> Step {
         step(self.draw_unknown(at, api, function))
+    }
+
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        step(self.step_of_budget(at, event))
     }
 }

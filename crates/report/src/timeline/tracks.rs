@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Thread,
     /// Runs of equal calls of a thread, which other APIs' calls may cross.
     Runs,
+    /// What a thread that records less says of itself.
+    Less,
     /// Ranges that a thread pushed in a domain, and its marks.
     Pushed,
     /// Ranges that a process started in a domain.
@@ -101,6 +103,12 @@ impl Tracks {
     pub fn runs(&mut self, sheet: &mut Sheet<'_>, who: &Thread, thread: u64) -> u64 {
         let key = number(Kind::Runs, [who.pid as u64, who.tid as u64, 0]);
         sheet.row(Row::new(key, Some(thread), "runs of equal calls"))
+    }
+
+    /// The row of a thread's steps and of its calls that were added up; `thread` is the thread's.
+    pub fn less(&mut self, sheet: &mut Sheet<'_>, who: &Thread, thread: u64) -> u64 {
+        let key = number(Kind::Less, [who.pid as u64, who.tid as u64, 0]);
+        sheet.row(Row::new(key, Some(thread), "overhead budget"))
     }
 
     /// The row of remarks.

@@ -39,6 +39,8 @@ pub(super) enum Cause {
     EndLost(FunctionId),
     /// Only some launches were timed.
     Sampled,
+    /// The thread added its calls up.
+    AddedUp,
 }
 
 /// What words need to know.
@@ -77,7 +79,8 @@ impl Words<'_, '_> {
             | Cause::Untimed
             | Cause::Forgotten
             | Cause::EndLost(_)
-            | Cause::Sampled => "unknown",
+            | Cause::Sampled
+            | Cause::AddedUp => "unknown",
         }
     }
 
@@ -114,6 +117,7 @@ impl Words<'_, '_> {
             Cause::Forgotten => "unknown: too many calls since".to_owned(),
             Cause::EndLost(_) => format!("unknown: the end of {name} was lost"),
             Cause::Sampled => "unknown: only some launches were timed".to_owned(),
+            Cause::AddedUp => "host work, or calls that were added up".to_owned(),
         }
     }
 
@@ -155,7 +159,10 @@ impl Words<'_, '_> {
             }
             Cause::Untimed => "Record with another source of times (--device-times).".to_owned(),
             Cause::Forgotten => "Look at a part of the time (--from, --to).".to_owned(),
-            Cause::Sampled => "Record with times of all commands (--device-times auto).".to_owned(),
+            Cause::Sampled => {
+                "Record with times of all commands (--device-times auto, no --max-overhead).".to_owned()
+            }
+            Cause::AddedUp => "Record all calls (no --max-overhead).".to_owned(),
         }
     }
 }

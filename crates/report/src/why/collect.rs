@@ -12,6 +12,7 @@ use super::sweep::Part;
 use super::threads::{Span, Threads};
 use super::waits::{Recent, Waits};
 use super::{Options, Window};
+use hetrace_trace::budget;
 use hetrace_trace::facts::{Facts, facts};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{FunctionId, Trace};
@@ -54,8 +55,8 @@ impl<'t> Collector<'t> {
     pub fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
-        let few = |id| names.launches(id).is_some_and(|(launches, timed)| timed < launches);
         let losses = &trace.manifest().losses;
+        let stepped = budget::read(trace);
         Self {
             pace,
             trace,
@@ -64,7 +65,7 @@ impl<'t> Collector<'t> {
             window: Window { from: 0, to: u64::MAX },
             first: None,
             last: 0,
-            threads: Threads::default(),
+            threads: Threads::new(&stepped),
             devices: Vec::new(),
             by_number: HashMap::new(),
             by_uuid: HashMap::new(),
@@ -72,7 +73,7 @@ impl<'t> Collector<'t> {
             paths: Paths::default(),
             queues: HashMap::new(),
             end: (0, ROOT),
-            sampled: names.kernels().iter().any(|k| few(k.id)),
+            sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
             lost: losses.device_commands,
             slack,
         }
@@ -157,7 +158,8 @@ impl<'t> Collector<'t> {
         let facts = self.facts(fold.function);
         let (place, window) = (self.thread(at), self.window);
         let wait = self.waits.matcher.fold(at, fold);
-        if fold.depth > 0 || facts.marks {
+        // Calls that were added up have no place in time.
+        if fold.summed || fold.depth > 0 || facts.marks {
             if let Some(wait) = wait {
                 self.waited(place, &wait);
             }

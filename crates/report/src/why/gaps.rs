@@ -63,6 +63,7 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
     let drained = thread.waited(gap.start, gap.slack, called).map(|s| (s.function, s.end));
     thread.during(gap.start, called, |start, end, doing| match doing {
         Doing::Forgotten => parts.add(start, end, Cause::Forgotten),
+        Doing::AddedUp => parts.add(start, end, Cause::AddedUp),
         Doing::Outside => match drained {
             Some((function, since)) if since <= start => parts.add(start, end, Cause::AfterWait(function)),
             _ => parts.add(start, end, Cause::Host),
@@ -130,6 +131,7 @@ pub(super) fn outside(thread: &Thread, from: u64, to: u64) -> Vec<Part> {
         let cause = match doing {
             Doing::Forgotten => Cause::Forgotten,
             Doing::Outside => Cause::Host,
+            Doing::AddedUp => Cause::AddedUp,
             Doing::In(span) if span.lost => Cause::EndLost(span.function),
             Doing::In(span) if span.waits => Cause::Return(span.function),
             Doing::In(span) if span.polls => Cause::Poll(span.function),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::path::{NodeId, Strand};
+use hetrace_trace::budget::SteppedThread;
 use hetrace_trace::trace::{FunctionId, ThreadId};
 
 /// Outermost calls that are remembered of a thread, if there is room.
@@ -39,6 +40,8 @@ pub(super) enum Doing<'s> {
     In(&'s Span),
     /// Outside of all recorded calls.
     Outside,
+    /// The same, while calls were added up: it may have been in one.
+    AddedUp,
     /// That is too long ago.
     Forgotten,
 }
@@ -53,6 +56,8 @@ pub(super) struct Thread {
     /// The last wait in the open call: when it ended, and the path to there.
     pub woken: Option<(u64, NodeId)>,
     forgotten_until: u64,
+    /// When its calls were added up, in the order of time.
+    summed: Vec<(u64, u64)>,
     /// When the last event was.
     pub last: u64,
     pub strand: Strand,
@@ -100,13 +105,30 @@ impl Thread {
                 break;
             }
             if span.start > at {
-                visit(at, span.start, Doing::Outside);
+                self.outside(at, span.start, &mut visit);
                 at = span.start;
             }
             let end = span.end.min(to);
             if end > at {
                 visit(at, end, Doing::In(span));
                 at = end;
+            }
+        }
+        if at < to {
+            self.outside(at, to, &mut visit);
+        }
+    }
+
+    /// A time outside of recorded calls.
+    fn outside(&self, mut at: u64, to: u64, visit: &mut impl FnMut(u64, u64, Doing<'_>)) {
+        for &(from, until) in &self.summed {
+            let (from, until) = (from.clamp(at, to), until.clamp(at, to));
+            if from < until {
+                if at < from {
+                    visit(at, from, Doing::Outside);
+                }
+                visit(from, until, Doing::AddedUp);
+                at = until;
             }
         }
         if at < to {
@@ -143,9 +165,17 @@ pub(super) struct Threads {
     by_ids: HashMap<(i64, i64), usize>,
     /// By the walk's numbers.
     by_number: Vec<Option<usize>>,
+    /// By process and thread: when calls were added up.
+    summed: HashMap<(i64, i64), Vec<(u64, u64)>>,
 }
 
 impl Threads {
+    /// With what is known of threads that recorded less.
+    pub fn new(stepped: &[SteppedThread]) -> Self {
+        let summed = stepped.iter().map(|thread| ((thread.pid, thread.tid), thread.summed()));
+        Self { summed: summed.collect(), ..Self::default() }
+    }
+
     /// The place of a thread that the walk has met.
     pub fn place(&mut self, number: ThreadId, pid: i64, tid: i64, since: u64) -> usize {
         let index = number.index();
@@ -161,6 +191,7 @@ impl Threads {
                 open: None,
                 woken: None,
                 forgotten_until: 0,
+                summed: self.summed.remove(&(pid, tid)).unwrap_or_default(),
                 last: since,
                 strand: Strand::new(),
             });
@@ -219,6 +250,7 @@ mod tests {
             let letter = match doing {
                 Doing::In(_) => 'c',
                 Doing::Outside => 'o',
+                Doing::AddedUp => 'a',
                 Doing::Forgotten => 'f',
             };
             said.push((a, b, letter));
@@ -242,5 +274,9 @@ mod tests {
         assert_eq!(thread.call_at(45).unwrap().start, 40);
         assert!(thread.call_at(55).is_none());
         assert_eq!(thread.call_at(99).unwrap().start, 60);
+        thread.open = None;
+        thread.summed = vec![(22, 45), (48, 55)];
+        let expected = [(25, 40, 'a'), (40, 50, 'c'), (50, 55, 'a'), (55, 60, 'o')];
+        assert_eq!(said(thread, 25, 60), expected);
     }
 }

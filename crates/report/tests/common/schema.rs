@@ -48,6 +48,9 @@ pub fn trace(models: &[Model]) -> TraceClass {
         stream.events.push(event(7, &format!("{}:error_text", model.api), text));
         let work = StructClass::default().field("ns", uint(64));
         stream.events.push(event(8, &format!("{}:own_work", model.api), work));
+        let steps = ["one_in", "summed", "spent_ppm", "budget_ppm"];
+        let step = steps.iter().fold(StructClass::default(), |f, name| f.field(*name, uint(32)));
+        stream.events.push(event(9, &format!("{}:budget_step", model.api), step));
         trace.streams.push(stream);
     }
     trace.streams.push(telemetry());
@@ -222,5 +225,13 @@ fn devices() -> StreamClass {
         StructClass::default().field("function", uint(32)).field("name", text()).field("registers", uint(32));
     let function = ["shared", "local"].iter().fold(function, |f, name| f.field(*name, uint(32)));
     stream.events.push(event(68, "device:function", function));
+    stream.events.push(launches());
     stream
+}
+
+/// How often a function was launched.
+fn launches() -> EventClass {
+    let counts = ["launches", "timed", "bytes"].iter();
+    let function = StructClass::default().field("function", uint(32));
+    event(69, "device:launches", counts.fold(function, |f, name| f.field(*name, uint(64))))
 }

@@ -11,7 +11,7 @@ use hetrace_model::Model;
 use super::{models, schema, value};
 
 /// Device events that have a file of their own.
-const DEFINITIONS: [&str; 4] = ["device", "property", "queue", "function"];
+const DEFINITIONS: [&str; 5] = ["device", "property", "queue", "function", "launches"];
 
 struct Stream {
     writer: PacketWriter,
@@ -77,7 +77,11 @@ fn assemble(
     mut damage: impl FnMut(&mut Vec<u8>),
 ) -> (TraceClass, Vec<(String, Vec<u8>)>, Manifest) {
     let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
-    let class = schema::trace(models);
+    let mut class = schema::trace(models);
+    // As in traces, where only what occurs is declared.
+    if !text.contains(":budget_step") && !text.contains(" s ") {
+        class.streams.iter_mut().for_each(|s| s.events.retain(|e| !e.name.ends_with(":budget_step")));
+    }
     let mut script = Script { class, streams: BTreeMap::new(), manifest };
     for line in text.lines() {
         let line = line.trim();
@@ -200,7 +204,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" | "w" => "",
+        "*" | "?" | "!" | "^" | "w" | "s" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -209,6 +213,7 @@ fn event_name(sign: &str, name: &str) -> String {
         "!" => format!("{name}:error_text"),
         "^" => format!("telemetry:{name}"),
         "w" => format!("{name}:own_work"),
+        "s" => format!("{name}:budget_step"),
         _ => format!(":{name}{suffix}"),
     }
 }

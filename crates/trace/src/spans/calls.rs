@@ -120,7 +120,7 @@ pub struct Orphan {
     pub error: Option<i64>,
 }
 
-/// A run of equal calls in one record.
+/// Calls of a function in one record: a run of equal polls, or calls that were added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
     /// What was called.
@@ -137,8 +137,12 @@ pub struct Fold {
     pub total: u64,
     /// What of it is the tracer's own.
     pub cost: u64,
-    /// In how many other calls they were.
+    /// In how many other calls they were: of those that were open when the record was written, the ones that
+    /// began before the first.
     pub depth: u32,
-    /// The error code of each of them: a run repeats the call before it.
+    /// The error code of each of them: a run repeats the call before it. Calls that were added up went well.
     pub error: Option<i64>,
+    /// Whether they were added up to keep within a budget: of such calls nothing is known but what is here, and others
+    /// may lie between them. Else they are equal polls, one after the other.
+    pub summed: bool,
 }

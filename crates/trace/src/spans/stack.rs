@@ -40,6 +40,19 @@ pub(super) struct Stack {
     last: Option<(FunctionId, Option<i64>)>,
     /// Calls that were in none, since it was taken last.
     outside: Inside,
+    /// By stream: whether calls are added up. Streams without a step are not here.
+    summing: Vec<Summing>,
+}
+
+/// Whether the calls of a stream are added up.
+#[derive(Clone, Copy, Debug)]
+struct Summing {
+    stream: u32,
+    now: bool,
+    /// What was before is for earlier parts of the trace to say.
+    since: u64,
+    /// Up to then they were.
+    until: u64,
 }
 
 /// When something happens on a thread, and in which stream.
@@ -286,11 +299,6 @@ impl Stack {
         self.frames.is_empty()
     }
 
-    /// Whether a call has ended.
-    pub fn has_last(&self) -> bool {
-        self.last.is_some()
-    }
-
     /// Calls that were in none, since this was asked last.
     pub fn take_outside(&mut self) -> Inside {
         std::mem::take(&mut self.outside)
@@ -317,17 +325,54 @@ impl Stack {
         }
     }
 
-    /// A run of calls, with its depth and its error, which only the calls before it show; `cost` is
-    /// that of each.
-    pub fn fold(&mut self, fold: Fold, cost: CallCost) -> Fold {
-        // What is not on the stack counts as inside the innermost, unless it began before.
-        let ours = match self.frames.last_mut() {
-            Some(top) if top.start <= fold.first => top.inside.add_fold(&fold, cost),
-            Some(_) => Inside::of_fold(&fold, cost),
+    /// From `time` on, calls of a stream are added up, or are not.
+    pub fn step(&mut self, stream: u32, summed: bool, time: u64) {
+        match self.summing.iter_mut().find(|of| of.stream == stream) {
+            Some(known) => {
+                known.until = if known.now { time } else { known.until };
+                known.now = summed;
+            }
+            None => self.summing.push(Summing { stream, now: summed, since: time, until: 0 }),
+        }
+    }
+
+    /// Whether a record of calls of a stream, of which the first began then, is of calls that were added up; none if
+    /// there was no step before that.
+    fn is_summing(&self, stream: u32, first: u64) -> Option<bool> {
+        let known = self.summing.iter().find(|of| of.stream == stream)?;
+        let summed = known.now || first < known.until;
+        (summed || first >= known.since).then_some(summed)
+    }
+
+    /// The error of a run that repeats the last call: the inner one is none if that went well, or was of
+    /// another function, the outer one if no call has ended.
+    pub fn repeated(&self, function: FunctionId) -> Option<Option<i64>> {
+        let (last, error) = self.last?;
+        Some(error.filter(|_| last == function))
+    }
+
+    /// Whether it is known of a record of many calls what they are. `steps`: earlier parts of the trace may have begun to
+    /// add calls up.
+    pub fn knows(&self, stream: u32, fold: &Fold, steps: bool) -> bool {
+        let summing = || !steps || self.is_summing(stream, fold.first).is_some();
+        fold.summed || self.last.is_some() && summing()
+    }
+
+    /// Many calls in one record, with their depth, and the error that only the calls before them show: `repeated`
+    /// is that of [`Self::repeated`], if a later part of the trace knows it. `cost` is that of each.
+    ///
+    /// They count as inside the innermost open call that began before them. Some of those that were added up may have
+    /// been in calls inside of that one, too: then these have so much more time of their own, and that one less.
+    pub fn fold(&mut self, stream: u32, fold: Fold, repeated: Option<Option<i64>>, cost: CallCost) -> Fold {
+        let summed = fold.summed || self.is_summing(stream, fold.first).unwrap_or(false);
+        let error = repeated.or_else(|| self.repeated(fold.function)).flatten().filter(|_| !summed);
+        let around = self.frames.iter_mut().rev().find(|frame| frame.start <= fold.first);
+        let depth = around.as_ref().map_or(0, |frame| frame.depth.saturating_add(1));
+        let ours = match around {
+            Some(frame) => frame.inside.add_fold(&fold, cost),
             None => self.outside.add_fold(&fold, cost),
         };
-        let repeats = self.last.filter(|(before, _)| *before == fold.function);
-        Fold { error: repeats.and_then(|(_, error)| error), depth: self.depth(), cost: ours, ..fold }
+        Fold { error, depth, cost: ours, summed, ..fold }
     }
 }
 

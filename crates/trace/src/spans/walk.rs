@@ -69,7 +69,7 @@ pub trait Visitor {
         ControlFlow::Continue(())
     }
 
-    /// A run of equal calls.
+    /// A run of equal calls, or calls that were added up: see [`Fold::summed`].
     fn fold(&mut self, at: At<'_>, fold: &Fold, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
         ControlFlow::Continue(())
     }
@@ -177,8 +177,8 @@ impl Walker {
                 let error = verdict.error(event);
                 self.exit(occurrence, *function, error, visitor)
             }
-            Class::Fold(function, fields) => {
-                let fold = self.fold(occurrence, *function, fields);
+            Class::Fold(function, fields, polls) => {
+                let fold = self.fold(occurrence, *function, fields, *polls);
                 visitor.fold(at, &fold, event)
             }
             Class::Command(reader) => {
@@ -196,6 +196,10 @@ impl Walker {
             }
             Class::OwnWork(ns) => {
                 self.stack(thread).measure(stream, number_at(event, *ns));
+                visitor.other(at, event)
+            }
+            Class::BudgetStep(summed) => {
+                self.stack(thread).step(stream, number_at(event, *summed) != 0, time);
                 visitor.other(at, event)
             }
             Class::Definition(_) | Class::Other => visitor.other(at, event),
@@ -319,12 +323,19 @@ impl Walker {
         }
     }
 
-    fn fold(&mut self, occurrence: &Occurrence<'_, '_>, function: FunctionId, fields: &[usize; 4]) -> Fold {
+    fn fold(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        fields: &[usize; 4],
+        polls: bool,
+    ) -> Fold {
         let [count, first, last, total] = fold_fields(&occurrence.event, fields);
         let thread = occurrence.thread;
         self.summary.calls = self.summary.calls.saturating_add(count);
-        let fold = Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None };
-        self.stack(thread).fold(fold, occurrence.costs.of_folded())
+        let (summed, error) = (!polls, None);
+        let fold = Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error, summed };
+        self.stack(thread).fold(occurrence.stream, fold, None, occurrence.costs.of_folded())
     }
 
     /// Gives up what is still open.

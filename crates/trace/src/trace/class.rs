@@ -19,8 +19,9 @@ pub enum Class {
     Entry(FunctionId),
     /// A call ends.
     Exit(FunctionId, Verdict),
-    /// A run of equal calls: positions of `count`, `first`, `last`, `total`.
-    Fold(FunctionId, [usize; 4]),
+    /// Many calls in one: positions of `count`, `first`, `last`, `total`, and whether the function is one that programs
+    /// poll. Calls of others were added up.
+    Fold(FunctionId, [usize; 4], bool),
     /// A command on a device.
     Command(Box<command::Reader>),
     /// What a number of device events stands for.
@@ -30,6 +31,8 @@ pub enum Class {
     Unknown(usize, usize),
     /// What the tracer did inside of the thread's innermost call: position of the nanoseconds.
     OwnWork(usize),
+    /// What the thread records from here on: position of whether it adds calls up.
+    BudgetStep(usize),
     /// Anything else.
     Other,
 }
@@ -101,6 +104,11 @@ impl Classes {
         Self { by_stream: by_stream.collect() }
     }
 
+    /// Whether there may be an event of such a kind.
+    pub(super) fn any(&self, is: impl Fn(&Class) -> bool) -> bool {
+        self.by_stream.iter().flatten().any(is)
+    }
+
     /// The kinds of the events of a stream class, by its position.
     pub fn of_stream(&self, stream: usize) -> &[Class] {
         self.by_stream.get(stream).map_or(&[], Vec::as_slice)
@@ -143,6 +151,11 @@ impl<'a> Resolver<'a> {
         {
             return Class::OwnWork(ns);
         }
+        if event.name.ends_with(calls::BUDGET_STEP)
+            && let Some(summed) = event.fields.index("summed")
+        {
+            return Class::BudgetStep(summed);
+        }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));
         let Some((name, phase)) = phases.into_iter().find_map(split) else {
@@ -166,7 +179,9 @@ impl<'a> Resolver<'a> {
                 let position = |name| fields.index(name);
                 match ["count", "first", "last", "total"].map(position) {
                     [Some(count), Some(first), Some(last), Some(total)] => {
-                        Class::Fold(id, [count, first, last, total])
+                        // Without a model any function may be one.
+                        let polls = described.is_none_or(|(_, function)| function.may_fold());
+                        Class::Fold(id, [count, first, last, total], polls)
                     }
                     _ => Class::Other,
                 }

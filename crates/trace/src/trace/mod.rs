@@ -27,7 +27,7 @@ pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub(crate) use identity::Identity;
 pub use job::{Job, Rank};
-pub use names::{Device, Kernel, Names, Queue};
+pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
 pub(crate) use source::Source;
@@ -55,7 +55,10 @@ impl Trace {
     pub fn new(ctf: hetrace_ctf::read::Trace, models: Vec<Model>, manifest: Manifest) -> Self {
         let mut functions = Functions::new(&models);
         let classes = Classes::resolve(ctf.class(), &models, &mut functions);
-        let names = Names::read(&ctf, &classes, &models);
+        let mut names = Names::read(&ctf, &classes, &models);
+        if !manifest.trimmed.is_empty() {
+            names.forget_launches();
+        }
         let present = present::present(&ctf, &classes, &functions);
         let (costs, problem) = match Costs::read(manifest.cost.as_ref(), &functions, &models) {
             Ok(costs) => (costs, None),
@@ -135,6 +138,11 @@ impl Trace {
     /// What the event classes are, for reports that show events as they are.
     pub fn classes(&self) -> &Classes {
         &self.classes
+    }
+
+    /// Whether threads may have recorded less for a part of their time, to keep within a budget.
+    pub fn has_budget_steps(&self) -> bool {
+        self.classes.any(|class| matches!(class, Class::BudgetStep(_)))
     }
 
     /// Devices, queues, and functions that devices run.

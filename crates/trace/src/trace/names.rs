@@ -144,7 +144,25 @@ pub struct Names {
     devices: Numbered<Device>,
     queues: Numbered<Queue>,
     kernels: Numbered<Kernel>,
-    launches: QuickMap<u32, (u64, u64)>,
+    launches: QuickMap<u32, Launches>,
+}
+
+/// Launches of a function, where only some are timed; of one without a name, commands of one kind that run none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launches {
+    /// All of them.
+    pub launches: u64,
+    /// Those that were timed.
+    pub timed: u64,
+    /// Bytes that all of them moved or set; 0 for kernels, and where that was not counted.
+    pub bytes: u64,
+}
+
+impl Launches {
+    /// Those that were only counted.
+    pub fn counted(&self) -> u64 {
+        self.launches.saturating_sub(self.timed)
+    }
 }
 
 impl Names {
@@ -197,8 +215,8 @@ impl Names {
             }
             // Written again and again: the last one holds.
             Definition::Launches => {
-                let define::Launches { function, launches, timed, bytes: _ } = define::Launches::decode(get);
-                self.launches.insert(function, (launches, timed));
+                let define::Launches { function, launches, timed, bytes } = define::Launches::decode(get);
+                self.launches.insert(function, Launches { launches, timed, bytes });
             }
             Definition::Function => {
                 let kernel = Kernel::new(define::Function::decode(get), pid);
@@ -220,10 +238,19 @@ impl Names {
         self.queues.get(id)
     }
 
-    /// Where only some launches of a function were timed: how often it was
-    /// launched, and how many of these were timed.
-    pub fn launches(&self, function: u32) -> Option<(u64, u64)> {
+    /// Forgets how often functions were launched: of a part of a trace that is not known.
+    pub(super) fn forget_launches(&mut self) {
+        self.launches.clear();
+    }
+
+    /// Where only some launches of a function were timed: how many there were.
+    pub fn launches(&self, function: u32) -> Option<Launches> {
         self.launches.get(&function).copied()
+    }
+
+    /// The same of all functions, in no order.
+    pub fn all_launches(&self) -> impl Iterator<Item = (u32, Launches)> {
+        self.launches.iter().map(|(function, launches)| (*function, *launches))
     }
 
     /// The function of a number.

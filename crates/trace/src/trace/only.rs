@@ -29,9 +29,11 @@ impl<'t> Only<'t> {
 
     fn of(trace: &'t Trace, commands: bool, wanted: impl Fn(FunctionId) -> bool) -> Self {
         let keep = |class: &Class| match class {
-            Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, _) => wanted(*function),
+            Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, ..) => {
+                wanted(*function)
+            }
             Class::Command(_) => commands,
-            Class::OwnWork(_) => true,
+            Class::OwnWork(_) | Class::BudgetStep(_) => true,
             _ => false,
         };
         let classes = trace.classes().map(|class| if keep(class) { class.clone() } else { Class::Other });

@@ -16,7 +16,7 @@ pub(super) fn present(streams: &Streams, classes: &Classes, functions: &Function
         let position = streams.class().streams.iter().position(|known| std::ptr::eq(known, class));
         for class in classes.of_stream(position.unwrap_or(usize::MAX)) {
             let api = match class {
-                Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, _) => {
+                Class::Entry(function) | Class::Exit(function, _) | Class::Fold(function, ..) => {
                     functions.get(*function).api
                 }
                 _ => continue,

@@ -43,6 +43,8 @@ struct Thread {
     frames: Vec<Frame>,
     /// Runs of equal calls that other calls cross.
     runs: Option<Lanes>,
+    /// The same of calls that were added up.
+    sums: Option<Lanes>,
     /// Messages in flight, those that end first last.
     in_flight: Vec<(u64, Message)>,
 }
@@ -99,6 +101,7 @@ impl Threads {
                 group,
                 frames: Vec::new(),
                 runs: None,
+                sums: None,
                 in_flight: Vec::new(),
             });
         }
@@ -202,6 +205,19 @@ impl Threads {
         let last = fold.last.clamp(first, at.time.max(first));
         with.add(Attribute::Calls, Value::Unsigned(fold.count));
         with.add(Attribute::Inside, Value::Unsigned(fold.total));
+        // Others may lie between calls that were added up.
+        if fold.summed {
+            let group = thread.group;
+            let lanes =
+                thread.sums.get_or_insert_with(|| Lanes::new(String::new(), LocationKind::Thread, group));
+            return match lanes.take(&mut out.archive, first, last) {
+                Some(place) => out.whole(place.location, (first, last), region, with, None),
+                None => {
+                    self.crowded += 1;
+                    Ok(())
+                }
+            };
+        }
         thread.settle(out, first)?;
         if out.archive.time_of(thread.location) <= first {
             return out.whole(thread.location, (first, last), region, with, None);
@@ -240,6 +256,9 @@ impl Threads {
             let name = name(ThreadId(number), thread.pid, thread.tid);
             if let Some(mut runs) = thread.runs {
                 runs.rename(&mut out.archive, format!("{name}: runs of equal calls"));
+            }
+            if let Some(mut sums) = thread.sums {
+                sums.rename(&mut out.archive, format!("{name}: calls added up"));
             }
             out.archive.rename(thread.location, name);
         }

@@ -212,7 +212,7 @@ impl Rows<'_, '_> {
         let row = Row {
             id,
             parent: self.calls.around(fold.thread.index(), fold.depth),
-            state: "folded",
+            state: if fold.summed { "added up" } else { "folded" },
             start: fold.first,
             end: Some(fold.last),
             duration: Some(fold.total),

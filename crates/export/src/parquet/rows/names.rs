@@ -128,8 +128,9 @@ impl Rows<'_, '_> {
                 Cell::number(kernel.local),
                 Cell::number(kernel.constant),
                 Cell::number(kernel.max_threads),
-                launches.map(|(all, _)| all).into(),
-                launches.map(|(_, timed)| timed).into(),
+                launches.map(|all| all.launches).into(),
+                launches.map(|all| all.timed).into(),
+                launches.map(|all| all.bytes).filter(|bytes| *bytes > 0).into(),
             ];
             self.sheets.push(&KERNELS, &cells)?;
         }

@@ -62,7 +62,7 @@ pub static QUEUES: Table = Table {
 /// Functions of devices.
 pub static KERNELS: Table = Table {
     name: "kernels",
-    row: "a function that devices run, of one process",
+    row: "a function that devices run, of one process; without a name, commands of one kind that run none",
     sorted: None,
     columns: &[
         always("kernel", Int32, "its number in this file"),
@@ -76,6 +76,7 @@ pub static KERNELS: Table = Table {
         unless("max_threads", Int32, UNREPORTED, "most work-items of a work-group"),
         unless("launches", Int64, "all were timed", "how often it was launched"),
         unless("timed", Int64, "all were timed", "how many of these were timed"),
+        unless("launched_bytes", Int64, "not counted", "bytes that all of these moved or set"),
     ],
 };
 

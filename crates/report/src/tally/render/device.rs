@@ -49,7 +49,11 @@ impl Renderer<'_> {
             let mut cells: Vec<String> = by.iter().map(name).collect();
             cells.extend([
                 time(duration(row.total_ns)),
-                if named { estimate_error(row) } else { String::new() },
+                if named {
+                    estimate_error(row.samples, row.total_error_ns, row.total_ns)
+                } else {
+                    String::new()
+                },
                 time(percent(row.total_ns, total)),
                 count(row.calls),
                 time(duration_f(row.avg_ns)),
@@ -136,7 +140,8 @@ impl Renderer<'_> {
             self.tally.by.iter().copied().filter(|by| *by != By::Name && *by != By::Api).collect();
         let mut columns = vec![Column::left("Name")];
         columns.extend(by.iter().map(|by| Column::left(by.heading())));
-        columns.extend(["Bytes", "Bandwidth", "Time", "Calls", "Average", "Min", "Max"].map(Column::right));
+        columns
+            .extend(["Bytes", "Bandwidth", "Time", "±", "Calls", "Average", "Min", "Max"].map(Column::right));
         columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
         columns.extend(["Error", "Failed bytes"].map(Column::right));
         let mut table = Table::new(columns);
@@ -152,6 +157,7 @@ impl Renderer<'_> {
                 // Where host and device share memory, a map moves nothing.
                 time(if row.name == MAP { String::new() } else { bandwidth(rate as u64, 1_000_000_000) }),
                 time(duration(row.total_ns)),
+                estimate_error(row.samples, row.total_error_ns, row.total_ns),
                 count(row.calls),
                 time(duration_f(row.avg_ns)),
                 time(duration(row.min_ns)),
@@ -166,7 +172,8 @@ impl Renderer<'_> {
             let mut cells = vec![others(hidden.len())];
             cells.extend(vec![String::new(); by.len()]);
             let calls = count(sum(|r| r.calls));
-            cells.extend([bytes(sum(|r| r.bytes)), String::new(), duration(sum(|r| r.total_ns)), calls]);
+            let time = duration(sum(|r| r.total_ns));
+            cells.extend([bytes(sum(|r| r.bytes)), String::new(), time, String::new(), calls]);
             cells.extend(vec![String::new(); 3 + self.stats().len()]);
             cells.extend([errors(sum(|r| r.errors)), some(sum(|r| r.failed_bytes), bytes)]);
             table.row(cells);
@@ -189,11 +196,11 @@ fn traffic_name(row: &TrafficRow) -> String {
 }
 
 /// How far the total may be from the truth, if it is an estimate.
-fn estimate_error(row: &DeviceRow) -> String {
-    match (row.samples, row.total_error_ns) {
+fn estimate_error(samples: Option<u64>, error_ns: Option<f64>, total_ns: u64) -> String {
+    match (samples, error_ns) {
         (None, _) => String::new(),
         (Some(_), None) => "±?".to_owned(),
-        (Some(_), Some(ns)) => error(ns, row.total_ns as f64),
+        (Some(_), Some(ns)) => error(ns, total_ns as f64),
     }
 }
 

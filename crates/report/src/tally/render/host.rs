@@ -111,10 +111,11 @@ impl Renderer<'_> {
             time(percent(row.self_ns, layout.self_ns)),
             count(row.calls),
             time(duration_f(row.avg_ns)),
-            time(duration(row.min_ns)),
-            time(duration(row.max_ns)),
+            time(bound("≤", row.added_up, row.min_ns)),
+            time(bound("≥", row.added_up, row.max_ns)),
         ]);
-        cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, timed));
+        let single = row.calls > row.errors.saturating_add(row.added_up);
+        cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, single));
         cells.extend([errors(row.errors), error_time(row.errors, row.error_ns)]);
         if layout.tracing {
             cells.push(time(duration(row.cost_ns)));
@@ -203,6 +204,11 @@ struct Layout<'r> {
     tracing: bool,
     /// All of it, which is 100 %.
     self_ns: u64,
+}
+
+/// The shortest or the longest; if calls were added up, what it is at most or at least.
+fn bound(sign: &str, added_up: u64, ns: u64) -> String {
+    if added_up > 0 { format!("{sign}{}", duration(ns)) } else { duration(ns) }
 }
 
 /// Time in calls that failed, which no other time is with; nothing where none did.

@@ -1,5 +1,6 @@
 //! The tables as text.
 
+mod budget;
 mod device;
 mod host;
 mod memory;

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use super::budget;
 use super::device::MAP;
 use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::tally::by::NONE;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, SteppedRow, TracingRow, UnknownRow};
+use crate::tally::rows::{ClockError, DeviceRow, SteppedRow, TracingRow, UnknownRow};
 use crate::tally::times::average;
 use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
 use hetrace_trace::demangle;
@@ -165,6 +166,7 @@ impl Renderer<'_> {
             lines.push(format!("{commands} in flight when the program ended: not counted."));
         }
         lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
+        lines.extend(budget::remarks(t));
         if t.host_clock_error_ns > 0.0 {
             let error = duration_f(t.host_clock_error_ns);
             lines.push(format!("Host clock error ≤ {error}."));
@@ -216,16 +218,7 @@ impl Renderer<'_> {
     /// How numbers were come by that nobody measured.
     fn method_remarks(&self, lines: &mut Vec<String>) {
         let t = self.tally;
-        let samples = t.device.iter().filter(|r| r.samples.is_some());
-        let (seen, all) = samples.fold((0u64, 0u64), |(seen, all), row| {
-            (seen.saturating_add(row.samples.unwrap_or(0)), all.saturating_add(row.calls))
-        });
-        if all > 0 {
-            lines.push(format!(
-                "Times with ± are estimates: {seen} of {all} launches were timed. The truth is within ± with \
-                 95% probability, as far as launches of a name differ by chance."
-            ));
-        }
+        lines.extend(estimates(t));
         if t.ranges.iter().any(|r| r.commands > 0) {
             let started = t.ranges.iter().any(|r| r.commands > 0 && r.style == "started");
             let whose = if started { "; of started ranges, by the thread that began them" } else { "" };
@@ -260,6 +253,31 @@ impl Renderer<'_> {
             }
         }
     }
+}
+
+/// What holds of times of commands of which only some were timed.
+fn estimates(t: &Tally) -> Vec<String> {
+    let sum = |of: fn(&DeviceRow) -> u64| {
+        t.device.iter().filter(|r| r.samples.is_some()).map(of).fold(0, u64::saturating_add)
+    };
+    let (seen, all, unseen) = (sum(|r| r.samples.unwrap_or(0)), sum(|r| r.calls), sum(|r| r.unseen));
+    let mut lines = Vec::new();
+    if all > 0 {
+        lines.push(format!(
+            "Times with ± are estimates: {seen} of {all} launches were timed. The truth is within ± with \
+             95% probability, as far as launches of a name differ by chance."
+        ));
+    }
+    if unseen > 0 {
+        let names = t.device.iter().filter(|r| r.unseen > 0).count() as u64;
+        let rows = if names == 1 { "one row".to_owned() } else { format!("{} rows", count(names)) };
+        lines.push(format!(
+            "±?: {} of {rows} were counted when nothing of the kind was timed any more. Their times are taken to be \
+             those of the ones that were timed before: how far that is off is not known.",
+            plural(unseen, "launch"),
+        ));
+    }
+    lines
 }
 
 /// Streams whose time goes back.

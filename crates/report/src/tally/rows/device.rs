@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::host::is_zero;
 use crate::tally::Group;
 
 /// Commands of one name. Times are those of successful commands.
@@ -26,9 +27,13 @@ pub struct DeviceRow {
     pub group: Group,
     /// All commands; of a sample, as many as it stands for.
     pub calls: u64,
-    /// If only some launches were looked at: how many.
+    /// If only some commands were looked at: how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
+    /// Of all commands, those that were only counted, and that no sample stands for: their time is taken to be that of
+    /// those that were timed, with an error that is not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen: u64,
     /// Of these, commands whose times are not known.
     pub untimed: u64,
     /// Time on the device; of samples, an estimate for all launches.
@@ -144,8 +149,17 @@ pub struct TrafficRow {
     pub errors: u64,
     /// Bytes that those were to move or set.
     pub failed_bytes: u64,
-    /// Time on the device.
+    /// If only some commands were looked at: how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// As [`DeviceRow::unseen`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen: u64,
+    /// Time on the device; of samples, an estimate for all commands.
     pub total_ns: u64,
+    /// As [`DeviceRow::total_error_ns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_error_ns: Option<f64>,
     /// The same: commands do not nest.
     pub self_ns: u64,
     /// Average of those with times.

@@ -33,6 +33,9 @@ pub struct TracingRow {
     pub inside_ns: u64,
     /// Whether times of calls are without it; else they are as they were recorded.
     pub left_out: bool,
+    /// How long the programs lived, as far as that is known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lifetime_ns: u64,
     /// Of several traces, those where it is not known: their times are as they were recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown_traces: u64,
@@ -90,9 +93,13 @@ pub struct HostRow {
     pub calls: u64,
     /// Of these, calls that were recorded as a run of equal ones.
     pub folded: u64,
+    /// Of these, calls that were added up to keep within a budget: only their number and their time are known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub added_up: u64,
     /// Time in them.
     pub total_ns: u64,
-    /// Time in them outside of other recorded calls.
+    /// Time in them outside of other recorded calls. Which calls were inside of those that were added up is not known:
+    /// the time of these counts for both.
     pub self_ns: u64,
     /// What recording these calls and those inside of them took of their time. It is left out of it, unless
     /// [`TracingRow::left_out`] says otherwise: what was recorded is both together. It is the sum of what was left
@@ -104,11 +111,13 @@ pub struct HostRow {
     pub self_cost_ns: u64,
     /// Average of the successful ones.
     pub avg_ns: f64,
-    /// The shortest; of a run of equal calls, their average.
+    /// The shortest; of a run of equal calls, their average. If calls were added up, the shortest took no longer than
+    /// this, which is the least of the others and of the average of these.
     pub min_ns: u64,
-    /// The longest; of a run of equal calls, their average.
+    /// The longest; of a run of equal calls, their average. If calls were added up, the longest took no less than this.
     pub max_ns: u64,
-    /// Half of them took no longer, within 1/128 of the value; of a run, their average.
+    /// Half of them took no longer, within 1/128 of the value; of a run, their average. As what follows of those that
+    /// were not added up.
     pub p50_ns: u64,
     /// 99 of 100 took no longer, within 1/128 of the value; of a run, their average.
     pub p99_ns: u64,

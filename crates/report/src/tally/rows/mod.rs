@@ -1,11 +1,13 @@
 //! The tables as data; serialized, they are `tally --json`.
 
+mod budget;
 mod device;
 mod host;
 mod program;
 
 use serde::{Deserialize, Serialize};
 
+pub use budget::{BudgetRow, LevelRow};
 pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
 pub use hetrace_trace::collectives::{
     Communicator as CommunicatorRow, Row as CollectiveRow, Unfinished as UnfinishedCollectiveRow,
@@ -88,6 +90,9 @@ pub struct Tally {
     /// What the tracer itself has cost; none if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracing: Option<TracingRow>,
+    /// How the budget for recording was kept; none if there was none, and where only a part of the trace is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetRow>,
     /// Who called, by API.
     pub apis: Vec<ApiTotals>,
     /// Calls by function.

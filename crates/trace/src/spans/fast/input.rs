@@ -337,8 +337,8 @@ impl<'t> Input<'t> {
                         Err(_) => entry(Special::Failed(*function, code)),
                     },
                 },
-                Class::Fold(function, fields) => {
-                    let fold = folded(*function, thread, fold_fields(&event, fields));
+                Class::Fold(function, fields, polls) => {
+                    let fold = folded(*function, thread, fold_fields(&event, fields), !polls);
                     to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
@@ -356,10 +356,8 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::Definition(_) | Class::Other => {
-                    to.sink.other(&event);
-                    return;
-                }
+                Class::BudgetStep(summed) => entry(Special::Step(number_at(&event, *summed) != 0)),
+                Class::Definition(_) | Class::Other => return to.sink.other(&event),
             },
         };
         match special {
@@ -370,6 +368,11 @@ impl<'t> Input<'t> {
 }
 
 /// Calls in one event, with what it says of them; their place among others is found later.
-fn folded(function: FunctionId, thread: ThreadId, [count, first, last, total]: [u64; 4]) -> Fold {
-    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None }
+fn folded(
+    function: FunctionId,
+    thread: ThreadId,
+    [count, first, last, total]: [u64; 4],
+    summed: bool,
+) -> Fold {
+    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed }
 }

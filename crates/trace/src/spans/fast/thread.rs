@@ -48,8 +48,10 @@ pub(super) enum Undecided<'t> {
     Exit(FunctionId, Option<i64>),
     /// The same of one whose values are shown.
     NotedExit(FunctionId, Option<i64>, Box<Values<'t>>),
-    /// A run of calls like the last one.
-    Fold(Fold),
+    /// Many calls in one record, and what the slice knows of the call before.
+    Fold(Fold, Option<Option<i64>>),
+    /// Calls of the stream are added up from here on, or are not.
+    Step(bool),
     /// What the tracer did inside of the innermost, ns.
     OwnWork(u64),
     /// Those of the stream will have no end.
@@ -117,6 +119,8 @@ pub(super) struct ThreadWalk<'r, 't, B> {
     pub track: &'r mut Track<'t>,
     /// Where the slice begins, if others are before.
     pub from: Option<u64>,
+    /// Whether threads may add calls up.
+    pub steps: bool,
     /// By stream.
     pub states: &'r [StreamEnd],
     pub costs: &'r Costs,
@@ -323,7 +327,13 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
     #[cold]
     fn special(&mut self, special: &Special<'t>, time: u64, stream: u32) {
         match special {
-            Special::Fold(fold) => self.fold(*fold, time, stream),
+            Special::Fold(fold) => self.fold(*fold, None, time, stream),
+            Special::Step(summed) => {
+                self.track.stack.step(stream, *summed, time);
+                if self.from.is_some() {
+                    self.track.leave(Undecided::Step(*summed), time, stream);
+                }
+            }
             Special::Doubtful(function) => {
                 self.enter(*function, time, stream, true);
             }
@@ -352,19 +362,18 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         }
     }
 
-    /// A run of calls.
-    pub fn fold(&mut self, fold: Fold, time: u64, stream: u32) {
+    /// Many calls in one record; `repeated` is what a slice knows of the call before.
+    pub fn fold(&mut self, fold: Fold, repeated: Option<Option<i64>>, time: u64, stream: u32) {
         let fold = Fold { thread: self.thread, ..fold };
-        let stack = &self.track.stack;
-        let known = match self.from {
-            None => true,
-            Some(from) => stack.has_last() && (!stack.is_empty() || fold.first >= from),
-        };
-        if known {
-            let fold = self.track.stack.fold(fold, self.costs.of_folded());
+        let stack = &mut self.track.stack;
+        let first = self.from.unwrap_or(0);
+        if self.from.is_none() || (fold.first >= first && stack.knows(stream, &fold, self.steps)) {
+            let fold = stack.fold(stream, fold, repeated, self.costs.of_folded());
             self.sink.fold(&fold);
-        } else if stack.is_empty() {
-            self.track.leave(Undecided::Fold(fold), time, stream);
+        } else if fold.first < first || stack.is_empty() {
+            // Calls that are open here began later, and are not around it.
+            let repeated = stack.repeated(fold.function);
+            self.track.leave(Undecided::Fold(fold, repeated), time, stream);
         } else {
             self.track.unfit = true;
         }
