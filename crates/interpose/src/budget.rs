@@ -131,6 +131,11 @@ pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
     sums
 }
 
+/// A call that was to be added up was recorded after all.
+pub(crate) fn was_recorded(writer: &Writer) {
+    writer.meter.spend(call_ticks().saturating_sub(SUM_TICKS));
+}
+
 fn call_ticks() -> u64 {
     let measured = session().map_or(0, |s| s.control().call_ticks.load(Ordering::Relaxed));
     u64::from(if measured == 0 { CALL_TICKS } else { measured })
