@@ -122,6 +122,9 @@ pub(crate) fn of_commands(header: &RingHeader) -> u64 {
 #[cold]
 #[inline(never)]
 pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
+    if writer.is_own_call() {
+        return false; // Nothing is recorded of it.
+    }
     let meter = &writer.meter;
     if meter.count() {
         look(writer);

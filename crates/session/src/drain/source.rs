@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{RingHeader, ThreadRecord, special};
+use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
@@ -225,6 +225,9 @@ impl Source {
             known.take(Special { id, api, tid, time, own_time, body }, host, outer);
         } else if record::is_fold(id) {
             let words: [u64; 4] = std::array::from_fn(|i| word(body, i));
+            if words[0] == ADDED_UP {
+                return; // A handler was quicker to make a record of these.
+            }
             put_fold(self.stream.record(id, time), words, host);
         } else {
             self.stream.record(id, time).extend_from_slice(body);
