@@ -165,6 +165,9 @@ pub(crate) fn of_commands(header: &RingHeader) -> u64 {
 #[cold]
 #[inline(never)]
 pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
+    if writer.is_own_call() {
+        return false; // Nothing is recorded of it.
+    }
     let meter = &writer.meter;
     if meter.count() {
         look(writer);
@@ -172,6 +175,11 @@ pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
     let sums = flags & flag::SUMMABLE != 0 && meter.step().summed;
     meter.spend(if sums { SUM_TICKS } else { call_ticks() });
     sums
+}
+
+/// A call that was to be added up was recorded after all.
+pub(crate) fn was_recorded(writer: &Writer) {
+    writer.meter.spend(call_ticks().saturating_sub(SUM_TICKS));
 }
 
 fn call_ticks() -> u64 {

@@ -193,6 +193,9 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
     result
 }
 
+/// Ticks, about half a minute, after which the low bits of a record's time say too little.
+const LONG: u64 = 1 << 36;
+
 /// Adds a call up that has ended, or records it if its result is not that of others.
 ///
 /// # Safety
@@ -210,6 +213,11 @@ unsafe fn add_up<R: Outcome, E: Put + Copy, X: Put + Copy>(
     let now = clock::ticks();
     if result.is_ordinary() && writer.add_up(id + 2, before, now) {
         return;
+    }
+    budget::was_recorded(writer);
+    if now.wrapping_sub(before) > LONG {
+        // SAFETY: plain data without gaps.
+        unsafe { write_at(writer, special::EARLIER, Plain(&before), now) };
     }
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
     if unsafe { put_at(writer, id, entry(), before) } {
@@ -311,8 +319,9 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 /// # Safety
 /// As [`Put::put`] for `fields`.
 pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy) {
+    // Not by `put_at`, which counts a call as lost.
     // SAFETY: contract of this function, which is that of `Put::put`.
-    unsafe { put_at(writer, id, fields, clock::ticks()) };
+    unsafe { write_at(writer, id, fields, clock::ticks()) };
 }
 
 /// As [`record_extra`], inlined: for what is recorded often.

@@ -66,6 +66,12 @@ pub const fn unwrap_time(low: u64, floor: u64) -> u64 {
     floor.wrapping_add(low.wrapping_sub(floor) & mask)
 }
 
+/// Returns whether these are the low bits of a full time.
+#[inline(always)]
+pub const fn is_low(low: u64, full: u64) -> bool {
+    unwrap_time(low, full) == full
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

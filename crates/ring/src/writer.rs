@@ -208,6 +208,11 @@ impl Writer {
         self.inside.get() != 0
     }
 
+    /// Whether the tracer itself is calling, and not a signal handler that interrupted it, as far as can be known.
+    pub fn is_own_call(&self) -> bool {
+        self.is_inside() && !self.is_inside_no_more() && !self.is_handlers()
+    }
+
     /// Whether a record is being written, or was left by a handler that did not return.
     pub fn is_busy(&self) -> bool {
         self.busy.get() != 0
@@ -444,6 +449,7 @@ impl Writer {
     /// Makes records of calls that are in none yet, for a thread that ends.
     pub fn flush(&self) {
         self.flush_sums();
+        self.lose_sums();
         if self.fold_open.get() && self.busy.get() == 0 {
             self.busy.set(stack_pointer());
             compiler_fence(Ordering::SeqCst);

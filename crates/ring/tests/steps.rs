@@ -633,6 +633,63 @@ fn add_up_at(world: &mut World, at: u64, handlers: u64) -> u64 {
     steps
 }
 
+/// While the thread goes to another ring, too.
+#[test]
+fn what_handlers_add_up_on_the_way_to_another_ring_is_not_lost() {
+    let (mut world, mut larger) = (World::new(BIG), World::new(2 * BIG));
+    let steps = move_at(&mut world, &mut larger, EVERY - 1, 0);
+    assert!(steps > 50, "{steps} steps");
+    for at in some_of(steps) {
+        move_at(&mut world, &mut larger, at, 1);
+    }
+}
+
+/// Moves to another ring with a handler at a step of it. Returns at how many it could come.
+fn move_at(world: &mut World, larger: &mut World, at: u64, handlers: u64) -> u64 {
+    larger.renew();
+    world.renew();
+    for _ in 0..3 {
+        world.writer.add_up(SUM, 10, 20);
+    }
+    let stepping = Stepping::new(&world.writer, How::default());
+    ADDS.store(true, RELAXED);
+    // SAFETY: a mapping that is leaked; the other writer is not used meanwhile.
+    let steps = stepping.run(at, || unsafe { world.writer.move_to(larger.base) });
+    ADDS.store(false, RELAXED);
+    let sums: Vec<[u64; 4]> = larger.reader.open_folds().map(|run| run.words).collect();
+    assert_eq!(sums.iter().map(|words| words[0] & !ADDED_UP).sum::<u64>(), 3 + handlers, "{at} of {steps}");
+    // A handler's call is from 1 to 2.
+    assert!([1, 10].contains(&sums[0][1]) && [2, 20].contains(&sums[0][2]), "{at} of {steps}: {sums:?}");
+    assert_eq!(sums[0][3], 30 + handlers, "{at} of {steps}");
+    assert_eq!(world.reader.open_folds().count(), 0, "{at} of {steps}");
+    assert_eq!(NUMBER.load(RELAXED), handlers, "{at} of {steps}");
+    steps
+}
+
+/// Where there is no room for a record, what was added up stays; it is lost with the thread.
+#[test]
+fn sums_without_room_wait_for_it() {
+    let mut world = World::new(hetrace_ring::abi::PAGE);
+    world.renew();
+    assert!(world.writer.add_up(SUM, 10, 20));
+    // Within the tracer's own work there is none.
+    world.writer.enter();
+    world.writer.flush_sums();
+    world.writer.leave();
+    while world.write(1) {}
+    world.writer.flush_sums();
+    let sums = |world: &World| world.reader.open_folds().map(|run| run.words[0]).collect::<Vec<_>>();
+    assert_eq!(sums(&world), [1 | ADDED_UP]);
+    assert_eq!(world.reader.header().lost_calls.load(RELAXED), 0);
+    world.read();
+    world.writer.flush_sums();
+    assert_eq!(world.read(), [(SUM, 1 | ADDED_UP)]);
+    assert!(world.writer.add_up(SUM, 30, 40));
+    while world.write(1) {}
+    world.writer.flush();
+    assert_eq!(world.reader.header().lost_calls.load(RELAXED), 1);
+}
+
 /// A ring has places for so many functions; others are recorded one by one.
 #[test]
 fn places_for_sums_are_few_and_move_with_the_thread() {

@@ -46,6 +46,9 @@ pub mod special {
     /// From here on this thread records otherwise, to keep within its budget:
     /// [`super::BudgetStepRecord`]. It goes into the stream of its own thread, as the unknown call.
     pub const BUDGET_STEP: u16 = 16;
+    /// The full counter value of the next record that has its low bits: 8 bytes. For records of long ago, of which
+    /// these bits alone say too little.
+    pub const EARLIER: u16 = 17;
 }
 
 /// Body of [`special::BUDGET_STEP`].

@@ -19,7 +19,8 @@ impl Writer {
         // go to neither ring.
         self.free_until.set(0);
         compiler_fence(Ordering::SeqCst);
-        if let Some(old) = self.header() {
+        let old = self.header();
+        if let Some(old) = old {
             // With what signal handlers wrote while the present record waited.
             old.head.publish(self.end.get());
             if self.fold_open.get() {
@@ -32,9 +33,7 @@ impl Writer {
                 header.fold.total.store(total, Ordering::Relaxed);
                 header.fold.id.store(id, Ordering::Release);
             }
-            sums::hand_over(old, header);
-            // No record will follow here.
-            old.state.leave();
+            sums::make_places(old, header);
         }
         self.header.set(base.cast());
         // SAFETY: the data begins one page into the ring, which is larger than that.
@@ -45,6 +44,11 @@ impl Writer {
         self.limit.set(self.end.get());
         self.nested.reset(0);
         compiler_fence(Ordering::SeqCst);
+        if let Some(old) = old {
+            sums::hand_over(old, header);
+            // No record will follow here, and nothing is added up.
+            old.state.leave();
+        }
         self.free_until.set(self.end.get());
     }
 

@@ -14,9 +14,6 @@ impl Writer {
     /// Adds a call up: the number of its function's event for many calls, and the counter values before and
     /// after it. Returns false if there is no place for one more function, or no ring.
     pub fn add_up(&self, fold_id: u16, before: u64, after: u64) -> bool {
-        if self.is_inside() {
-            return true; // The tracer's own call, of which nothing is recorded.
-        }
         let Some(sum) = self.header().and_then(|header| place(header, fold_id)) else { return false };
         if sum.count.load(Ordering::Relaxed) == 0 {
             sum.first.store(before, Ordering::Relaxed);
@@ -28,34 +25,48 @@ impl Writer {
         true
     }
 
-    /// Makes records of what was added up.
+    /// Makes records of what was added up. What finds no room stays where it is.
     pub fn flush_sums(&self) {
+        if self.is_inside() && !self.is_inside_no_more() {
+            return; // A handler's call within the tracer's own: now there is room for nothing.
+        }
         for number in 0..SUMS {
             let Some(sum) = self.header().and_then(|header| header.sums.get(number)) else { return };
             if sum.count.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            // What a handler adds meanwhile comes into this record or into the next one.
-            let count = sum.count.swap(0, Ordering::Relaxed);
-            let total = sum.total.swap(0, Ordering::Relaxed);
-            let (first, last) = (sum.first.load(Ordering::Relaxed), sum.last.load(Ordering::Relaxed));
             let id = sum.id.load(Ordering::Relaxed) as u16;
-            let words = [count | ADDED_UP, first, last, total];
             let body = |at: *mut u8| {
-                for (i, word) in words.iter().enumerate() {
+                // Taken when there is room, for which the thread may have waited, or gone to another ring: until
+                // then the drainer finds it in the sums if the program is killed. None is left if a handler made
+                // the record meanwhile, and what one adds from here on comes into this record or into the next one.
+                let sum = self.header().and_then(|header| place(header, id));
+                let [count, first, last, total] = sum.map_or([0; 4], take);
+                for (i, word) in [count | ADDED_UP, first, last, total].iter().enumerate() {
                     // SAFETY: four words, as the length says.
                     unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
                 }
             };
             // SAFETY: `body` writes four words.
-            let written = unsafe { self.write(id, FOLD_RECORD, false, clock::ticks, body) };
-            if written.is_none()
-                && let Some(header) = self.header()
-            {
-                count_in(&header.lost_calls, count);
-            }
+            unsafe { self.write(id, FOLD_RECORD, false, clock::ticks, body) };
         }
     }
+
+    /// Counts as lost what was added up and is in no record: the thread ends, and its ring is another's.
+    pub(super) fn lose_sums(&self) {
+        let Some(header) = self.header() else { return };
+        for sum in &header.sums {
+            count_in(&header.lost_calls, sum.count.swap(0, Ordering::Relaxed));
+        }
+    }
+}
+
+/// Count, first, last and total of a sum, which is empty afterwards.
+fn take(sum: &OpenFold) -> [u64; 4] {
+    // First of all: it is another's as soon as nothing is counted.
+    let first = sum.first.load(Ordering::Relaxed);
+    let count = sum.count.swap(0, Ordering::Relaxed);
+    [count, first, sum.last.load(Ordering::Relaxed), sum.total.swap(0, Ordering::Relaxed)]
 }
 
 /// The place of a function, which is taken if need be.
@@ -85,14 +96,31 @@ pub(super) fn clear(header: &RingHeader) {
     }
 }
 
-/// The thread goes on in another ring.
-pub(super) fn hand_over(old: &RingHeader, new: &RingHeader) {
+/// The thread is about to go on in another ring: functions have the same places there.
+pub(super) fn make_places(old: &RingHeader, new: &RingHeader) {
     clear(new);
     for (from, to) in old.sums.iter().zip(&new.sums) {
-        to.first.store(from.first.load(Ordering::Relaxed), Ordering::Relaxed);
-        to.last.store(from.last.load(Ordering::Relaxed), Ordering::Relaxed);
-        to.total.store(from.total.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        to.count.store(from.count.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         to.id.store(from.id.load(Ordering::Relaxed), Ordering::Release);
+    }
+}
+
+/// The thread has gone on in another ring, and handlers add up there.
+pub(super) fn hand_over(old: &RingHeader, new: &RingHeader) {
+    for from in &old.sums {
+        let [count, first, last, total] = take(from);
+        if count == 0 {
+            continue;
+        }
+        let Some(to) = place(new, from.id.load(Ordering::Relaxed) as u16) else {
+            // Handlers have met more functions than there are places, just before and just now.
+            count_in(&new.lost_calls, count);
+            continue;
+        };
+        if to.count.load(Ordering::Relaxed) == 0 || to.first.load(Ordering::Relaxed) > first {
+            to.first.store(first, Ordering::Relaxed);
+        }
+        to.last.fetch_max(last, Ordering::Relaxed);
+        add_in_one(&to.total, total);
+        add_in_one(&to.count, count);
     }
 }

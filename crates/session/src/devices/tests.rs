@@ -306,7 +306,7 @@ fn record_two_apis(p: &mut Process) {
         let peer = DeviceRecord { device: 0xe, compute_units: units, ..DeviceRecord::default() };
         let queue = QueueRecord { queue: 0x10, device: 0xd, number: units, ..QueueRecord::default() };
         let function = FunctionRecord { function: 0xf, registers: units, ..FunctionRecord::default() };
-        let count = CountRecord { function: 0xf, launches: units.into(), timed: 1 };
+        let count = CountRecord { function: 0xf, launches: units.into(), timed: 1, ..CountRecord::default() };
         let property = PropertyRecord { device: 0xd, value: units.into() };
         p.take_of(api, special::DEVICE, 50, &device, name);
         p.take_of(api, special::DEVICE, 50, &peer, "peer");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{RingHeader, ThreadRecord, special};
+use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
@@ -45,6 +45,8 @@ pub(super) struct Source {
     pub last: u64,
     /// When the ring was last looked at, in ticks.
     looked: u64,
+    /// Time of a record that is to come, in ticks, where its low bits say too little.
+    earlier: Option<u64>,
     /// Number of the ring whose records come before those that are next here.
     pub awaits: Option<u32>,
     /// What the stream lost more than this ring, while it was another ring's.
@@ -87,6 +89,7 @@ impl Source {
             last: since,
             // What another drainer has left may be older than half a period by now.
             looked: if since > 0 { since } else { clock::ticks() },
+            earlier: None,
             awaits: None,
             lost_elsewhere: 0,
             lost_before: (0, 0),
@@ -154,7 +157,7 @@ impl Source {
 
     fn take(&mut self, bytes: &[u8], sinks: &mut Sinks<'_>) -> Taken {
         // Time can't be older than the last look by much, nor than the last record.
-        let mut floor = self.last.max(self.looked.saturating_sub(HALF_PERIOD));
+        let (mut floor, look) = (self.last, self.looked.saturating_sub(HALF_PERIOD));
         let mut rest = bytes;
         while let Some((head, after)) = rest.split_at_checked(record::HEAD) {
             let head = u64::from_le_bytes(head.try_into().unwrap_or_default());
@@ -166,6 +169,11 @@ impl Source {
             rest = next;
             match record::id(head) {
                 special::ABANDONED => continue,
+                special::EARLIER => {
+                    // Not of the future, whatever the program wrote there: all later records would be, too.
+                    self.earlier = Some(word(body, 0).min(clock::ticks()));
+                    continue;
+                }
                 special::THREAD => {
                     let claimed = self.begin(body, sinks);
                     floor = floor.max(claimed);
@@ -179,7 +187,14 @@ impl Source {
             }
             // Another processor's counter may be a little behind: not before
             // the last record, and never a whole period later.
-            let ticks = record::unwrap_time(record::time(head), floor.saturating_sub(HALF_PERIOD / 2));
+            let known = if record::is_fold(record::id(head)) { Some(word(body, 2)) } else { self.earlier };
+            let known =
+                known.filter(|full| record::is_low(record::time(head), *full) && *full <= clock::ticks());
+            if known.is_some() && known == self.earlier {
+                self.earlier = None;
+            }
+            let least = floor.max(look).saturating_sub(HALF_PERIOD / 2);
+            let ticks = known.unwrap_or_else(|| record::unwrap_time(record::time(head), least));
             floor = floor.max(ticks);
             self.put(record::id(head), body, (floor, ticks), sinks);
         }
@@ -210,6 +225,9 @@ impl Source {
             known.take(Special { id, api, tid, time, own_time, body }, host, outer);
         } else if record::is_fold(id) {
             let words: [u64; 4] = std::array::from_fn(|i| word(body, i));
+            if words[0] == ADDED_UP {
+                return; // A handler was quicker to make a record of these.
+            }
             put_fold(self.stream.record(id, time), words, host);
         } else {
             self.stream.record(id, time).extend_from_slice(body);

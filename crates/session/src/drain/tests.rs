@@ -352,6 +352,84 @@ fn what_another_left_long_ago_has_the_times_of_then() {
     assert_eq!(begin, host.to_ns(then + 1000));
 }
 
+/// Writes a record of a time: of four words, the third of which is that time, as of the last of a fold.
+fn write_at(writer: &Writer, id: u16, time: u64) {
+    let put = |at: *mut u8| {
+        for (i, word) in [time, 0, time, 0].into_iter().enumerate() {
+            // SAFETY: four words, as the length says.
+            unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
+        }
+    };
+    // SAFETY: `put` writes the 32 bytes behind the head that the length says.
+    unsafe { writer.record_at(id, record::HEAD + 32, time, put) }.expect("room");
+}
+
+/// Times of the first record and of the last, of a thread that was quiet for more than a period.
+fn times_of(write: impl FnOnce(&Writer, u64, u64)) -> [u64; 2] {
+    let trace = TempDir::new().expect("a scratch folder");
+    let mut program = Program::new(FIRST);
+    let thread = Thread::start(&mut program, 1);
+    let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let now = clock::ticks();
+    let then = now - (3 << (record::TIME_BITS - 1));
+    let start = ReferencePoint { tsc: then - 100, monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
+    let host = HostClock::new(start, start);
+    // As if it had begun before that.
+    drainer.discover();
+    drainer.sources[0].ring.release(record::HEAD + size_of::<ThreadRecord>());
+    drainer.pass(&host);
+    write(&thread.writer, then, now);
+    drainer.finish(&host);
+    let file = fs::read_dir(trace.path()).expect("a folder").flatten().next().expect("a stream");
+    let bytes = fs::read(file.path()).expect("a file");
+    let of = |ns: u64| [then, then + 10, now].into_iter().find(|t| host.to_ns(*t) == ns).unwrap_or(ns);
+    let (begin, mut end, mut rest) = (word(&bytes, 32 / 8), 0, &bytes[..]);
+    while !rest.is_empty() {
+        end = word(rest, 40 / 8);
+        rest = &rest[word(rest, 48 / 8) as usize / 8..];
+    }
+    [begin, end].map(|ns| now - of(ns))
+}
+
+#[test]
+fn calls_of_minutes_that_fail_have_their_times() {
+    let length = 3 << (record::TIME_BITS - 1);
+    let found = times_of(|writer, then, now| {
+        write_at(writer, special::EARLIER, then);
+        // A handler's record in between.
+        write_at(writer, ID + 1, now - 10);
+        write_at(writer, ID, then);
+        write_at(writer, ID + 1, now);
+    });
+    assert_eq!(found[1], 0, "the handler's is the first");
+    let found = times_of(|writer, then, now| {
+        write_at(writer, special::EARLIER, then);
+        write_at(writer, ID, then);
+        write_at(writer, ID + 1, now);
+    });
+    assert_eq!(found, [length, 0]);
+}
+
+#[test]
+fn polls_of_long_ago_have_their_times() {
+    let found = times_of(|writer, then, now| {
+        write_at(writer, ID + 2, then);
+        write_at(writer, ID, now);
+    });
+    assert_eq!(found, [3 << (record::TIME_BITS - 1), 0]);
+}
+
+#[test]
+fn a_time_of_the_future_is_not_believed() {
+    let found = times_of(|writer, then, now| {
+        write_at(writer, special::EARLIER, then + (100 << record::TIME_BITS));
+        write_at(writer, ID + 2, now + (100 << record::TIME_BITS));
+        write_at(writer, ID, now);
+    });
+    assert!(found[1] == 0, "{found:?}");
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..2usize, 1..3 * FULL).prop_map(|(thread, records)| Step::Write(thread, records)),
