@@ -292,7 +292,7 @@ impl Host {
                 // Of these no single one is known.
                 sum.summed = sum.summed.saturating_add(fold.count);
                 sum.summed_ns = sum.summed_ns.saturating_add(total);
-                sum.take(fold.cost, fold.cost);
+                sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
             None => {
                 // A run keeps only its sum: its average stands for its calls.
