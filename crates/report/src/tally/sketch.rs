@@ -8,8 +8,6 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::times::add_to;
-
 /// How far a quantile may be from the value that it stands for, as a part of it.
 pub const ERROR: f64 = 1.0 / 128.0;
 
@@ -63,7 +61,7 @@ impl Sketch {
         let place = usize::from(self.places[chunk % PLACES]);
         if let Some(chunk) = self.chunks.get_mut(place) {
             let n = &mut chunk[bucket % CHUNK];
-            add_to(n, weight);
+            *n = n.saturating_add(weight);
         } else {
             self.first(chunk, bucket, weight);
         }
