@@ -315,6 +315,12 @@ impl Stack {
             self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
         }
         self.last = later.last.or(self.last);
+        // The first part decides its steps itself; those of the others were decided here.
+        for of in later.summing {
+            if self.summing.iter().all(|known| known.stream != of.stream) {
+                self.summing.push(of);
+            }
+        }
     }
 
     /// Calls of which all that is known is that they are inside the innermost here.
