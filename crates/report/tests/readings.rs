@@ -267,7 +267,7 @@ fn of_toy(step: &Step, time: u64) -> String {
             let name = ["toyFinish", "toyPoll", "toyFree"][*function];
             let first = time.saturating_sub(u64::from(*back) * 4);
             let total = (time - first) / 2;
-            format!("~ {name} count=3 first={first} last={time} total={total}")
+            format!("~ {name} count=3 first={first} last={time} total={total} added_up=1")
         }
         Step::Budget(summed) => {
             format!("s toy one_in=4 summed={} spent_ppm=30000 budget_ppm=20000", u8::from(*summed))

@@ -87,8 +87,9 @@ fn script(out: &mut String, now: &mut u64, thread: u64, works: &[Work]) {
         if let Some((count, since, percent)) = work.summed {
             let first = now.saturating_sub(since);
             let total = (*now - first) * percent / 100;
-            *out +=
-                &format!("{now} 1.{thread} ~ {name} count={count} first={first} last={now} total={total}\n");
+            *out += &format!(
+                "{now} 1.{thread} ~ {name} count={count} first={first} last={now} total={total} added_up=1\n"
+            );
             *now += 1;
         }
         if let Some((count, total)) = work.polls {

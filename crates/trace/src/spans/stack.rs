@@ -40,19 +40,6 @@ pub(super) struct Stack {
     last: Option<(FunctionId, Option<i64>)>,
     /// Calls that were in none, since it was taken last.
     outside: Inside,
-    /// By stream: whether calls are added up. Streams without a step are not here.
-    summing: Vec<Summing>,
-}
-
-/// Whether the calls of a stream are added up.
-#[derive(Clone, Copy, Debug)]
-struct Summing {
-    stream: u32,
-    now: bool,
-    /// What was before is for earlier parts of the trace to say.
-    since: u64,
-    /// Up to then they were.
-    until: u64,
 }
 
 /// When something happens on a thread, and in which stream.
@@ -315,12 +302,6 @@ impl Stack {
             self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
         }
         self.last = later.last.or(self.last);
-        // The first part decides its steps itself; those of the others were decided here.
-        for of in later.summing {
-            if self.summing.iter().all(|known| known.stream != of.stream) {
-                self.summing.push(of);
-            }
-        }
     }
 
     /// Calls of which all that is known is that they are inside the innermost here.
@@ -331,25 +312,6 @@ impl Stack {
         }
     }
 
-    /// From `time` on, calls of a stream are added up, or are not.
-    pub fn step(&mut self, stream: u32, summed: bool, time: u64) {
-        match self.summing.iter_mut().find(|of| of.stream == stream) {
-            Some(known) => {
-                known.until = if known.now { time } else { known.until };
-                known.now = summed;
-            }
-            None => self.summing.push(Summing { stream, now: summed, since: time, until: 0 }),
-        }
-    }
-
-    /// Whether a record of calls of a stream, of which the first began then, is of calls that were added up; none if
-    /// there was no step before that.
-    fn is_summing(&self, stream: u32, first: u64) -> Option<bool> {
-        let known = self.summing.iter().find(|of| of.stream == stream)?;
-        let summed = known.now || first < known.until;
-        (summed || first >= known.since).then_some(summed)
-    }
-
     /// The error of a run that repeats the last call: the inner one is none if that went well, or was of
     /// another function, the outer one if no call has ended.
     pub fn repeated(&self, function: FunctionId) -> Option<Option<i64>> {
@@ -357,11 +319,10 @@ impl Stack {
         Some(error.filter(|_| last == function))
     }
 
-    /// Whether it is known of a record of many calls what they are. `steps`: earlier parts of the trace may have begun to
-    /// add calls up.
-    pub fn knows(&self, stream: u32, fold: &Fold, steps: bool) -> bool {
-        let summing = || !steps || self.is_summing(stream, fold.first).is_some();
-        fold.summed || self.last.is_some() && summing()
+    /// Whether the error of a record of many calls is known: those that were added up went well, and a run of polls
+    /// repeats the call before it, which must be in this part of the trace.
+    pub fn knows(&self, fold: &Fold) -> bool {
+        fold.summed || self.last.is_some()
     }
 
     /// Many calls in one record, with their depth, and the error that only the calls before them show: `repeated`
@@ -369,16 +330,15 @@ impl Stack {
     ///
     /// They count as inside the innermost open call that began before them. Some of those that were added up may have
     /// been in calls inside of that one, too: then these have so much more time of their own, and that one less.
-    pub fn fold(&mut self, stream: u32, fold: Fold, repeated: Option<Option<i64>>, cost: CallCost) -> Fold {
-        let summed = fold.summed || self.is_summing(stream, fold.first).unwrap_or(false);
-        let error = repeated.or_else(|| self.repeated(fold.function)).flatten().filter(|_| !summed);
+    pub fn fold(&mut self, fold: Fold, repeated: Option<Option<i64>>, cost: CallCost) -> Fold {
+        let error = repeated.or_else(|| self.repeated(fold.function)).flatten().filter(|_| !fold.summed);
         let around = self.frames.iter_mut().rev().find(|frame| frame.start <= fold.first);
         let depth = around.as_ref().map_or(0, |frame| frame.depth.saturating_add(1));
         let ours = match around {
             Some(frame) => frame.inside.add_fold(&fold, cost),
             None => self.outside.add_fold(&fold, cost),
         };
-        Fold { error, depth, cost: ours, summed, ..fold }
+        Fold { error, depth, cost: ours, ..fold }
     }
 }
 

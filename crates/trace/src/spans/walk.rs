@@ -177,8 +177,8 @@ impl Walker {
                 let error = verdict.error(event);
                 self.exit(occurrence, *function, error, visitor)
             }
-            Class::Fold(function, fields, polls) => {
-                let fold = self.fold(occurrence, *function, fields, *polls);
+            Class::Fold(function, fields, added_up) => {
+                let fold = self.fold(occurrence, *function, fields, *added_up);
                 visitor.fold(at, &fold, event)
             }
             Class::Command(reader) => {
@@ -198,11 +198,7 @@ impl Walker {
                 self.stack(thread).measure(stream, number_at(event, *ns));
                 visitor.other(at, event)
             }
-            Class::BudgetStep(summed) => {
-                self.stack(thread).step(stream, number_at(event, *summed) != 0, time);
-                visitor.other(at, event)
-            }
-            Class::Definition(_) | Class::Other => visitor.other(at, event),
+            Class::BudgetStep(_) | Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
     }
 
@@ -328,14 +324,15 @@ impl Walker {
         occurrence: &Occurrence<'_, '_>,
         function: FunctionId,
         fields: &[usize; 4],
-        polls: bool,
+        added_up: Option<usize>,
     ) -> Fold {
         let [count, first, last, total] = fold_fields(&occurrence.event, fields);
         let thread = occurrence.thread;
         self.summary.calls = self.summary.calls.saturating_add(count);
-        let (summed, error) = (!polls, None);
-        let fold = Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error, summed };
-        self.stack(thread).fold(occurrence.stream, fold, None, occurrence.costs.of_folded())
+        let summed = added_up.is_some_and(|at| number_at(&occurrence.event, at) != 0);
+        let fold =
+            Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed };
+        self.stack(thread).fold(fold, None, occurrence.costs.of_folded())
     }
 
     /// Gives up what is still open.

@@ -19,9 +19,9 @@ pub enum Class {
     Entry(FunctionId),
     /// A call ends.
     Exit(FunctionId, Verdict),
-    /// Many calls in one: positions of `count`, `first`, `last`, `total`, and whether the function is one that programs
-    /// poll. Calls of others were added up.
-    Fold(FunctionId, [usize; 4], bool),
+    /// Many calls in one: positions of `count`, `first`, `last`, `total`, and of whether they were added up; else they
+    /// are a run of equal polls.
+    Fold(FunctionId, [usize; 4], Option<usize>),
     /// A command on a device.
     Command(Box<command::Reader>),
     /// What a number of device events stands for.
@@ -179,9 +179,7 @@ impl<'a> Resolver<'a> {
                 let position = |name| fields.index(name);
                 match ["count", "first", "last", "total"].map(position) {
                     [Some(count), Some(first), Some(last), Some(total)] => {
-                        // Without a model any function may be one.
-                        let polls = described.is_none_or(|(_, function)| function.may_fold());
-                        Class::Fold(id, [count, first, last, total], polls)
+                        Class::Fold(id, [count, first, last, total], position("added_up"))
                     }
                     _ => Class::Other,
                 }

@@ -134,8 +134,6 @@ pub(super) enum Special<'t> {
     NotedExit(FunctionId, Option<i64>, Values<'t>),
     /// What the tracer did inside of the innermost call, ns.
     OwnWork(u64),
-    /// Calls of the stream are added up from here on, or are not.
-    Step(bool),
     /// The stream's open calls will have no end.
     GiveUp(Why),
     /// Exits of the stream's open calls may be lost.

@@ -337,8 +337,9 @@ impl<'t> Input<'t> {
                         Err(_) => entry(Special::Failed(*function, code)),
                     },
                 },
-                Class::Fold(function, fields, polls) => {
-                    let fold = folded(*function, thread, fold_fields(&event, fields), !polls);
+                Class::Fold(function, fields, added_up) => {
+                    let summed = added_up.is_some_and(|at| number_at(&event, at) != 0);
+                    let fold = folded(*function, thread, fold_fields(&event, fields), summed);
                     to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
@@ -356,8 +357,7 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::BudgetStep(summed) => entry(Special::Step(number_at(&event, *summed) != 0)),
-                Class::Definition(_) | Class::Other => return to.sink.other(&event),
+                Class::BudgetStep(_) | Class::Definition(_) | Class::Other => return to.sink.other(&event),
             },
         };
         match special {

@@ -158,7 +158,7 @@ impl<'t, B: CallSink> Whole<'t, B> {
         self.sums.thread(thread, self.threads.get(thread));
         let (costs, summary, states, sink) =
             (self.costs, &mut self.summary, &self.states[..], &mut self.sums);
-        let mut walk = ThreadWalk { thread, track, from: None, steps: true, states, costs, summary, sink };
+        let mut walk = ThreadWalk { thread, track, from: None, states, costs, summary, sink };
         for (what, at) in later.undecided {
             if is_crossed(&walk.track.stack, &mut crossed, at.time) {
                 return Err(Ended::Unfit);
@@ -170,7 +170,6 @@ impl<'t, B: CallSink> Whole<'t, B> {
                     walk.noted_exit(function, at.time, at.stream, error, &values);
                 }
                 Undecided::Fold(fold, repeated) => walk.fold(fold, repeated, at.time, at.stream),
-                Undecided::Step(summed) => walk.track.stack.step(at.stream, summed, at.time),
                 Undecided::OwnWork(ns) => walk.own_work(ns, at.time, at.stream),
                 Undecided::GiveUp(why) => walk.give_up(why, at.time, at.stream),
                 Undecided::Begins => walk.begin(at.time, at.stream),

@@ -82,7 +82,7 @@ fn rounds<'t, B: CallSink>(
     tracks: &mut Vec<Track<'t>>,
     slice: &Slice,
 ) -> Result<(), Ended> {
-    let (from, steps) = (slice.from, shared.trace.has_budget_steps());
+    let from = slice.from;
     let mut room = (ROOM / inputs.len().max(1)).clamp(*ROOMS.start(), *ROOMS.end());
     let mut stretches = Vec::new();
     let mut watched = 0;
@@ -121,8 +121,7 @@ fn rounds<'t, B: CallSink>(
             shared.sink.thread(thread, shared.threads.get(thread));
             let track = Track::of(tracks, thread);
             let (costs, summary, states) = (shared.trace.costs(), &mut shared.summary, &states[..]);
-            let mut walk =
-                ThreadWalk { thread, track, from, steps, states, costs, summary, sink: shared.sink };
+            let mut walk = ThreadWalk { thread, track, from, states, costs, summary, sink: shared.sink };
             if of_thread.iter().all(|s| s.input == first.input) {
                 of_thread.iter().for_each(|stretch| walk.alone(inputs, *stretch, safe));
             } else {

@@ -50,8 +50,6 @@ pub(super) enum Undecided<'t> {
     NotedExit(FunctionId, Option<i64>, Box<Values<'t>>),
     /// Many calls in one record, and what the slice knows of the call before.
     Fold(Fold, Option<Option<i64>>),
-    /// Calls of the stream are added up from here on, or are not.
-    Step(bool),
     /// What the tracer did inside of the innermost, ns.
     OwnWork(u64),
     /// Those of the stream will have no end.
@@ -119,8 +117,6 @@ pub(super) struct ThreadWalk<'r, 't, B> {
     pub track: &'r mut Track<'t>,
     /// Where the slice begins, if others are before.
     pub from: Option<u64>,
-    /// Whether threads may add calls up.
-    pub steps: bool,
     /// By stream.
     pub states: &'r [StreamEnd],
     pub costs: &'r Costs,
@@ -328,12 +324,6 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
     fn special(&mut self, special: &Special<'t>, time: u64, stream: u32) {
         match special {
             Special::Fold(fold) => self.fold(*fold, None, time, stream),
-            Special::Step(summed) => {
-                self.track.stack.step(stream, *summed, time);
-                if self.from.is_some() {
-                    self.track.leave(Undecided::Step(*summed), time, stream);
-                }
-            }
             Special::Doubtful(function) => {
                 self.enter(*function, time, stream, true);
             }
@@ -367,8 +357,8 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         let fold = Fold { thread: self.thread, ..fold };
         let stack = &mut self.track.stack;
         let first = self.from.unwrap_or(0);
-        if self.from.is_none() || (fold.first >= first && stack.knows(stream, &fold, self.steps)) {
-            let fold = stack.fold(stream, fold, repeated, self.costs.of_folded());
+        if self.from.is_none() || (fold.first >= first && stack.knows(&fold)) {
+            let fold = stack.fold(fold, repeated, self.costs.of_folded());
             self.sink.fold(&fold);
         } else if fold.first < first || stack.is_empty() {
             // Calls that are open here began later, and are not around it.
