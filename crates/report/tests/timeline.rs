@@ -45,7 +45,7 @@ fn calls_and_commands(path: &Path, trace: &Trace, summary: &Summary, drawing: &D
         |event: &&Event| rows[&event.track].is_thread || rows[&event.track].name.starts_with("runs");
     let begun = || drawing.events().filter(|event| event.kind == 1);
     let host = tally::tally(trace, &tally::Options::default()).host;
-    let folded: u64 = host.iter().map(|r| r.folded).sum();
+    let folded: u64 = host.iter().map(|r| r.folded + r.added_up).sum();
     let runs = begun().filter(|event| event.name.ends_with("(folded)")).count() as u64;
     let ranges: u64 = host.iter().filter(|r| is_range(trace, &r.name)).map(|r| r.calls).sum();
     let calls = summary.calls - folded + runs + summary.unfinished - ranges;
