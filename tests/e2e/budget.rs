@@ -104,6 +104,27 @@ fn a_forked_child_has_its_own_calls() {
 }
 
 #[test]
+fn a_child_does_not_count_its_parents_commands() {
+    let traced = limited(&["budget", "4000", "1", "exit"]);
+    assert_eq!(traced.done.status, 0, "{}", traced.done.err);
+    let mut expected = commands(&traced.done.out).into_values().collect::<Vec<_>>();
+    expected.sort_unstable();
+    assert_eq!(counted(&traced.seen()), expected);
+}
+
+#[test]
+fn commands_of_calls_that_are_not_recorded_have_the_budget_too() {
+    let options = [&NEXT_TO_NOTHING[..], &["--exclude", "cl*"]].concat();
+    let traced = trace_with(Platform::Pocl, &options, &["budget", "4000"]);
+    let seen = traced.seen();
+    assert!(seen.steps.iter().any(|(one_in, _)| *one_in > 1), "{:?}", seen.steps);
+    let mut expected = commands(&traced.done.out).into_values().collect::<Vec<_>>();
+    expected.sort_unstable();
+    assert_eq!(counted(&seen), expected);
+    assert!((seen.commands.len() as u64) < expected.iter().map(|[n, _]| n).sum::<u64>() / 2);
+}
+
+#[test]
 fn every_program_has_all_its_calls_counted() {
     for line in lines().iter().filter(|line| line.command[0] != "budget") {
         let traced = limited(&line.command);

@@ -1,9 +1,10 @@
 /* Calls and commands of many kinds as fast as they can be made, with some that fail, and others from a signal
  * handler in between: for a recorder that adds calls up and times few commands.
  *
- *   budget [loops=3000] [threads=1] [end|kill|fork|serial]
+ *   budget [loops=3000] [threads=1] [end|kill|fork|exit|serial]: the child of exit makes no calls
  *
- * serial: threads one after the other. Writes how many commands succeeded: COMMANDS even=N odd=N write=N/BYTES read=N/BYTES copy=N/BYTES fill=N/BYTES.
+ * serial: threads one after the other. Writes how many commands succeeded:
+ * COMMANDS even=N odd=N write=N/BYTES read=N/BYTES copy=N/BYTES fill=N/BYTES.
  */
 #include "cl_util.h"
 #include <pthread.h>
@@ -133,6 +134,16 @@ int main(int argc, char **argv)
         int status;
         CHECK(waitpid(child, &status, 0) == child && status == 0);
         return 0;
+    }
+    if (strcmp(end, "exit") == 0) {
+        /* A child that does no more than end, with all that is to be done then. */
+        fflush(stdout);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0)
+            exit(0);
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
     }
     print(0);
     if (strcmp(end, "kill") == 0)

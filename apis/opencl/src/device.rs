@@ -112,13 +112,7 @@ pub unsafe fn enqueue<R: Copy>(
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {
-        let result = call(event);
-        if succeeded(result) {
-            counted.moved(bytes() as u64);
-        } else {
-            counted.failed(choice, 0);
-        }
-        return result;
+        return only_count(counted, || call(event), succeeded, bytes);
     }
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
@@ -156,21 +150,13 @@ pub unsafe fn enqueue<R: Copy>(
     };
     let command = Enqueued {
         cause_tid: thread.tid(),
-        kind,
-        dimensions: geometry.0,
-        memory: memory(kind),
         cause: time,
         returned,
         queue: queue as u64,
         device: known.device as u64,
-        function: counted.map_or(0, |(id, _)| id),
-        name: if counted.is_none() { kernels::name(kernel) } else { std::ptr::null() },
         bytes,
-        geometry: geometry.1,
-        shared: 0,
-        weight: choice.weight(),
-        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
         in_order: known.flags & OUT_OF_ORDER == 0,
+        ..described(kind, kernel, counted.map(|(id, _)| id), choice, geometry)
     };
     match place.put(event, command) {
         Put::Kept => {}
@@ -188,7 +174,46 @@ fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
     if kernel.is_null() {
         return sample::of_kind(kind, memory(kind));
     }
-    kernels::get(kernel).map(|kernel| (kernel.id, &kernel.counted))
+    kernels::counted(kernel)
+}
+
+/// Runs a call that enqueues a command which is not timed.
+fn only_count<R: Copy>(
+    counted: &Counted,
+    call: impl FnOnce() -> R,
+    succeeded: impl FnOnce(R) -> bool,
+    bytes: impl FnOnce() -> usize,
+) -> R {
+    let result = call();
+    if succeeded(result) {
+        counted.moved(bytes() as u64);
+    } else {
+        counted.failed(Choice::Counted, 0);
+    }
+    result
+}
+
+/// What is known of a command by itself; the rest of it is empty.
+#[inline]
+fn described(kind: u8, kernel: P, counted: Option<u64>, choice: Choice, geometry: Geometry) -> Enqueued {
+    Enqueued {
+        cause_tid: 0,
+        kind,
+        dimensions: geometry.0,
+        memory: memory(kind),
+        cause: 0,
+        returned: 0,
+        queue: 0,
+        device: 0,
+        function: counted.unwrap_or(0),
+        name: if counted.is_none() { kernels::name(kernel) } else { std::ptr::null() },
+        bytes: 0,
+        geometry: geometry.1,
+        shared: 0,
+        weight: choice.weight(),
+        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
+        in_order: false,
+    }
 }
 
 /// There is no place for a command; perhaps there is one when those that have ended are gone.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use hetrace_interpose::commands::sample::{self, Counted};
+use hetrace_interpose::commands::sample::Counted;
 use hetrace_interpose::commands::{arena, text};
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{FunctionRecord, special};
@@ -23,17 +23,15 @@ pub struct Kernel {
     pub id: u64,
     /// Its launches, where not all are timed.
     pub counted: Counted,
-    /// The one that was met before.
+    /// Another with the same hash, which was met before.
     before: *const Kernel,
     // The name stands behind.
 }
 
 /// Handle → the kernel, in the arena.
 static KERNELS: Table<16384> = Table::new();
-/// Hash of a name → the kernel, so that equal names share a place.
+/// Hash of a name → the kernels that have it, the last one first.
 static NAMES: [AtomicPtr<Kernel>; 4096] = [const { AtomicPtr::new(null_mut()) }; 4096];
-/// The one that was met last.
-static LAST: AtomicPtr<Kernel> = AtomicPtr::new(null_mut());
 static IDS: AtomicU64 = AtomicU64::new(0);
 
 impl Kernel {
@@ -65,10 +63,28 @@ pub fn get(kernel: P) -> Option<&'static Kernel> {
 
 /// All kernels that were met, each with its id.
 pub fn all() -> impl Iterator<Item = (u64, &'static Counted)> {
+    NAMES
+        .iter()
+        .flat_map(|slot| with_hash(slot.load(Ordering::Acquire)))
+        .map(|kernel| (kernel.id, &kernel.counted))
+}
+
+/// A kernel and those that were met before with the same hash.
+fn with_hash(kernel: *const Kernel) -> impl Iterator<Item = &'static Kernel> {
     // SAFETY: null, or made by `make` and never freed.
-    let at = |kernel: *const Kernel| unsafe { kernel.as_ref() };
-    let kernels = std::iter::successors(at(LAST.load(Ordering::Acquire)), move |kernel| at(kernel.before));
-    kernels.map(|kernel| (kernel.id, &kernel.counted))
+    let at = |kernel: *const Kernel| -> Option<&'static Kernel> { unsafe { kernel.as_ref() } };
+    std::iter::successors(at(kernel), move |kernel| at(kernel.before))
+}
+
+/// What counts the launches of a kernel, and its id. With the first launch in this process its name is recorded.
+pub fn counted(kernel: P) -> Option<(u64, &'static Counted)> {
+    let kernel = get(kernel)?;
+    if kernel.counted.is_new() {
+        let record = FunctionRecord { function: kernel.id, ..FunctionRecord::default() };
+        // SAFETY: `make` left a NUL behind the name.
+        record_with_text(special::FUNCTION, &record, unsafe { text(kernel.name()) });
+    }
+    Some((kernel.id, &kernel.counted))
 }
 
 /// A kernel was created: its handle may have belonged to another before.
@@ -103,34 +119,28 @@ fn intern(name: &[u8]) -> Option<&'static Kernel> {
     let hash =
         name.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     let slot = NAMES.get((hash >> 40) as usize & 4095)?;
-    let known = |there: *mut Kernel| {
-        // SAFETY: null, or made by `make` and never freed.
-        let there: Option<&'static Kernel> = unsafe { there.as_ref() };
+    let mut made: *mut Kernel = null_mut();
+    loop {
+        let there = slot.load(Ordering::Acquire);
         // SAFETY: `make` left a NUL behind each name.
-        there.filter(|k| unsafe { text(k.name()) }.to_bytes() == name)
-    };
-    let there = slot.load(Ordering::Acquire);
-    if let Some(there) = known(there) {
-        return Some(there);
+        let is_it = |kernel: &&Kernel| unsafe { text(kernel.name()) }.to_bytes() == name;
+        // If another thread was quicker, ours stays where it is and is never used.
+        if let Some(known) = with_hash(there).find(is_it) {
+            return Some(known);
+        }
+        if made.is_null() {
+            made = make(name)?;
+        }
+        // SAFETY: made just now, and nobody else knows the place yet.
+        unsafe { (*made).before = there };
+        if slot.compare_exchange(there, made, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            // SAFETY: made above, and never freed or changed again.
+            return unsafe { made.as_ref() };
+        }
     }
-    let made = make(name)?;
-    let place = std::ptr::from_ref(made).cast_mut();
-    match slot.compare_exchange(there, place, Ordering::AcqRel, Ordering::Acquire) {
-        // Another thread was quicker with the same one. Ours stays where it is, and is never launched.
-        Err(now) if known(now).is_some() => return known(now),
-        // Or with another that has this slot, too: the last one has it.
-        Err(_) => slot.store(place, Ordering::Release),
-        Ok(_) => {}
-    }
-    if sample::is_on() {
-        let record = FunctionRecord { function: made.id, ..FunctionRecord::default() };
-        // SAFETY: `make` left a NUL behind the name.
-        record_with_text(special::FUNCTION, &record, unsafe { text(made.name()) });
-    }
-    Some(made)
 }
 
-fn make(name: &[u8]) -> Option<&'static Kernel> {
+fn make(name: &[u8]) -> Option<*mut Kernel> {
     let place = arena(size_of::<Kernel>() + name.len() + 1)?.cast::<Kernel>();
     let id = IDS.fetch_add(1, Ordering::Relaxed) + 1;
     // SAFETY: the arena gave room for a kernel, at a multiple of 8, and one byte more than the name has.
@@ -140,16 +150,7 @@ fn make(name: &[u8]) -> Option<&'static Kernel> {
         text.copy_from_nonoverlapping(name.as_ptr(), name.len());
         *text.add(name.len()) = 0;
     }
-    let mut before = LAST.load(Ordering::Acquire);
-    loop {
-        // SAFETY: nobody else knows the place yet.
-        unsafe { (*place).before = before };
-        match LAST.compare_exchange(before, place, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: written above, and never freed or changed again.
-            Ok(_) => return unsafe { place.as_ref() },
-            Err(now) => before = now,
-        }
-    }
+    Some(place)
 }
 
 #[cfg(test)]
@@ -169,13 +170,15 @@ mod tests {
         let longest = [b'k'; NAME];
         assert_eq!(name(intern(&longest)), Some(longest.to_vec()));
         assert_eq!(name(intern(b"")), Some(Vec::new()));
-        // Names that share a slot push each other out and stay what they are; all are counted.
+        // Names that share a slot stay what they are; all are counted, each once.
         let kernels: Vec<_> =
             (0..5000).map(|i| (format!("kernel{i}"), intern(format!("kernel{i}").as_bytes()))).collect();
         let mut ids: Vec<u64> = all().map(|(id, _)| id).collect();
         ids.sort_unstable();
         ids.dedup();
         assert!(kernels.iter().all(|(_, k)| id(*k).is_some_and(|id| ids.binary_search(&id).is_ok())));
+        let again = |i: usize| intern(format!("kernel{i}").as_bytes());
+        assert!(kernels.iter().enumerate().all(|(i, (_, k))| id(*k) == id(again(i))));
         for (expected, kernel) in kernels {
             assert_eq!(name(kernel), Some(expected.into_bytes()));
         }

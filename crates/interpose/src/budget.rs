@@ -202,10 +202,14 @@ fn look(writer: &Writer) {
     }
 }
 
-/// Of how many commands of a kind this thread times one.
-#[inline]
+/// Of how many commands of a kind this thread times one. A command is counted as calls are: where no calls are
+/// recorded there is nothing else to look at the account for.
 pub fn one_in() -> u32 {
-    recording().map_or(1, |writer| writer.meter.step().one_in)
+    let Some(writer) = recording() else { return 1 };
+    if writer.meter.count() && !writer.is_own_call() {
+        look(writer);
+    }
+    writer.meter.step().one_in
 }
 
 /// This thread has spent so many ticks on what is neither a call of its own nor a command that was timed in it.

@@ -16,6 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::resolved::{Function, Interpose, Model, Timing};
 
+/// In the index, and not in the model, the role of functions whose every call reports need, though they neither make
+/// nor end anything themselves.
+pub const KEPT: &str = "kept";
+
 /// What is said of the whole API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
@@ -168,7 +172,9 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
     for (f, line) in model.functions.iter().zip(json[frame_bytes..].lines()) {
         let bytes = line.strip_suffix(',').unwrap_or(line).len();
         let command = if f.command.is_some() { 'c' } else { '-' };
-        let roles = if f.roles.is_empty() { "-".to_owned() } else { f.roles.join(",") };
+        let mut roles: Vec<&str> = f.roles.iter().map(String::as_str).collect();
+        roles.extend(is_kept(model, f).then_some(KEPT));
+        let roles = if roles.is_empty() { "-".to_owned() } else { roles.join(",") };
         let hook = f.hook.as_deref().unwrap_or("-");
         text.push_str(&format!("{bytes}\t{command}\t{}\t{roles}\t{hook}\n", f.name));
     }
@@ -179,6 +185,13 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
         return Err(IndexError("the JSON is laid out otherwise than one function a line".to_owned()));
     }
     Ok(index.text)
+}
+
+/// Returns whether reports need each call: of what ends all objects, of what makes a device or a context the one that
+/// memory belongs to, and of what ends a group of collectives.
+fn is_kept(model: &Model, f: &Function) -> bool {
+    let groups = || f.has_role("flush") && model.functions.iter().any(|f| f.collective.is_some());
+    f.resets || f.current.is_some() || groups()
 }
 
 #[cfg(test)]
@@ -212,6 +225,19 @@ mod tests {
         let read: Vec<Function> = rows.iter().map(|row| function(JSON.as_bytes(), row).unwrap()).collect();
         assert_eq!(read, model().functions);
         assert!(index.frame(JSON.as_bytes()).unwrap().functions.is_empty());
+    }
+
+    #[test]
+    fn what_reports_need_each_call_of_is_kept() {
+        let json = JSON.replace(
+            r#""success":"always","params":[]}"#,
+            r#""success":"always","params":[],"resets":true}"#,
+        );
+        assert_ne!(json, JSON);
+        let model: Model = serde_json::from_str(&json).unwrap();
+        let index = Index::parse(print(&model, &json).unwrap()).unwrap();
+        let kept: Vec<bool> = index.rows().map(|row| row.has_role(KEPT)).collect();
+        assert_eq!(kept, [true, false]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From what the user wants to what programs read in the control file.
 
 use hetrace_model::Timing;
-use hetrace_model::index::{Index, Row};
+use hetrace_model::index::{self, Index, Row};
 use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;
@@ -55,8 +55,9 @@ pub(crate) fn overhead_ppm(options: &RunOptions) -> u32 {
 }
 
 /// Roles of functions of which each call counts: without it nobody knows which objects, memory and ranges there
-/// are, and when. They are never added up.
+/// are, and when, and to what they belong. They are never added up.
 const KEPT: &[&str] = &[
+    index::KEPT,
     "alloc",
     "build",
     "callback",

@@ -7,13 +7,13 @@
 //! Which ones is left to chance, so that a program's own rhythm can't hide some for ever.
 //! [`CountRecord`]s have the true numbers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, special};
 use hetrace_ring::clock::ticks;
 
-use crate::budget;
 use crate::call::record_with_text;
+use crate::{budget, own};
 
 /// Ticks between two reports: some hundred milliseconds.
 const PERIOD: u64 = 1 << 29;
@@ -31,6 +31,8 @@ pub struct Counted {
     bytes: AtomicU64,
     /// `commands` at the last [`CountRecord`].
     reported: AtomicU64,
+    /// The process that counts: a forked child begins with its parent's numbers, and must not report them.
+    owner: AtomicU32,
 }
 
 /// How a command is to be recorded.
@@ -75,7 +77,23 @@ impl Counted {
             timed: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             reported: AtomicU64::new(0),
+            owner: AtomicU32::new(0),
         }
+    }
+
+    /// Returns whether this process has counted none before. What its parent counted is forgotten then.
+    #[inline]
+    pub fn is_new(&self) -> bool {
+        let (owner, pid) = (self.owner.load(Ordering::Relaxed), own::pid());
+        if owner == pid {
+            return false;
+        }
+        if owner != 0 {
+            for word in [&self.commands, &self.timed, &self.bytes, &self.reported] {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        self.owner.compare_exchange(owner, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Counts a command of so many bytes that is about to be enqueued, and chooses how to record it. `id` is that
@@ -88,6 +106,7 @@ impl Counted {
         if !limited && (!is_launch || sampled == 1) {
             return Choice::All;
         }
+        self.is_new();
         let one_in = if limited { budget::one_in() } else { 1 };
         let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +147,9 @@ impl Counted {
     /// Says how many there were, if that has changed. `function` is the id of the kind.
     fn report(&self, function: u64) {
         let launches = self.commands.load(Ordering::Relaxed);
-        if self.reported.load(Ordering::Relaxed) == launches {
+        if self.reported.load(Ordering::Relaxed) == launches
+            || self.owner.load(Ordering::Relaxed) != own::pid()
+        {
             return;
         }
         let (timed, bytes) = (self.timed.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
@@ -184,7 +205,9 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
     }
     functions.for_each(|(id, counted)| counted.report(id));
     for (place, counted) in OF_KIND.iter().enumerate() {
-        if counted.commands.load(Ordering::Relaxed) > 0 && counted.reported.load(Ordering::Relaxed) == 0 {
+        let mine = counted.owner.load(Ordering::Relaxed) == own::pid();
+        let some = counted.commands.load(Ordering::Relaxed) > 0;
+        if mine && some && counted.reported.load(Ordering::Relaxed) == 0 {
             let record = FunctionRecord { function: FIRST_ID + place as u64, ..FunctionRecord::default() };
             record_with_text(special::FUNCTION, &record, c"");
         }
@@ -207,6 +230,16 @@ mod tests {
             assert!(even * 10 > chosen.len() * 3 && even * 10 < chosen.len() * 7, "{even}");
         }
         assert_eq!([choice(1, 0, 64), choice(1, 5, 1)], [Choice::Timed(1); 2]);
+    }
+
+    #[test]
+    fn a_child_begins_with_none() {
+        static COUNTED: Counted = Counted::new();
+        assert!(COUNTED.is_new() && !COUNTED.is_new());
+        COUNTED.commands.fetch_add(3, Ordering::Relaxed);
+        COUNTED.owner.store(own::pid() + 1, Ordering::Relaxed);
+        assert!(COUNTED.is_new() && !COUNTED.is_new());
+        assert_eq!(COUNTED.commands.load(Ordering::Relaxed), 0);
     }
 
     #[test]

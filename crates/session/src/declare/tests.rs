@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hetrace_ctf::class::TraceClass;
+use hetrace_ctf::class::{EventClass, TraceClass};
 use hetrace_ctf::write::form;
 use hetrace_format::class::frame;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ const MODEL: &str = concat!(
     "\n]}\n"
 );
 /// Entry and exit of `toyInit` and `toyRun`.
-const IDS: [u16; 4] = [16, 17, 19, 20];
+const IDS: [u16; 4] = [32, 33, 35, 36];
 
 struct Bed {
     scratch: TempDir,
@@ -57,7 +57,7 @@ impl Bed {
         let folder = TraceFolder::new(self.trace(), [1; 16], false).declaring(declarations);
         let mut stream = Stream::new(&folder, name.to_owned(), api_stream(0), 7);
         for (id, time) in ids.iter().zip(1..) {
-            let body: &[u8] = if id % 3 == 2 { &1u32.to_le_bytes() } else { &[] };
+            let body: &[u8] = if id % 3 == 0 { &1u32.to_le_bytes() } else { &[] };
             stream.record(*id, time).extend_from_slice(body);
         }
         stream.flush();
@@ -115,11 +115,16 @@ fn each_is_declared_as_if_all_were() {
     let bed = Bed::new();
     let folder = bed.write(bed.begin(), "a", &IDS);
     let declarations = folder.declarations().expect("they are its");
-    let others = [calls::UNKNOWN_ID, calls::ERROR_TEXT_ID, calls::OWN_WORK_ID, 999];
+    let others = [calls::UNKNOWN_ID, calls::ERROR_TEXT_ID, calls::OWN_WORK_ID, calls::BUDGET_STEP_ID, 999];
     declarations.declare(api_stream(0), &others).expect("declared");
+    declarations.declare(api_stream(0), &[34, 37]).expect("folds, too");
     declarations.declare(DEVICE_STREAM, &[64, 87, 9999]).expect("declared");
     let model: Model = serde_json::from_str(MODEL).expect("a model");
-    assert_eq!(bed.class().streams[1].events, calls::classes(&model));
+    let by_id = |mut events: Vec<EventClass>| {
+        events.sort_by_key(|event| event.id);
+        events
+    };
+    assert_eq!(by_id(bed.class().streams[1].events.clone()), by_id(calls::classes(&model)));
     let all = hetrace_format::class::device_stream(&[&model]).events;
     let declared: Vec<_> = all.into_iter().filter(|e| [64, 87].contains(&e.id)).collect();
     assert_eq!(bed.class().streams[0].events, declared);
