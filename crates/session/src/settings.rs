@@ -55,10 +55,11 @@ pub(crate) fn overhead_ppm(options: &RunOptions) -> u32 {
 }
 
 /// Roles of functions of which each call counts: without it nobody knows which objects, memory and ranges there
-/// are, and when, and to what they belong. They are never added up.
+/// are, and when, and to what they belong, nor what the program waited for, and where it hangs. They are never added up.
 const KEPT: &[&str] = &[
     index::KEPT,
     "alloc",
+    "blocks",
     "build",
     "callback",
     "collective",

@@ -110,11 +110,7 @@ pub unsafe fn around<R: Copy>(
         && choice == Choice::Counted
     {
         drop(errno);
-        let result = call();
-        if !ok(result) {
-            counted.failed(choice, bytes);
-        }
-        return result;
+        return only_count(counted, bytes, call, ok);
     }
     let begun = begin(&thread, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
@@ -134,10 +130,7 @@ pub unsafe fn around<R: Copy>(
     let begun = match begun {
         Ok(begun) => begun,
         Err(untimed) => {
-            match untimed {
-                Untimed::Full if ok => COMMANDS.lose_for_room(),
-                _ => COMMANDS.lose(u64::from(ok)),
-            }
+            lose(untimed, ok);
             return result;
         }
     };
@@ -151,6 +144,29 @@ pub unsafe fn around<R: Copy>(
     };
     keep(&thread, begun.events, command, &mut work);
     result
+}
+
+/// Runs a call that enqueues a command which is not timed, and was counted with so many bytes.
+fn only_count<R: Copy>(
+    counted: &Counted,
+    bytes: u64,
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
+    let result = call();
+    if !ok(result) {
+        counted.failed(Choice::Counted, bytes);
+    }
+    result
+}
+
+/// A command, if it was enqueued, will have no times.
+#[cold]
+fn lose(why: Untimed, enqueued: bool) {
+    match why {
+        Untimed::Full if enqueued => COMMANDS.lose_for_room(),
+        _ => COMMANDS.lose(u64::from(enqueued)),
+    }
 }
 
 /// What counts a command where not all are timed: the id of its function, or of its kind.
