@@ -128,6 +128,37 @@ fn a_few_launches_stand_for_all() {
     assert_eq!(of("rare"), 1);
 }
 
+/// What the devices did and what the tables say, where hardly anything may be spent on recording.
+#[test]
+fn with_a_limit_all_commands_are_counted() {
+    for mode in ["streams", "sampled", "threads", "modules", "per_thread"] {
+        let run = run_with(&["--max-overhead", "0.01%"], "auto", &["work", mode], &[]);
+        assert_eq!(run.done.status, 0, "{}", run.done.err);
+        let notes = run.manifest()["notes"].to_string();
+        assert!(notes.contains("device times: events, as there is a limit"), "{notes}");
+        let json = Process::new(hetrace()).args(["tally", "--json"]).arg(&run.files("trace")[0]).output();
+        let json = json.expect("tally").stdout;
+        let tables: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        let mut found: BTreeMap<(String, String), [u64; 2]> = BTreeMap::new();
+        for row in tables["device"].as_array().expect("rows") {
+            let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+            let sums = found.entry((text("kind"), text("symbol"))).or_default();
+            sums[0] += row["calls"].as_u64().expect("a count");
+            sums[1] += row["bytes"].as_u64().unwrap_or(0);
+        }
+        let mut expected: BTreeMap<(String, String), [u64; 2]> = BTreeMap::new();
+        for op in run.ops() {
+            let is_kernel = op.kind == "kernel";
+            let name = if is_kernel { op.name.clone() } else { String::new() };
+            let sums = expected.entry((op.kind.clone(), name)).or_default();
+            sums[0] += 1;
+            sums[1] += if is_kernel { 0 } else { op.bytes };
+        }
+        assert_eq!(found, expected, "{mode}");
+        run.check_no_misuse();
+    }
+}
+
 #[test]
 fn off_is_off() {
     let run = work("off", "streams");

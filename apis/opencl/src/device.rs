@@ -187,6 +187,7 @@ fn only_count<R: Copy>(
     let result = call();
     if succeeded(result) {
         counted.moved(bytes() as u64);
+        counted.not_timed();
     } else {
         counted.failed(Choice::Counted, 0);
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{Meter, STEPS, Writer};
+use hetrace_ring::writer::{Meter, STEPS, Writer, add_in_one};
 
 use crate::arena;
 use crate::call::{record_on, recording};
@@ -155,8 +155,7 @@ pub(crate) fn moved(writer: &Writer, old: u64) {
 /// Ticks that timed commands took so far, in calls of all threads that had this ring.
 pub(crate) fn of_commands(header: &RingHeader) -> u64 {
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
-    let timed = get(&header.timing_calls).wrapping_add(get(&header.apart_calls));
-    let beside = timed.wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
+    let beside = get(&header.commands).wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
     let inside = [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks].map(get);
     inside.into_iter().fold(beside, u64::wrapping_add)
 }
@@ -212,10 +211,12 @@ pub fn one_in() -> u32 {
     writer.meter.step().one_in
 }
 
-/// This thread has spent so many ticks on what is neither a call of its own nor a command that was timed in it.
-pub fn spent(ticks: u64) {
-    if let Some(writer) = recording() {
-        writer.meter.spend(ticks);
+/// A call that enqueues a command has done nothing to time it: what is done in others is divided among all that are
+/// recorded.
+pub(crate) fn not_timed() {
+    let Some(writer) = recording() else { return };
+    if let Some(header) = writer.header().filter(|_| !writer.meter.step().summed) {
+        add_in_one(&header.timing_calls, 1);
     }
 }
 

@@ -154,7 +154,9 @@ fn only_count<R: Copy>(
     ok: impl FnOnce(R) -> bool,
 ) -> R {
     let result = call();
-    if !ok(result) {
+    if ok(result) {
+        counted.not_timed();
+    } else {
         counted.failed(Choice::Counted, bytes);
     }
     result

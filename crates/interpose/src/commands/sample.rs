@@ -118,6 +118,11 @@ impl Counted {
         choice
     }
 
+    /// The command was enqueued, and is only counted.
+    pub fn not_timed(&self) {
+        budget::not_timed();
+    }
+
     /// The command was enqueued, and moves so many bytes beside those that it was counted with.
     #[inline]
     pub fn moved(&self, bytes: u64) {

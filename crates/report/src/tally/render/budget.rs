@@ -46,7 +46,7 @@ fn lines(t: &Tally) -> Vec<String> {
     });
     if let Some(worst) = row.over_percent {
         lines.push(format!(
-            "  Over the budget between steps for {}: recording took up to {worst:.1}% of the thread's time.",
+            "  Not kept: recording took {worst:.1}% of a thread's time ({} of all threads' time is over).",
             duration(row.over_ns)
         ));
     }

@@ -16,11 +16,11 @@ pub struct BudgetRow {
     pub stepped_threads: u64,
     /// How long these recorded how much, all together; those that record most first.
     pub levels: Vec<LevelRow>,
-    /// Spans of these threads, between two steps, in which recording took more than the budget: how long they are
-    /// together. What is after a thread's last step is not known.
+    /// Time of threads in which recording took more than the budget on the average, up to a thread's last step: what is
+    /// after that is not known.
     #[serde(skip_serializing_if = "is_zero")]
     pub over_ns: u64,
-    /// The largest share of such a span, percent.
+    /// The largest share of such a thread's time, percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_percent: Option<f64>,
     /// Commands, as in the table of them.
