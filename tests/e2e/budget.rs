@@ -94,6 +94,11 @@ fn a_killed_program_has_all_its_calls_in_the_trace() {
     let traced = limited(&["budget", "5000", "3", "kill"]);
     assert_eq!(traced.done.status, 137);
     check_complete(&traced);
+    // Of commands those are missing that were counted since the last report of counts, and it is known how many.
+    let said: u64 = counted(&traced.seen()).iter().map(|[commands, _]| commands).sum();
+    let all: u64 = commands(&traced.done.out).values().map(|[commands, _]| commands).sum();
+    let lost = traced.manifest()["losses"]["device_commands"].as_u64().expect("a count");
+    assert_eq!(said + lost, all, "{said} and {lost} of {all}");
 }
 
 #[test]

@@ -211,6 +211,20 @@ pub fn one_in() -> u32 {
     writer.meter.step().one_in
 }
 
+/// A command was counted; or was not enqueued, and is counted no more.
+pub(crate) fn count(command: i64) {
+    if let Some(header) = recording().and_then(Writer::header) {
+        add_in_one(&header.counted, command.cast_unsigned());
+    }
+}
+
+/// So many commands are in the counts that were recorded last.
+pub(crate) fn reported(commands: u64) {
+    if let Some(header) = own::process().and_then(arena::header) {
+        header.counted_reported.store(commands, Ordering::Relaxed);
+    }
+}
+
 /// A call that enqueues a command has done nothing to time it: what is done in others is divided among all that are
 /// recorded.
 pub(crate) fn not_timed() {

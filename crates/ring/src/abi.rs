@@ -221,6 +221,8 @@ pub struct ArenaHeader {
     pub collector_ticks: AtomicU64,
     /// Ticks that it took on a thread of the library's own.
     pub collector_apart_ticks: AtomicU64,
+    /// How many commands are in the counts that were recorded last ([`CountRecord`]); [`RingHeader::counted`] has all.
+    pub counted_reported: AtomicU64,
 }
 
 /// Pages of the directory of an arena.
@@ -317,6 +319,8 @@ pub struct RingHeader {
     /// Ticks in which commands were collected that had finished, inside of calls that enqueue and
     /// after calls that wait.
     pub collecting_ticks: AtomicU64,
+    /// Commands that this thread enqueued and that were counted, where not all are timed.
+    pub counted: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// Calls that were added up and have not become records yet.

@@ -93,6 +93,8 @@ pub struct Drainer {
     timing: TimingSums,
     /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
     overhead_ppm: u32,
+    /// Commands that were counted, and those of them that are in counts that were recorded.
+    counted: (u64, u64),
 }
 
 impl Drainer {
@@ -125,6 +127,7 @@ impl Drainer {
             commands: (0, 0),
             timing: TimingSums::default(),
             overhead_ppm: 0,
+            counted: (0, 0),
         }
     }
 
@@ -311,7 +314,10 @@ impl Drainer {
             self.end(source, host);
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
-            self.timing.add_arena(arena.api, arena.arena.header());
+            let header = arena.arena.header();
+            self.timing.add_arena(arena.api, header);
+            let reported = plausible(header.counted_reported.load(Ordering::Relaxed)).unwrap_or(0);
+            self.counted.1 = self.counted.1.saturating_add(reported);
             if let Some(why) = &arena.unread {
                 self.unread = Some(why.clone());
             }
@@ -357,6 +363,8 @@ impl Drainer {
         let header = source.ring.header();
         self.commands.0 = self.commands.0.saturating_add(header.commands.load(Ordering::Relaxed));
         self.commands.1 = self.commands.1.saturating_add(header.reported.load(Ordering::Relaxed));
+        let counted = plausible(header.counted.load(Ordering::Relaxed)).unwrap_or(0);
+        self.counted.0 = self.counted.0.saturating_add(counted);
         self.timing.add(source.api, header);
         source.stream.set_discarded(source.discarded());
         source.stream.flush();
@@ -467,7 +475,9 @@ impl Drainer {
         };
         losses.records = losses.threads.iter().map(|t| t.records).fold(0, u64::saturating_add);
         losses.calls = losses.threads.iter().map(|t| t.calls).fold(0, u64::saturating_add);
-        losses.device_commands = self.devices().map(Devices::lost).fold(0, u64::saturating_add);
+        // A program that was killed has counted more than it said.
+        let unsaid = self.counted.0.saturating_sub(self.counted.1);
+        losses.device_commands = self.devices().map(Devices::lost).fold(unsaid, u64::saturating_add);
         losses.commands_without_call = self.devices().map(Devices::without_call).sum();
         losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);
         losses

@@ -110,6 +110,7 @@ impl Counted {
         let one_in = if limited { budget::one_in() } else { 1 };
         let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
+        budget::count(1);
         self.moved(bytes);
         let choice = choice(id, number, every);
         if choice.is_timed() {
@@ -145,23 +146,28 @@ impl Counted {
         if choice != Choice::All {
             self.untimed(choice);
             self.commands.fetch_sub(1, Ordering::Relaxed);
+            budget::count(-1);
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Says how many there were, if that has changed. `function` is the id of the kind.
-    fn report(&self, function: u64) {
+    /// Says how many there were, if that has changed. `function` is the id of the kind. Returns how many were said.
+    fn report(&self, function: u64) -> u64 {
         let launches = self.commands.load(Ordering::Relaxed);
-        if self.reported.load(Ordering::Relaxed) == launches
-            || self.owner.load(Ordering::Relaxed) != own::pid()
-        {
-            return;
+        if self.owner.load(Ordering::Relaxed) != own::pid() {
+            return 0;
+        }
+        let reported = self.reported.load(Ordering::Relaxed);
+        if reported == launches {
+            return launches;
         }
         let (timed, bytes) = (self.timed.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
         let record = CountRecord { function, launches, timed, bytes };
-        if record_with_text(special::COUNT, &record, c"") {
-            self.reported.store(launches, Ordering::Relaxed);
+        if !record_with_text(special::COUNT, &record, c"") {
+            return reported;
         }
+        self.reported.store(launches, Ordering::Relaxed);
+        launches
     }
 }
 
@@ -195,7 +201,8 @@ pub fn of_kind(kind: u8, [from, to]: [u8; 2]) -> Option<(u64, &'static Counted)>
 }
 
 /// Says how many commands of each kind there were: once per period, or at once if it is the last time.
-/// `functions` are those that devices run, with their ids.
+/// `functions` are those that devices run, with their ids. What is counted later and not said is lost: the launcher
+/// knows how much that is.
 pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c Counted)>) {
     if !is_on() {
         return;
@@ -208,7 +215,7 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
     if !mine && !last {
         return;
     }
-    functions.for_each(|(id, counted)| counted.report(id));
+    let mut said = functions.map(|(id, counted)| counted.report(id)).fold(0, u64::wrapping_add);
     for (place, counted) in OF_KIND.iter().enumerate() {
         let mine = counted.owner.load(Ordering::Relaxed) == own::pid();
         let some = counted.commands.load(Ordering::Relaxed) > 0;
@@ -216,8 +223,9 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
             let record = FunctionRecord { function: FIRST_ID + place as u64, ..FunctionRecord::default() };
             record_with_text(special::FUNCTION, &record, c"");
         }
-        counted.report(FIRST_ID + place as u64);
+        said = said.wrapping_add(counted.report(FIRST_ID + place as u64));
     }
+    budget::reported(said);
 }
 
 #[cfg(test)]

@@ -66,6 +66,14 @@ struct Bearer<T> {
     what: T,
 }
 
+impl<T> Bearer<T> {
+    /// It was guessed, and is defined at a time: its number, since when it has the handle, and when that is written.
+    /// That is not before the guess, which may have been of a later time, of another thread: the last definition holds.
+    fn confirmed(&self, time: u64) -> (u32, u64, u64) {
+        (self.number, self.since.min(time), self.since.max(time))
+    }
+}
+
 /// Returns the bearer of a handle at a time: the last made before, or the first if
 /// none was, since it may have been defined after its first use.
 fn at<T>(bearers: &[Bearer<T>], time: u64, fits: impl Fn(&T) -> bool) -> Option<u32> {
@@ -170,11 +178,9 @@ impl Names {
         }
         let key = Key { api, value: record.queue };
         let guessed = confirm(of(&mut self.queues, key), |device| *device == record.device);
-        let (number, since) = guessed.map_or_else(
-            || (next(&shared.numbers.queues), time),
-            |guess| (guess.number, guess.since.min(time)),
-        );
-        self.add_queue(shared, api, number, record, (since, time), false);
+        let (number, since, written) =
+            guessed.map_or_else(|| (next(&shared.numbers.queues), time, time), |guess| guess.confirmed(time));
+        self.add_queue(shared, api, number, record, (since, written), false);
     }
 
     fn add_queue(
@@ -227,10 +233,10 @@ impl Names {
             return;
         }
         let guess = confirm(bearers, |_| true);
-        let (number, since) =
-            guess.map_or_else(|| (next(&shared.numbers.functions), time), |g| (g.number, g.since.min(time)));
+        let (number, since, written) = guess
+            .map_or_else(|| (next(&shared.numbers.functions), time, time), |guess| guess.confirmed(time));
         remember(bearers, Bearer { since, number, guessed: false, what });
-        self.fresh.push((time, define::Function::ID, convert::function(number, name, record).encode()));
+        self.fresh.push((written, define::Function::ID, convert::function(number, name, record).encode()));
     }
 
     /// How often a function was launched so far.

@@ -295,6 +295,23 @@ fn a_handle_that_comes_again_is_another_queue() {
     assert_eq!(first.2.get("api"), Some(&Value::Str("two".to_owned())));
 }
 
+/// Another thread's ring was taken first, and says how often a function was launched that is defined in this one: a
+/// little earlier.
+#[test]
+fn what_was_guessed_does_not_outlive_the_definition() {
+    let mut p = Process::new("guessed");
+    let count = CountRecord { function: 0xf, launches: 3, timed: 1, bytes: 0 };
+    p.take(special::COUNT, 500, &count, "");
+    let function = FunctionRecord { function: 0xf, registers: 8, ..FunctionRecord::default() };
+    p.take(special::FUNCTION, 400, &function, "known");
+    p.finish();
+    let names = p.names();
+    let functions: Vec<_> = names.iter().filter(|(_, event, _)| event == "device:function").collect();
+    let last = functions.last().expect("a definition");
+    assert_eq!(last.2.get("name"), Some(&Value::Str("known".to_owned())), "{names:?}");
+    assert!(functions.iter().all(|(_, _, fields)| number(fields, "function") == 1));
+}
+
 /// Records the same keys in two APIs: devices, a queue, a function, and commands of them.
 fn record_two_apis(p: &mut Process) {
     const CORRELATION: u64 = 1;
