@@ -602,7 +602,7 @@ fn jump_at(world: &mut World, operation: &Operation, at: u64, how: How) {
 
 /// Handlers' calls are added up, too: to the sums of the same function, while these are made or become a record.
 #[test]
-fn what_handlers_add_up_is_not_lost() {
+fn what_handlers_add_up_at_any_step_is_not_lost() {
     let mut world = World::new(BIG);
     let steps = add_up_at(&mut world, EVERY - 1, 0);
     assert!(steps > 50, "{steps} steps");

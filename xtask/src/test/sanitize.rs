@@ -161,7 +161,11 @@ fn valgrind() -> Result<Outcome> {
     let packages = ["-p", "hetrace-ctf", "-p", "hetrace-ring", "-p", "hetrace-edit"];
     // Valgrind's processor has no trap flag: handlers at each instruction never run there.
     let skipped = ["--", "--skip", "_step"];
-    cargo(&[&["test", "--no-fail-fast", "--tests"][..], &packages, &skipped].concat(), &environment)
+    let unoptimized = ["--config", "profile.dev.package.hetrace-ring.opt-level=0"];
+    cargo(
+        &[&["test", "--no-fail-fast", "--tests"][..], &unoptimized, &packages, &skipped].concat(),
+        &environment,
+    )
 }
 
 /// Programs with a sanitizer, recorded by libraries with the same sanitizer.
