@@ -151,7 +151,7 @@ pub fn read(trace: &Trace) -> Vec<SteppedThread> {
     let mut cursor = trace.cursor_of_only(&only);
     while let Some(item) = cursor.next_item() {
         let Item::Event(occurrence) = item else { continue };
-        if !matches!(occurrence.class, Class::BudgetStep(_)) {
+        if !matches!(occurrence.class, Class::BudgetStep) {
             continue;
         }
         let Some((_, step)) = step_of(&occurrence.event) else { continue };

@@ -198,7 +198,7 @@ impl Walker {
                 self.stack(thread).measure(stream, number_at(event, *ns));
                 visitor.other(at, event)
             }
-            Class::BudgetStep(_) | Class::Definition(_) | Class::Other => visitor.other(at, event),
+            Class::BudgetStep | Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
     }
 
@@ -326,12 +326,9 @@ impl Walker {
         fields: &[usize; 4],
         added_up: Option<usize>,
     ) -> Fold {
-        let [count, first, last, total] = fold_fields(&occurrence.event, fields);
         let thread = occurrence.thread;
-        self.summary.calls = self.summary.calls.saturating_add(count);
-        let summed = added_up.is_some_and(|at| number_at(&occurrence.event, at) != 0);
-        let fold =
-            Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed };
+        let fold = fold_of(&occurrence.event, (function, thread), fields, added_up);
+        self.summary.calls = self.summary.calls.saturating_add(fold.count);
         self.stack(thread).fold(fold, None, occurrence.costs.of_folded())
     }
 
@@ -350,9 +347,16 @@ impl Walker {
     }
 }
 
-/// `count`, `first`, `last` and `total` of a run.
-pub(super) fn fold_fields(event: &Event<'_, '_>, fields: &[usize; 4]) -> [u64; 4] {
-    fields.map(|field| number_at(event, field))
+/// Many calls in one event, as its class has the fields; their place among others is found later.
+pub(super) fn fold_of(
+    event: &Event<'_, '_>,
+    (function, thread): (FunctionId, ThreadId),
+    fields: &[usize; 4],
+    added_up: Option<usize>,
+) -> Fold {
+    let [count, first, last, total] = fields.map(|field| number_at(event, field));
+    let summed = added_up.is_some_and(|field| number_at(event, field) != 0);
+    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed }
 }
 
 /// The number in a field of an event; 0 if there is none.

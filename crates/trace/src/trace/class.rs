@@ -31,8 +31,8 @@ pub enum Class {
     Unknown(usize, usize),
     /// What the tracer did inside of the thread's innermost call: position of the nanoseconds.
     OwnWork(usize),
-    /// What the thread records from here on: position of whether it adds calls up.
-    BudgetStep(usize),
+    /// What the thread records from here on: see [`crate::budget::step_of`].
+    BudgetStep,
     /// Anything else.
     Other,
 }
@@ -151,10 +151,8 @@ impl<'a> Resolver<'a> {
         {
             return Class::OwnWork(ns);
         }
-        if event.name.ends_with(calls::BUDGET_STEP)
-            && let Some(summed) = event.fields.index("summed")
-        {
-            return Class::BudgetStep(summed);
+        if event.name.ends_with(calls::BUDGET_STEP) && event.fields.index("summed").is_some() {
+            return Class::BudgetStep;
         }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));

@@ -142,7 +142,7 @@ impl Trace {
 
     /// Whether threads may have recorded less for a part of their time, to keep within a budget.
     pub fn has_budget_steps(&self) -> bool {
-        self.classes.any(|class| matches!(class, Class::BudgetStep(_)))
+        self.classes.any(|class| matches!(class, Class::BudgetStep))
     }
 
     /// Devices, queues, and functions that devices run.

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 
 use hetrace_ctf::read::{EventView, Next, Pause, StreamError, StreamReader};
 
-use super::super::calls::{Fold, Why};
+use super::super::calls::Why;
 use super::super::commands::Command;
 use super::super::summary::Summary;
-use super::super::walk::{At, fold_fields, number_at, text_at};
+use super::super::walk::{At, fold_of, number_at, text_at};
 use super::CallSink;
 use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::digester::{Commands, Digester, NO_ENTRY};
 use super::ends::{StreamEnd, When};
 use super::slices::Slice;
 use super::table::Table;
-use crate::trace::{Class, FunctionId, Source, ThreadId, Threads, Trace};
+use crate::trace::{Class, Source, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};
 
 /// A stream, and its digests that were not needed yet.
@@ -338,8 +338,7 @@ impl<'t> Input<'t> {
                     },
                 },
                 Class::Fold(function, fields, added_up) => {
-                    let summed = added_up.is_some_and(|at| number_at(&event, at) != 0);
-                    let fold = folded(*function, thread, fold_fields(&event, fields), summed);
+                    let fold = fold_of(&event, (*function, thread), fields, *added_up);
                     to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
@@ -357,7 +356,7 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::BudgetStep(_) | Class::Definition(_) | Class::Other => return to.sink.other(&event),
+                Class::BudgetStep | Class::Definition(_) | Class::Other => return to.sink.other(&event),
             },
         };
         match special {
@@ -365,14 +364,4 @@ impl<'t> Input<'t> {
             None => self.digests.push(Digest::new(kind, function, time, word)),
         }
     }
-}
-
-/// Calls in one event, with what it says of them; their place among others is found later.
-fn folded(
-    function: FunctionId,
-    thread: ThreadId,
-    [count, first, last, total]: [u64; 4],
-    summed: bool,
-) -> Fold {
-    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed }
 }
