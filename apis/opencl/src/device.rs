@@ -9,7 +9,7 @@ use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
 };
-use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, command_flag, option, special};
+use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{OwnWork, record_with_text, session};
@@ -112,7 +112,7 @@ pub unsafe fn enqueue<R: Copy>(
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {
-        return only_count(counted, || call(event), succeeded, bytes);
+        return counted.only_count(0, || call(event), succeeded, || bytes() as u64);
     }
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
@@ -177,23 +177,6 @@ fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
     kernels::counted(kernel)
 }
 
-/// Runs a call that enqueues a command which is not timed.
-fn only_count<R: Copy>(
-    counted: &Counted,
-    call: impl FnOnce() -> R,
-    succeeded: impl FnOnce(R) -> bool,
-    bytes: impl FnOnce() -> usize,
-) -> R {
-    let result = call();
-    if succeeded(result) {
-        counted.moved(bytes() as u64);
-        counted.not_timed();
-    } else {
-        counted.failed(Choice::Counted, 0);
-    }
-    result
-}
-
 /// What is known of a command by itself; the rest of it is empty.
 #[inline]
 fn described(kind: u8, kernel: P, counted: Option<u64>, choice: Choice, geometry: Geometry) -> Enqueued {
@@ -212,7 +195,7 @@ fn described(kind: u8, kernel: P, counted: Option<u64>, choice: Choice, geometry
         geometry: geometry.1,
         shared: 0,
         weight: choice.weight(),
-        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
+        flags: choice.flags(),
         in_order: false,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{Meter, STEPS, Writer, add_in_one};
+use hetrace_ring::writer::{STEPS, Writer, add_in_one};
 
 use crate::arena;
 use crate::call::{record_on, recording};
@@ -97,7 +97,7 @@ pub fn is_limited() -> bool {
 
 /// A thread has got a ring.
 pub(crate) fn begin(writer: &Writer) {
-    let Some(header) = writer.header() else { return };
+    let Some(header) = writer.header().filter(|_| is_limited()) else { return };
     let grant = if header.number == 0 { GRANT } else { GRANT_THREAD };
     let now = clock::ticks();
     let (latest, step) = unpack(LATEST.load(Ordering::Relaxed));
@@ -244,5 +244,3 @@ pub fn sampled_every() -> u32 {
     let every = |s: &crate::Session| s.control().sample_every.load(Ordering::Relaxed);
     session().filter(|s| s.option(option::SAMPLED)).map_or(0, every)
 }
-
-const _: () = assert!(Meter::EACH.is_power_of_two());

@@ -418,12 +418,8 @@ impl Writer {
         let Some(header) = self.header() else { return };
         let words = fold_words(&header.fold);
         let id = header.fold.id.load(Ordering::Relaxed) as u16;
-        let body = |at: *mut u8| {
-            for (i, word) in words.iter().enumerate() {
-                // SAFETY: four words, as the length says.
-                unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
-            }
-        };
+        // SAFETY: four words, as the length says.
+        let body = |at: *mut u8| unsafe { put_words(at, words) };
         // It is written as a signal handler would, while the record that ends the run waits, and
         // belongs where its last poll ended.
         // SAFETY: `body` writes four words.
@@ -485,6 +481,17 @@ pub(crate) fn stack_pointer() -> u64 {
     {
         let here = 0u8;
         std::hint::black_box(&raw const here) as u64
+    }
+}
+
+/// The body of a [`FOLD_RECORD`].
+///
+/// # Safety
+/// `at` has room for four words.
+unsafe fn put_words(at: *mut u8, words: [u64; 4]) {
+    for (i, word) in words.into_iter().enumerate() {
+        // SAFETY: contract: `i` is below 4. Records are packed, so the store may be unaligned.
+        unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
     }
 }
 

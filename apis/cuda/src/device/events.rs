@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
-use hetrace_interpose::ring::abi::command_flag;
 use hetrace_interpose::{ErrnoGuard, OwnWork, pid};
 
 use super::clock;
@@ -110,7 +109,7 @@ pub unsafe fn around<R: Copy>(
         && choice == Choice::Counted
     {
         drop(errno);
-        return only_count(counted, bytes, call, ok);
+        return counted.only_count(bytes, call, ok, || 0);
     }
     let begun = begin(&thread, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
@@ -139,26 +138,10 @@ pub unsafe fn around<R: Copy>(
         returned,
         function: counted.map_or(function.map_or(0, |f| f.id), |(id, _)| id),
         weight: choice.weight(),
-        flags: if choice == Choice::All { 0 } else { command_flag::SAMPLED },
+        flags: choice.flags(),
         ..described(&wanted, &begun, sizes, geometry(), addresses())
     };
     keep(&thread, begun.events, command, &mut work);
-    result
-}
-
-/// Runs a call that enqueues a command which is not timed, and was counted with so many bytes.
-fn only_count<R: Copy>(
-    counted: &Counted,
-    bytes: u64,
-    call: impl FnOnce() -> R,
-    ok: impl FnOnce(R) -> bool,
-) -> R {
-    let result = call();
-    if ok(result) {
-        counted.not_timed();
-    } else {
-        counted.failed(Choice::Counted, bytes);
-    }
     result
 }
 

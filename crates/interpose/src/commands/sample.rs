@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, special};
+use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, command_flag, special};
 use hetrace_ring::clock::ticks;
 
 use crate::call::record_with_text;
@@ -60,6 +60,12 @@ impl Choice {
             Choice::Timed(weight) => weight,
             _ => 0,
         }
+    }
+
+    /// Returns [`Enqueued::flags`](super::Enqueued::flags).
+    #[inline]
+    pub fn flags(self) -> u16 {
+        if self == Choice::All { 0 } else { command_flag::SAMPLED }
     }
 }
 
@@ -119,9 +125,23 @@ impl Counted {
         choice
     }
 
-    /// The command was enqueued, and is only counted.
-    pub fn not_timed(&self) {
-        budget::not_timed();
+    /// Runs a call that enqueues a command which is [only counted](Choice::Counted), with so many bytes until now.
+    /// `more` says how many it moves beside these, if that is not known before the call has succeeded.
+    pub fn only_count<R: Copy>(
+        &self,
+        bytes: u64,
+        call: impl FnOnce() -> R,
+        succeeded: impl FnOnce(R) -> bool,
+        more: impl FnOnce() -> u64,
+    ) -> R {
+        let result = call();
+        if succeeded(result) {
+            self.moved(more());
+            budget::not_timed();
+        } else {
+            self.failed(Choice::Counted, bytes);
+        }
+        result
     }
 
     /// The command was enqueued, and moves so many bytes beside those that it was counted with.

@@ -52,6 +52,8 @@ const WORTH: u64 = 8;
 const PATIENCE: u64 = 1 << 26;
 /// Ticks, about a tenth of a second: what was spent before hardly counts when it is asked what a step takes.
 const RECENT: u64 = PATIENCE * 4;
+/// Ticks, about a tenth of a second, after which what was added up becomes records.
+const FLUSHED: u64 = RECENT;
 /// What is in a part per million.
 const MILLION: u64 = 1_000_000;
 
@@ -196,7 +198,7 @@ impl Meter {
             step
         };
         if next == step {
-            let flush = self.step().summed && now.saturating_sub(self.flushed.get()) > PATIENCE * 4;
+            let flush = self.step().summed && now.saturating_sub(self.flushed.get()) > FLUSHED;
             if flush {
                 self.flushed.set(now);
             }

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{FOLD_RECORD, Writer, add_in_one, count_in};
+use super::{FOLD_RECORD, Writer, add_in_one, count_in, put_words};
 use crate::abi::{ADDED_UP, OpenFold, RingHeader, SUMS};
 use crate::clock;
 use crate::record::IDS_PER_CALL;
@@ -42,10 +42,8 @@ impl Writer {
                 // the record meanwhile, and what one adds from here on comes into this record or into the next one.
                 let sum = self.header().and_then(|header| place(header, id));
                 let [count, first, last, total] = sum.map_or([0; 4], take);
-                for (i, word) in [count | ADDED_UP, first, last, total].iter().enumerate() {
-                    // SAFETY: four words, as the length says.
-                    unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
-                }
+                // SAFETY: four words, as the length says.
+                unsafe { put_words(at, [count | ADDED_UP, first, last, total]) };
             };
             // SAFETY: `body` writes four words.
             unsafe { self.write(id, FOLD_RECORD, false, clock::ticks, body) };
