@@ -18,13 +18,14 @@ pub struct Measuring {
 const TIMES: u32 = 2;
 
 impl Measuring {
-    /// Measures once more, if that is to be done at all. It takes some tenths of a millisecond.
-    pub fn again(&mut self) {
-        if self.times >= TIMES {
-            return;
+    /// Measures once more, if that is to be done at all. It takes some tenths of a millisecond. Returns whether it did.
+    pub fn again(&mut self) -> bool {
+        let wanted = self.times < TIMES;
+        if wanted {
+            self.times += 1;
+            self.add(cost::measure());
         }
-        self.times += 1;
-        self.add(cost::measure());
+        wanted
     }
 
     fn add(&mut self, measured: Option<Cost>) {
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn it_is_not_measured_for_ever() {
         let mut measuring = Measuring::default();
-        (0..5).for_each(|_| measuring.again());
+        assert_eq!((0..5).filter(|_| measuring.again()).count(), TIMES as usize);
         assert_eq!(measuring.times, TIMES);
         assert!(measuring.least().is_some());
     }

@@ -323,7 +323,9 @@ impl Running {
 
     /// Measures what recording takes. Programs that have a budget learn it, too.
     fn measure(&mut self, control: &Control) {
-        self.measuring.again();
+        if !self.measuring.again() {
+            return;
+        }
         let per_tick = self.host.segments().last().map_or(0.0, |s| s.ns_per_tick());
         if let Some(cost) = self.measuring.least().filter(|_| per_tick > 0.0) {
             control.set_call_ticks(cost.call_ns / per_tick);
