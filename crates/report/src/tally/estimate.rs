@@ -13,8 +13,18 @@ pub(super) struct Samples {
     /// How many.
     pub count: u64,
     /// Those of them that stand for others, too.
-    shared: u64,
-    /// What these stand for: launches, and their time, ns.
+    weighted: Weighted,
+    /// Launches that no sample stands for: they were only counted.
+    pub unseen: u64,
+}
+
+/// Sums of samples that stand for others, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Weighted {
+    /// How many.
+    count: u64,
+    /// What they stand for: launches, and their time, ns.
     launches: u64,
     time: u64,
     /// Sum of w·(w−1).
@@ -24,56 +34,39 @@ pub(super) struct Samples {
     spread_squares: u128,
     /// Sum of the squares of w·(w−1).
     spread_spread: u128,
-    /// Launches that no sample stands for: they were only counted.
-    pub unseen: u64,
 }
 
-/// How they stand in files. Before weights could differ, these had the sums of times and of their squares.
+/// How they stand in files. Before weights could differ, these had the sums of times and of their squares, and what
+/// the variance of one is multiplied with.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Saved {
     count: u64,
-    shared: u64,
-    launches: u64,
-    time: u64,
-    spread: u128,
-    spread_times: u128,
-    spread_squares: u128,
-    spread_spread: u128,
+    weighted: Weighted,
     unseen: u64,
+    spread: u128,
     sum: u64,
     squares: u128,
 }
 
 impl From<Saved> for Samples {
     fn from(saved: Saved) -> Self {
-        let Saved { count, shared, launches, time, spread, unseen, .. } = saved;
-        let Saved { spread_times, spread_squares, spread_spread, sum, squares, .. } = saved;
-        let all = Self {
-            count,
-            shared,
-            launches,
-            time,
-            spread,
-            spread_times,
-            spread_squares,
-            spread_spread,
-            unseen,
-        };
-        if spread == 0 || shared > 0 || count == 0 {
-            return all;
+        let Saved { count, weighted, unseen, spread, sum, squares } = saved;
+        if spread == 0 || count == 0 {
+            return Self { count, weighted, unseen };
         }
         let (n, sum) = (u128::from(count), u128::from(sum));
         let weight = f64::midpoint(1.0, (1.0 + 4.0 * (spread / n) as f64).sqrt()).round() as u64;
-        Self {
-            shared: count,
+        let weighted = Weighted {
+            count,
             launches: count.saturating_mul(weight),
             time: (sum as u64).saturating_mul(weight),
+            spread,
             spread_times: spread.saturating_mul(sum) / n,
             spread_squares: spread.saturating_mul(squares) / n,
             spread_spread: spread.saturating_mul(spread) / n,
-            ..all
-        }
+        };
+        Self { count, weighted, unseen }
     }
 }
 
@@ -86,34 +79,34 @@ impl Samples {
         let (time, wide) = (u128::from(duration), u128::from(weight));
         // The others of its share, and that it speaks for them.
         let spread = wide.saturating_mul(wide - 1);
-        Self {
+        let weighted = Weighted {
             count: 1,
-            shared: 1,
             launches: weight,
             time: duration.saturating_mul(weight),
             spread,
             spread_times: spread.saturating_mul(time),
             spread_squares: spread.saturating_mul(time.saturating_mul(time)),
             spread_spread: spread.saturating_mul(spread),
-            unseen: 0,
-        }
+        };
+        Self { count: 1, weighted, unseen: 0 }
     }
 
     pub fn add(&mut self, other: &Self) {
+        let (mine, theirs) = (&mut self.weighted, &other.weighted);
         for (to, n) in [
             (&mut self.count, other.count),
-            (&mut self.shared, other.shared),
-            (&mut self.launches, other.launches),
-            (&mut self.time, other.time),
             (&mut self.unseen, other.unseen),
+            (&mut mine.count, theirs.count),
+            (&mut mine.launches, theirs.launches),
+            (&mut mine.time, theirs.time),
         ] {
             *to = to.saturating_add(n);
         }
         for (to, n) in [
-            (&mut self.spread, other.spread),
-            (&mut self.spread_times, other.spread_times),
-            (&mut self.spread_squares, other.spread_squares),
-            (&mut self.spread_spread, other.spread_spread),
+            (&mut mine.spread, theirs.spread),
+            (&mut mine.spread_times, theirs.spread_times),
+            (&mut mine.spread_squares, theirs.spread_squares),
+            (&mut mine.spread_spread, theirs.spread_spread),
         ] {
             *to = to.saturating_add(n);
         }
@@ -121,32 +114,33 @@ impl Samples {
 
     /// Whether some launches were not looked at.
     pub fn is_estimate(&self) -> bool {
-        self.spread > 0 || self.unseen > 0
+        self.weighted.spread > 0 || self.unseen > 0
     }
 
     /// How far the number of launches that samples stand for may be from their true number by chance. More
     /// were not chosen from.
     pub fn chance(&self) -> f64 {
         // Four standard deviations of a sum of numbers that are each w with probability 1/w, or 0.
-        4.0 * (self.spread as f64).sqrt()
+        4.0 * (self.weighted.spread as f64).sqrt()
     }
 
     /// There were `more` launches, or fewer, than samples stand for. Returns by how many ns their time is more, or less;
     /// none if no sample stands for others.
     pub fn stretch(&mut self, more: i64) -> Option<i64> {
-        let before = self.launches;
+        let mine = &mut self.weighted;
+        let before = mine.launches;
         if before == 0 {
             return None;
         }
         let launches = before.saturating_add_signed(more);
         let factor = launches as f64 / before as f64;
-        let time = (self.time as f64 * factor) as u64;
-        let by = i64::try_from(i128::from(time) - i128::from(self.time)).unwrap_or(i64::MAX);
-        (self.launches, self.time) = (launches, time);
-        for part in [&mut self.spread, &mut self.spread_times, &mut self.spread_squares] {
+        let time = (mine.time as f64 * factor) as u64;
+        let by = i64::try_from(i128::from(time) - i128::from(mine.time)).unwrap_or(i64::MAX);
+        (mine.launches, mine.time) = (launches, time);
+        for part in [&mut mine.spread, &mut mine.spread_times, &mut mine.spread_squares] {
             *part = (*part as f64 * factor * factor).round() as u128;
         }
-        self.spread_spread = (self.spread_spread as f64 * factor.powi(4)).round() as u128;
+        mine.spread_spread = (mine.spread_spread as f64 * factor.powi(4)).round() as u128;
         Some(by)
     }
 
@@ -154,12 +148,12 @@ impl Samples {
     /// launches with 95 % probability; none with fewer than two samples that stand for others, and where launches
     /// were only counted.
     pub fn total_error(&self) -> Option<f64> {
-        if self.shared < 2 || self.unseen > 0 {
+        if self.weighted.count < 2 || self.unseen > 0 {
             return None;
         }
         // Samples of great weight count for more: as so many of one weight.
-        let spread = self.spread as f64;
-        let alike = spread * spread / self.spread_spread as f64;
+        let spread = self.weighted.spread as f64;
+        let alike = spread * spread / self.weighted.spread_spread as f64;
         let freedom = (alike - 1.0).max(1.0);
         let bias = alike.max(2.0) / freedom;
         Some(quantile(freedom as u64) * (self.squares() * bias).sqrt())
@@ -167,12 +161,12 @@ impl Samples {
 
     /// The sum of w·(w−1)·(t − mean)².
     fn squares(&self) -> f64 {
-        let exact = self.spread.checked_mul(self.spread_squares);
-        match exact.zip(self.spread_times.checked_mul(self.spread_times)) {
-            Some((squares, sum)) => squares.saturating_sub(sum) as f64 / self.spread.max(1) as f64,
+        let exact = self.weighted.spread.checked_mul(self.weighted.spread_squares);
+        match exact.zip(self.weighted.spread_times.checked_mul(self.weighted.spread_times)) {
+            Some((squares, sum)) => squares.saturating_sub(sum) as f64 / self.weighted.spread.max(1) as f64,
             None => {
-                let mean = self.spread_times as f64 / self.spread.max(1) as f64;
-                (self.spread_squares as f64 - mean * self.spread_times as f64).max(0.0)
+                let mean = self.weighted.spread_times as f64 / self.weighted.spread.max(1) as f64;
+                (self.weighted.spread_squares as f64 - mean * self.weighted.spread_times as f64).max(0.0)
             }
         }
     }
