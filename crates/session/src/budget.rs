@@ -2,15 +2,43 @@
 //!
 //! Rings lie on a memory file system that programs use, too, and count as memory of the
 //! machine and of the program's control group. What they may take in all is a share of what
-//! each of these has left; it is looked at again and again, since others take from it as well.
+//! each of these has left; it is looked at again now and then, since others take from it as well, and soon when
+//! programs have taken much. Not more often: on a machine with a GPU, reading how much memory a control group uses
+//! made a program's end, which frees much, take a third longer where both met
+//! (docs/measurements/2026-11-23-end.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Of the file system's room the rings may have one part in this many.
 const OF_FILE_SYSTEM: u64 = 2;
 /// Of the memory of the machine, or of a control group.
 const OF_MEMORY: u64 = 8;
+
+/// Longest time between two looks.
+const PERIOD: Duration = Duration::from_secs(5);
+/// Bytes below which it is looked at each time: nothing must be lost that there is room for again.
+const LITTLE: i64 = 256 << 20;
+
+/// When it was looked at what is left, and what was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looked {
+    at: Instant,
+    left: i64,
+}
+
+impl Looked {
+    /// A look that found so many bytes left for rings.
+    pub(crate) fn new(at: Instant, left: i64) -> Self {
+        Looked { at, left }
+    }
+
+    /// Returns whether it is time for another look, when so many bytes are left of what was found.
+    pub(crate) fn is_due(&self, now: Instant, left: i64) -> bool {
+        left < LITTLE || left < self.left / 2 || now.saturating_duration_since(self.at) >= PERIOD
+    }
+}
 
 /// Bytes that rings may take besides the `used` ones that they have, in a session at `folder`.
 pub(crate) fn left(folder: &Path, used: u64) -> u64 {
@@ -82,6 +110,19 @@ mod tests {
         assert_eq!(control_group(root.path(), own.to_str().expect("text")), Some(490));
         write(own.clone(), "3:cpu:/\n");
         assert_eq!(control_group(root.path(), own.to_str().expect("text")), None);
+    }
+
+    #[test]
+    fn who_has_taken_half_of_it_has_it_looked_at_soon_and_others_rarely() {
+        let (at, gibibyte) = (Instant::now(), 1 << 30);
+        let looked = Looked::new(at, 4 * gibibyte);
+        let later = at + Duration::from_millis(250);
+        assert!(!looked.is_due(later, 4 * gibibyte) && !looked.is_due(later, 2 * gibibyte));
+        assert!(looked.is_due(later, 2 * gibibyte - 1));
+        assert!(looked.is_due(at + PERIOD, 4 * gibibyte));
+        // Where there is little, or less than nothing, room that comes is found soon.
+        let little = Looked::new(at, LITTLE - 1);
+        assert!(little.is_due(later, LITTLE - 1) && looked.is_due(later, -1));
     }
 
     #[test]

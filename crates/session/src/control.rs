@@ -1,12 +1,13 @@
 //! The control file, from the launcher's side.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
 use hetrace_ring::writer::wake;
@@ -42,6 +43,8 @@ pub struct Control {
     mapping: ManuallyDrop<Mapping>,
     /// How many APIs have flags.
     apis: usize,
+    /// When it was looked at how much memory there is for rings.
+    looked: Cell<Option<budget::Looked>>,
 }
 
 impl Control {
@@ -100,8 +103,12 @@ impl Control {
                     .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
             }
         }
-        let control = Control { mapping: ManuallyDrop::new(mapping), apis: settings.apis.len() };
-        control.renew_budget(folder, 0);
+        let control = Control {
+            mapping: ManuallyDrop::new(mapping),
+            apis: settings.apis.len(),
+            looked: Cell::default(),
+        };
+        control.renew_budget(folder, || 0);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
         Ok(control)
@@ -113,10 +120,17 @@ impl Control {
         unsafe { &*self.mapping.base().cast::<abi::Control>() }
     }
 
-    /// Lets programs take as much memory for rings as there is, besides what they have.
-    pub fn renew_budget(&self, folder: &Path, used: u64) {
-        let left = i64::try_from(budget::left(folder, used)).unwrap_or(i64::MAX);
+    /// Lets programs take as much memory for rings as there is, besides what they have: `used` says how much that
+    /// is. Does nothing as long as what was found before is not old, and not half of it is taken.
+    pub fn renew_budget(&self, folder: &Path, used: impl FnOnce() -> u64) {
+        let now = Instant::now();
+        let left = self.page().budget.load(Ordering::Relaxed);
+        if self.looked.get().is_some_and(|looked| !looked.is_due(now, left)) {
+            return;
+        }
+        let left = i64::try_from(budget::left(folder, used())).unwrap_or(i64::MAX);
         self.page().budget.store(left, Ordering::Relaxed);
+        self.looked.set(Some(budget::Looked::new(now, left)));
     }
 
     /// Says what recording a call takes, in ticks, as it was measured: in a program, among other work, it

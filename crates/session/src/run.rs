@@ -384,7 +384,7 @@ impl Running {
         self.host.forget_before(now.tsc.saturating_sub(MEMORY));
         self.drainer.flush(now.monotonic_ns, &self.host);
         self.drainer.discover();
-        control.renew_budget(self.drainer.session(), self.drainer.memory());
+        control.renew_budget(self.drainer.session(), || self.drainer.memory());
         self.contents.move_some(&self.drainer);
         self.measure(control);
     }
