@@ -5,7 +5,7 @@
 //! each of these has left; it is looked at again now and then, since others take from it as well, and soon when
 //! programs have taken much. Not more often: on a machine with a GPU, reading how much memory a control group uses
 //! made a program's end, which frees much, take a third longer where both met
-//! (docs/measurements/2026-11-23-end.md).
+//! (docs/measurements/2026-11-23-hecbench.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};
