@@ -9,6 +9,8 @@
 
 use std::path::PathBuf;
 
+use memchr::memmem;
+
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
@@ -45,7 +47,7 @@ const fn wanted() -> u32 {
 
 /// Paths of a soname in the order of the cache.
 fn in_cache(cache: &[u8], soname: &str) -> Vec<PathBuf> {
-    let Some(start) = cache.windows(MAGIC.len()).position(|w| w == MAGIC) else { return Vec::new() };
+    let Some(start) = memmem::find(cache, MAGIC) else { return Vec::new() };
     let cache = &cache[start..];
     let number = |at: usize| {
         let bytes = cache.get(at..at + 4)?;
@@ -55,10 +57,14 @@ fn in_cache(cache: &[u8], soname: &str) -> Vec<PathBuf> {
         let bytes = cache.get(at as usize..)?;
         std::str::from_utf8(bytes.split(|b| *b == 0).next()?).ok()
     };
+    let is_soname = |at: u32| {
+        let rest = cache.get(at as usize..).and_then(|bytes| bytes.strip_prefix(soname.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
+    };
     let count = number(20).unwrap_or(0) as usize;
     let entries = (0..count.min(cache.len() / ENTRY)).map(|i| HEADER + i * ENTRY);
     let path = |at: usize| {
-        let fits = number(at)? == wanted() && text(number(at + 4)?)? == soname;
+        let fits = number(at)? == wanted() && is_soname(number(at + 4)?);
         fits.then(|| text(number(at + 8)?).map(PathBuf::from))?
     };
     entries.filter_map(path).collect()
@@ -96,6 +102,7 @@ mod tests {
         let bytes = cache(&[
             (other, "libx.so.1", "/other/libx.so.1"),
             (wanted(), "libx.so.1", "/first/libx.so.1"),
+            (wanted(), "libx.so.12", "/longer/libx.so.12"),
             (wanted(), "liby.so.1", "/y/liby.so.1"),
             (wanted(), "libx.so.1", "/second/libx.so.1"),
         ]);

@@ -159,7 +159,7 @@ impl Reader<'_> {
         if elf.needed.iter().any(|n| is_asan_runtime(n)) {
             let most = of(DT_STRSZ).unwrap_or(0).min(MOST_NAMES) as usize;
             let names = bytes(self.file, names, most);
-            elf.sets_asan_options = names.windows(ASAN_OPTIONS.len()).any(|w| w == ASAN_OPTIONS);
+            elf.sets_asan_options = memchr::memmem::find(&names, ASAN_OPTIONS).is_some();
         }
     }
 }

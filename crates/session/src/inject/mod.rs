@@ -149,7 +149,7 @@ pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
     let path = interpose.libraries.iter().find_map(|name| ldcache::find(name))?;
     let bytes = std::fs::read(&path).ok()?;
     let marker = interpose.layer_marker.as_deref().unwrap_or_default().as_bytes();
-    let layers = !marker.is_empty() && bytes.windows(marker.len()).any(|w| w == marker);
+    let layers = !marker.is_empty() && memchr::memmem::find(&bytes, marker).is_some();
     Some((path, layers))
 }
 
