@@ -87,3 +87,30 @@ fn a_process_is_known_without_its_thread() {
         "0.000000000 7:0 it: {ip=0x1001} n=1\n0.000000000 7:0 it: {ip=0x1003} n=3\n"
     );
 }
+
+/// The process of a whole trace, as LTTng has it with buffers for each process: with the thread in each event, and without.
+#[test]
+fn a_process_of_the_whole_trace_is_that_of_its_events() {
+    let metadata = |context: &str| {
+        format!(
+            r#"/* CTF 1.8 */
+typealias integer {{ size = 32; align = 8; signed = false; }} := u32;
+trace {{ major = 1; minor = 8; byte_order = le; }};
+env {{ domain = "ust"; vpid = 4711; procname = "app"; }};
+stream {{ {context} }};
+event {{ name = "it"; fields := struct {{ u32 n; }}; }};
+"#
+        )
+    };
+    for (context, words, thread) in [("", 1, 0), ("event.context := struct { u32 vtid; };", 2, 9)] {
+        let class = metadata::parse(metadata(context).as_bytes()).expect("metadata");
+        let event: Vec<u8> = [9u32, 5][2 - words..].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let streams = vec![("s".to_owned(), event)];
+        let ctf = hetrace_ctf::read::Trace::from_class(class, streams).expect("a trace");
+        let trace = Trace::new(ctf, Vec::new(), Manifest::default());
+        for (pid, shown) in [(4711, format!("0.000000000 4711:{thread} it: n=5\n")), (1, String::new())] {
+            let filter = Filter { pids: vec![pid], ..Filter::default() };
+            assert_eq!(printed(&trace, &filter), shown);
+        }
+    }
+}

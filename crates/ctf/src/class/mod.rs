@@ -98,6 +98,16 @@ pub enum EnvValue {
     Str(String),
 }
 
+impl EnvValue {
+    /// Returns the number, if it is one.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(*number),
+            Self::Str(_) => None,
+        }
+    }
+}
+
 /// A clock: what its ticks mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockClass {

@@ -122,7 +122,8 @@ impl<'v> FieldVisitor<'v> for Writer<'_> {
                 Ok(())
             }
             Scalar::Bytes(bytes) => {
-                self.text(&String::from_utf8_lossy(bytes));
+                let text = field.class.encoding().and_then(|encoding| encoding.decode(bytes));
+                self.text(text.as_deref().unwrap_or(&String::from_utf8_lossy(bytes)));
                 Ok(())
             }
         };
@@ -142,5 +143,33 @@ impl<'v> FieldVisitor<'v> for Writer<'_> {
 
     fn end_array(&mut self, _: FieldRef<'v>) {
         self.end(']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use hetrace_ctf::metadata;
+    use hetrace_ctf::read::Trace;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_decoded() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ctf/tests/data/ctf2");
+        let read = |name: &str| std::fs::read(data.join(name)).expect(name);
+        let class = metadata::parse(&read("metadata")).expect("metadata");
+        let streams = ["stream-0", "stream-1"].map(|name| (name.to_owned(), read(name)));
+        let trace = Trace::from_class(class, streams.to_vec()).expect("a trace");
+        let mut shown = String::new();
+        for mut reader in trace.streams() {
+            while let Some(Ok(event)) = reader.next_event() {
+                if event.class().name == "strings" {
+                    append(&mut shown, &event);
+                }
+            }
+        }
+        assert!(shown.contains(r#""u16":"aĀ😀","u32":"b","fixed":"abc","fixed16":"hi""#), "{shown}");
     }
 }

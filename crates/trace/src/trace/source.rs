@@ -1,7 +1,7 @@
 //! One stream, and what of its packets an event needs: its thread, its kind, its losses.
 
 use hetrace_ctf::Scalar;
-use hetrace_ctf::class::Scope;
+use hetrace_ctf::class::{EnvValue, Scope};
 use hetrace_ctf::read::{EventView, Next, StreamError, StreamReader};
 
 use super::Trace;
@@ -23,6 +23,8 @@ pub(crate) struct Source<'t> {
     /// The position of the stream class.
     pub position: usize,
     pub identity: Identity,
+    /// The process of events that do not say theirs: that of the whole trace, where LTTng has one for each.
+    process: i64,
     pub thread: ThreadId,
     /// Process and thread of `thread`.
     pub ids: Option<(i64, i64)>,
@@ -73,6 +75,7 @@ impl<'t> Source<'t> {
             classes: &[],
             position: usize::MAX,
             identity: Identity::Packet,
+            process: 0,
             thread: ThreadId(0),
             ids: None,
             clock: None,
@@ -157,7 +160,7 @@ impl<'t> Source<'t> {
             let event = self.reader.current()?;
             let get = |field| event.get_at(Scope::StreamEventContext, field);
             let number = |field| get(field).and_then(Scalar::as_i64);
-            let ids = (pid.and_then(number).unwrap_or(0), tid.and_then(number).unwrap_or(0));
+            let ids = (pid.and_then(number).unwrap_or(self.process), tid.and_then(number).unwrap_or(0));
             if self.ids != Some(ids) {
                 self.ids = Some(ids);
                 self.thread = threads.number(ids.0, ids.1);
@@ -181,10 +184,12 @@ impl<'t> Source<'t> {
         self.position = position.unwrap_or(usize::MAX);
         self.classes = self.only.map_or(&trace.classes, Only::classes).of_stream(self.position);
         self.identity = Identity::of(class);
+        let environment = trace.ctf.class();
+        self.process = environment.env("vpid").and_then(EnvValue::as_i64).unwrap_or(0);
         if matches!(self.identity, Identity::Packet) {
             let get = |name| event.get_in(Scope::PacketContext, name);
-            let number = |name| get(name).and_then(Scalar::as_i64).unwrap_or(0);
-            let ids = (number("vpid"), number("vtid"));
+            let number = |name| get(name).and_then(Scalar::as_i64);
+            let ids = (number("vpid").unwrap_or(self.process), number("vtid").unwrap_or(0));
             self.ids = Some(ids);
             self.thread = threads.number(ids.0, ids.1);
             let name = get("procname").and_then(Scalar::as_str).unwrap_or("");
