@@ -235,6 +235,18 @@ fn mistakes_are_named() {
     assert!(matches!(refused(&[stream]), Unknown { .. }));
     let stream = r#"{"type": "data-stream-class"}"#;
     assert!(matches!(refused(&[stream, stream]), Redefined { .. }));
+    // A property that is not known may change what the others mean.
+    let unknown = |kind, name: &str| matches!(kind, Unknown { what: "property", name: n } if n == name);
+    assert!(unknown(integer(r#""byte-order": "big-endian", "length": 8, "align": 8"#), "align"));
+    let member = r#"{"name": "a", "field-class": {"type": "structure"}, "length": 1}"#;
+    assert!(unknown(class(&format!(r#"{{"type": "structure", "member-classes": [{member}]}}"#)), "length"));
+    assert!(unknown(refused(&[r#"{"type": "data-stream-class", "clock": "c"}"#]), "clock"));
+    let clock = |origin: &str| {
+        refused(&[&format!(r#"{{"type": "clock-class", "id": "c", "frequency": 1, "origin": {origin}}}"#)])
+    };
+    assert!(matches!(clock(r#"{"uid": "u"}"#), Missing("name")));
+    assert!(matches!(clock(r#"{"name": "n"}"#), Missing("uid")));
+    assert!(unknown(clock(r#"{"name": "n", "uid": "u", "id": "i"}"#), "id"));
     // What is no object has no members to read: an offset of a clock would silently be none.
     let clock = r#"{"type": "clock-class", "id": "c", "frequency": 1, "offset-from-origin": 5}"#;
     assert!(bad(refused(&[clock]), "offset-from-origin"));

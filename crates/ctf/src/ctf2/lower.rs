@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::json::{self, Json};
 use super::lower_field::{Aliases, Result, bad, need, text, unsigned};
+use super::properties::{self, Part};
 use super::{JsonError, JsonErrorKind as Kind, SEPARATOR};
 use crate::class::{
     ByteOrder, ClockClass, ClockDetails, EnvValue, EventClass, FieldClass, Identity, Role, StreamClass,
@@ -73,6 +74,7 @@ impl Lower {
         if first != (kind == "preamble") {
             return Err(Kind::Preamble);
         }
+        properties::check(json, kind)?;
         members(json, "attributes")?;
         match kind {
             "preamble" => self.preamble(json),
@@ -140,6 +142,7 @@ impl Lower {
         clock.description = text(json, "description")?.map(str::to_owned);
         members(json, "offset-from-origin")?;
         if let Some(offset) = json.get("offset-from-origin") {
+            properties::check_part(offset, Part::Offset)?;
             clock.offset = unsigned(offset, "cycles")?.unwrap_or(0);
             clock.offset_seconds = match offset.get("seconds") {
                 None => 0,
@@ -153,7 +156,12 @@ impl Lower {
                 clock.absolute = true;
                 None
             }
-            Some(origin @ Json::Object(_)) => Some(self::identity(origin)?),
+            Some(origin @ Json::Object(_)) => {
+                properties::check_part(origin, Part::Origin)?;
+                need(origin, "name")?;
+                need(origin, "uid")?;
+                Some(self::identity(origin)?)
+            }
             Some(other) => return Err(bad("origin", other)),
         };
         clock.uuid = identity.uid.as_deref().and_then(text_uuid);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::json::Json;
+use super::properties::{self, Part};
 use super::{JsonErrorKind as Kind, names};
 use crate::class::{
     ArrayClass, BlobClass, BlobLength, ByteOrder, Encoding, EnumClass, EnumMapping, Field, FieldClass,
@@ -141,6 +142,7 @@ impl Aliases {
 
     fn object(&mut self, json: &Json, depth: u32) -> Result<FieldClass> {
         let kind = text(json, "type")?.ok_or(Kind::Missing("type"))?;
+        properties::check(json, kind)?;
         Ok(match kind {
             "fixed-length-bit-array" => fixed(json, false, IntegerForm::BitArray)?.into(),
             "fixed-length-boolean" => fixed(json, false, IntegerForm::Boolean)?.into(),
@@ -184,6 +186,7 @@ impl Aliases {
     fn structure(&mut self, json: &Json, depth: u32) -> Result<StructClass> {
         let mut class = StructClass { min_align: alignment(json, "minimum-alignment")?, fields: Vec::new() };
         for member in json.get("member-classes").map_or(Ok(&[][..]), |m| items(m, "member-classes"))? {
+            properties::check_part(member, Part::Member)?;
             let name = text(member, "name")?.ok_or(Kind::Missing("name"))?;
             let inner = self.inner(need(member, "field-class")?, depth + 1)?;
             class.fields.push(Field { name: name.into(), class: inner });
@@ -199,6 +202,7 @@ impl Aliases {
     fn variant(&mut self, json: &Json, depth: u32) -> Result<VariantClass> {
         let (mut options, mut ranges) = (Vec::new(), Vec::new());
         for json in items(need(json, "options")?, "options")? {
+            properties::check_part(json, Part::Option)?;
             // Values refer to their option by its name, so every option has one.
             let option = options.len();
             let name = text(json, "name")?.map_or_else(|| format!("option{option}"), str::to_owned);
@@ -342,6 +346,7 @@ fn roles(json: &Json) -> Result<Roles> {
 
 fn location(of: &Json, property: &'static str) -> Result<FieldPath> {
     let json = need(of, property)?;
+    properties::check_part(json, Part::Location)?;
     let scope = match text(json, "origin")? {
         Some(origin) => Some(names::scope(origin).ok_or_else(|| bad(property, json))?),
         None => None,

@@ -16,6 +16,7 @@ mod lower_field;
 mod names;
 mod print;
 mod print_field;
+mod properties;
 mod upgrade;
 
 use crate::class::TraceClass;
