@@ -76,8 +76,9 @@ impl Sanitizer {
         let folder = self.folder().display().to_string();
         let mut arguments: Vec<&str> = arguments.to_vec();
         if self == Sanitizer::Thread {
-            // Behind the command's name; what comes after `--` is the tests'.
-            arguments.insert(1, "-Zbuild-std");
+            // Behind the command's name; what comes after `--` is the tests'. For tests, and for libraries
+            // that abort.
+            arguments.insert(1, "-Zbuild-std=std,panic_abort,test");
         }
         let mut all = vec![
             ("RUSTC_BOOTSTRAP", "1"),
@@ -155,10 +156,9 @@ fn tests(sanitizer: Sanitizer, crates: &[&str]) -> Result<Outcome> {
     sanitizer.cargo(&arguments, &[("ASAN_OPTIONS", "detect_leaks=0")])
 }
 
-/// Left out under valgrind, where unoptimized code takes 45 times as long: what computes budgets, with no memory
-/// but its own; and properties that need more than 2 s by themselves, or compare two ways of reading that other
-/// tests go, too. AddressSanitizer runs them all.
-const TOO_SLOW: [&str; 15] = [
+/// Left out under valgrind, where unoptimized code takes tens of times as long: what computes budgets, with no
+/// memory but its own; and properties that need seconds by themselves. AddressSanitizer runs them all.
+const TOO_SLOW: [&str; 12] = [
     "writer::meter",
     "merging_is_associative",
     "tallies_add_up",
@@ -171,9 +171,6 @@ const TOO_SLOW: [&str; 15] = [
     "changed_metadata",
     "damage_stays_damage",
     "endless_packets_end",
-    "_agree",
-    "headers_of_lttng_are_quick",
-    "words_of_ctf2",
 ];
 
 /// Memcheck over the tests of the readers: other than AddressSanitizer it knows which bytes were
