@@ -635,7 +635,7 @@ fn add_up_at(world: &mut World, at: u64, handlers: u64) -> u64 {
 
 /// While the thread goes to another ring, too.
 #[test]
-fn what_handlers_add_up_on_the_way_to_another_ring_is_not_lost() {
+fn what_handlers_add_up_at_any_step_of_a_move_is_not_lost() {
     let (mut world, mut larger) = (World::new(BIG), World::new(2 * BIG));
     let steps = move_at(&mut world, &mut larger, EVERY - 1, 0);
     assert!(steps > 50, "{steps} steps");

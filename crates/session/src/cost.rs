@@ -107,33 +107,39 @@ const RING: usize = 16 * PAGE;
 const BATCH: u64 = 96;
 /// Batches, if the time suffices.
 const BATCHES: usize = 32;
+/// Batches at least, however long they take: one alone, during which this thread was not
+/// running for a while, would make a call cost nothing, or many times as much.
+const FEWEST: usize = RANK + 1;
 /// Batches in which caches and branches become what they stay.
 const WARM: usize = 4;
 /// Of batches from the best to the worst, the one that counts, as a part of them. The best of all
 /// would be one that the counter's steps favoured.
 const RANK: usize = 4;
-/// No longer than this, in nanoseconds: the program waits. Where the counter is slow to read, a few
-/// batches are enough.
+/// No longer than this, in nanoseconds: the program waits. Where the counter is slow to read, the
+/// fewest batches are enough.
 const MOST: u64 = 600_000;
 
 /// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
 pub fn measure() -> Option<Cost> {
     let scratch = Scratch::new()?;
     let began = (clock::ticks(), clock::nanoseconds(libc::CLOCK_MONOTONIC));
-    let mut batches = Vec::with_capacity(BATCHES);
-    for number in 0..WARM + BATCHES {
-        let batch = scratch.batch()?;
-        if number >= WARM {
-            batches.push(batch);
-        }
-        let enough = clock::nanoseconds(libc::CLOCK_MONOTONIC).saturating_sub(began.1) > MOST;
-        if enough && !batches.is_empty() {
-            break;
-        }
-    }
+    let elapsed = || clock::nanoseconds(libc::CLOCK_MONOTONIC).saturating_sub(began.1);
+    let mut batches = collect(|| scratch.batch(), elapsed)?;
     let ticks = clock::ticks().wrapping_sub(began.0);
-    let ns = clock::nanoseconds(libc::CLOCK_MONOTONIC).saturating_sub(began.1);
+    let ns = elapsed();
     (ticks > 0 && ns > 0).then(|| estimate(&mut batches, ns as f64 / ticks as f64))
+}
+
+/// Returns the batches that count; `elapsed` is in nanoseconds. Nothing if one could not be had.
+fn collect(batch: impl Fn() -> Option<Batch>, elapsed: impl Fn() -> u64) -> Option<Vec<Batch>> {
+    for _ in 0..WARM {
+        batch()?;
+    }
+    let mut batches = Vec::with_capacity(BATCHES);
+    while batches.len() < FEWEST || (batches.len() < BATCHES && elapsed() <= MOST) {
+        batches.push(batch()?);
+    }
+    Some(batches)
 }
 
 /// Ticks that each loop of a batch took, and those between time stamps.
@@ -332,6 +338,19 @@ mod tests {
             assert!(cost.inside_ns <= cost.call_ns && cost.least_ns < 1e6, "{cost:?}");
             assert!(cost.fold_inside_ns <= cost.fold_ns && cost.fold_ns < 1e6, "{cost:?}");
         }
+    }
+
+    /// While a batch's loop without recording was interrupted, all the time there was went by.
+    #[test]
+    fn one_batch_that_took_all_the_time_does_not_decide() {
+        let number = std::cell::Cell::new(0);
+        let next = || {
+            number.set(number.get() + 1);
+            Some(batch(if number.get() == WARM + 1 { 9_000 } else { 4 }, 64, 40))
+        };
+        let mut batches = collect(next, || u64::MAX).expect("batches");
+        let cost = estimate(&mut batches, 0.5);
+        assert_eq!((cost.call_ns, cost.inside_ns), (30.0, 18.0));
     }
 
     #[test]
