@@ -29,6 +29,7 @@ use crate::lifetime::Lifetime;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
+use crate::os::{self, Os};
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recover::ticket::{Looked, Ticket};
@@ -68,6 +69,8 @@ pub struct RunOptions {
     pub compress: bool,
     /// What devices say of themselves is sampled.
     pub sample: Option<telemetry::Options>,
+    /// Events of the operating system are recorded.
+    pub os: Option<os::Options>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
 }
@@ -145,7 +148,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
     let fresh = Fresh::make(&options.output, options.access).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
-    let trace = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
+    let (folder_of_trace, kernel) = folders(options, &fresh).map_err(output)?;
+    let trace = TraceFolder::new(folder_of_trace, uuid, options.compress).accessible(options.access);
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
@@ -165,12 +169,18 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         ended.end();
         wake();
     });
+    // The last thing: what is open already records this launcher, too.
+    let mut os = options.os.as_ref().map(Os::open);
+    manifest.os = os.as_ref().map(Os::report);
     let child = start(&options.command, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
     telemetry.iter_mut().for_each(Telemetry::start);
+    if let (Some(os), Some(folder)) = (&mut os, kernel) {
+        os.start(child.pid(), folder, options.access, started);
+    }
 
     // From here on the program runs, and nothing but its end ends this.
     let names = present.iter().map(|l| l.api.clone()).collect();
@@ -187,11 +197,23 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let sampled = telemetry.map(Telemetry::finish);
+    os.into_iter().for_each(|os| os.finish(&mut manifest));
     let living = running.finish();
     running.complete(&mut manifest, &control, &trace, injection.notes);
     sampled.into_iter().for_each(|sampled| sampled.complete(&mut manifest));
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
+}
+
+/// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
+/// the user's folder has both in it.
+fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
+    if options.os.is_none() {
+        return Ok((fresh.path.clone(), None));
+    }
+    let (program, kernel) = os::folders(&fresh.path);
+    options.access.make_folder(&program)?;
+    Ok((program, Some(kernel)))
 }
 
 /// Recovers what killed launchers left in shared memory into their traces.
