@@ -119,6 +119,11 @@ pub fn is_driver(system: &str) -> bool {
         .any(|d| system == *d || system.strip_prefix(d).is_some_and(|rest| rest.starts_with(['_', '-'])))
 }
 
+/// Returns whether a driver's system of tracepoints is the kernel's own, which all drivers use.
+pub fn is_common(system: &str) -> bool {
+    matches!(system, "gpu_scheduler" | "dma_fence" | "drm")
+}
+
 /// Returns whether a driver's tracepoint is too frequent to be recorded.
 pub fn is_frequent(name: &str) -> bool {
     REGISTERS.iter().any(|part| name.contains(part))

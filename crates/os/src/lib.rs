@@ -126,6 +126,9 @@ pub struct Report {
     pub error: Option<String>,
     /// Events that came too late to be put in order; they have the time of the one before them.
     pub late: u64,
+    /// Context switches of the machine that the kernel did not deliver: a CPU leaves another thread than
+    /// the one that it went to before.
+    pub unseen: u64,
     /// Bytes of ring buffers that made no sense.
     pub damaged: u64,
     /// Processor time of the reader, in nanoseconds.

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::perf::close;
 use crate::sources::Sources;
 use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
@@ -27,8 +28,8 @@ pub struct Recorder {
 pub struct Finished {
     /// What was recorded.
     pub report: Report,
-    /// Descriptors whose closing takes long.
-    pub open: Option<Source>,
+    /// Tracepoints, whose closing takes long.
+    pub open: Option<Box<Sources>>,
 }
 
 impl Recorder {
@@ -54,7 +55,7 @@ impl Recorder {
         let mut worker = Worker::begin(source, &self.options, pid, place, Arc::clone(&stop))?;
         let run = move || {
             let report = worker.run();
-            Finished { report, open: worker.into_source() }
+            Finished { report, open: worker.into_sources() }
         };
         self.running = Some(thread::Builder::new().name("hetrace-os".to_owned()).spawn(run)?);
         self.stop = Some(stop);
@@ -69,7 +70,12 @@ impl Recorder {
         // A counter that has room for any number of ones.
         let _ = rustix::io::write(&*stop, &1u64.to_ne_bytes());
         match running.join() {
-            Ok(finished) => finished.report,
+            Ok(Finished { report, open }) => {
+                if let Some(sources) = open {
+                    close::quickly(sources, |sources| sources.events());
+                }
+                report
+            }
             Err(_) => Report { error: Some("its reader ended unexpectedly".to_owned()), ..Report::default() },
         }
     }

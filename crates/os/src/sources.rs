@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::event::{Event, Source};
@@ -156,15 +156,14 @@ impl Sources {
         self.decoders.get_mut(usize::from(id))?.as_mut()
     }
 
-    /// Returns how many events are open.
-    pub fn open(&self) -> usize {
-        self.rings.len() + self.others.len()
+    /// Returns all that is open.
+    pub fn events(&self) -> Vec<BorrowedFd<'_>> {
+        self.rings.iter().map(Ring::event).chain(self.others.iter().map(AsFd::as_fd)).collect()
     }
 
     /// Records nothing more.
     pub fn disable(&self) {
-        let rings = self.rings.iter().map(Ring::event);
-        for event in rings.chain(self.others.iter().map(AsFd::as_fd)) {
+        for event in self.events() {
             // One that cannot be stopped ends with its descriptor.
             let _ = open::disable(event);
         }
@@ -193,7 +192,10 @@ impl Sources {
 
     /// Opens the tracepoints of GPU drivers, with whatever fields they have.
     fn drivers(&mut self, options: &Options, tracefs: &Tracefs) -> Result<(), String> {
-        for system in tracefs.systems().into_iter().filter(|s| catalog::is_driver(s)) {
+        // The kernel's own tracepoints of fences are there without a GPU, too.
+        let has_gpu = fs::read_dir(GPUS).is_ok_and(|mut gpus| gpus.next().is_some());
+        let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
+        for system in tracefs.systems().into_iter().filter(is_driver) {
             for name in tracefs.tracepoints(&system).into_iter().filter(|n| !catalog::is_frequent(n)) {
                 let layout = match tracefs.layout(&system, &name) {
                     Ok(Some(layout)) => layout,
@@ -272,6 +274,8 @@ impl Sources {
     }
 }
 
+/// Where the kernel lists GPUs.
+const GPUS: &str = "/sys/class/drm";
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.
 const OWN_RING: usize = 256 << 10;
 

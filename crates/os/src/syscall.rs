@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use hetrace_ctf::class::{IntegerClass, StructClass};
+use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
 use syscalls::Sysno;
 
 use crate::layout::{Field, Form, Layout};
@@ -26,8 +26,16 @@ pub struct Syscall {
     pub name: String,
     /// Its arguments.
     pub arguments: StructClass,
-    /// Bytes of each argument.
-    sizes: Vec<usize>,
+    stored: Vec<Stored>,
+}
+
+/// How an argument is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    /// The lowest bytes of its register.
+    Bytes(usize),
+    /// The address as text.
+    Address,
 }
 
 /// The field of an exit.
@@ -38,17 +46,22 @@ pub fn result() -> StructClass {
 impl Syscall {
     /// Reads the arguments of a call from the description of its tracepoint.
     fn new(name: &str, layout: &Layout) -> Self {
-        let mut call = Self { name: name.to_owned(), arguments: StructClass::default(), sizes: Vec::new() };
+        let mut call = Self { name: name.to_owned(), arguments: StructClass::default(), stored: Vec::new() };
         let arguments = layout.fields.iter().filter(|f| f.name != NUMBER && f.form == Form::Plain);
         for field in arguments.take(MOST) {
-            call.argument(&field.name, argument_class(field));
+            if is_name(field) {
+                call.stored.push(Stored::Address);
+                call.arguments = std::mem::take(&mut call.arguments).field(&field.name, FieldClass::string());
+            } else {
+                call.argument(&field.name, argument_class(field));
+            }
         }
         call
     }
 
     /// A call that nothing is known of but its name or number: six numbers.
     fn unknown(name: &str) -> Self {
-        let mut call = Self { name: name.to_owned(), arguments: StructClass::default(), sizes: Vec::new() };
+        let mut call = Self { name: name.to_owned(), arguments: StructClass::default(), stored: Vec::new() };
         for n in 0..MOST {
             call.argument(&format!("arg{n}"), IntegerClass::unsigned(64).hex());
         }
@@ -56,7 +69,7 @@ impl Syscall {
     }
 
     fn argument(&mut self, name: &str, class: IntegerClass) {
-        self.sizes.push(class.size as usize / 8);
+        self.stored.push(Stored::Bytes(class.size as usize / 8));
         self.arguments = std::mem::take(&mut self.arguments).field(name, class);
     }
 
@@ -64,15 +77,25 @@ impl Syscall {
     pub fn encode(&self, registers: &[u8], into: &mut Vec<u8>) -> bool {
         let begin = into.len();
         let mut registers = registers.chunks_exact(8);
-        for size in &self.sizes {
+        for stored in &self.stored {
             let Some(register) = registers.next().and_then(|r| <[u8; 8]>::try_from(r).ok()) else {
                 into.truncate(begin);
                 return false;
             };
-            into.extend_from_slice(&u64::from_ne_bytes(register).to_le_bytes()[..*size]);
+            let register = u64::from_ne_bytes(register);
+            match stored {
+                Stored::Bytes(size) => into.extend_from_slice(&register.to_le_bytes()[..*size]),
+                Stored::Address => into.extend_from_slice(format!("{register:#x}\0").as_bytes()),
+            }
         }
         true
     }
+}
+
+/// Returns whether an argument is the name of a file, say. Where LTTng has the name itself, readers of its
+/// traces expect a text. The kernel's record has the address only, so the text is that.
+fn is_name(field: &Field) -> bool {
+    field.c_type == "const char *" && field.name != "buf"
 }
 
 /// Returns how an argument is stored: as wide as its type in C, though its register is wider.
@@ -170,8 +193,7 @@ mod tests {
         let registers = [-100i64 as u64, 0x1234, 0o644, 9, 9, 9].map(u64::to_ne_bytes).concat();
         let mut bytes = Vec::new();
         assert!(call.encode(&registers, &mut bytes));
-        let expected =
-            [&(-100i32).to_le_bytes()[..], &0x1234u64.to_le_bytes(), &0o644u16.to_le_bytes()].concat();
+        let expected = [&(-100i32).to_le_bytes()[..], b"0x1234\0", &0o644u16.to_le_bytes()].concat();
         assert_eq!(bytes, expected);
         assert!(!call.encode(&registers[..16], &mut bytes));
         assert_eq!(bytes, expected);

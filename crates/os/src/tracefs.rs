@@ -5,7 +5,7 @@
 //! its descriptor.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,10 @@ use crate::layout::Layout;
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The folder of tracepoints, by system.
 const EVENTS: &str = "events";
-/// Longest `format` file that is read.
-const LONGEST: usize = 1 << 20;
+/// Of a longer `format` file the rest is not read.
+const LONGEST: u64 = 1 << 20;
+/// Few are longer.
+const COMMON: usize = 16 << 10;
 
 /// Where tracepoints are described.
 #[derive(Debug)]
@@ -68,9 +70,8 @@ impl Tracefs {
     /// When its description cannot be read.
     pub fn layout(&self, system: &str, name: &str) -> Result<Option<Layout>, String> {
         let path = self.events.join(system).join(name).join("format");
-        let text = match fs::read(&path) {
-            Ok(text) if text.len() <= LONGEST => text,
-            Ok(_) => return Err(format!("{system}:{name}: its format is longer than 1 MiB")),
+        let text = match read(&path) {
+            Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(format!("{system}:{name}: {e}")),
         };
@@ -87,6 +88,13 @@ impl Tracefs {
     pub fn tracepoints(&self, system: &str) -> Vec<String> {
         folders(&self.events.join(system))
     }
+}
+
+/// Reads a file whose size nobody knows, most often at once.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(COMMON);
+    fs::File::open(path)?.take(LONGEST).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 fn folders(path: &Path) -> Vec<String> {

@@ -22,7 +22,7 @@ use crate::statistics::{self, Statistics};
 use crate::stream::Trace;
 use crate::syscall::{self, Syscalls};
 use crate::tracefs::Tracefs;
-use crate::tree::Tree;
+use crate::tree::{Concerns, Tree};
 use crate::{Options, Place, Report, Scope, Way};
 
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
@@ -127,9 +127,12 @@ impl Worker {
         self.report()
     }
 
-    /// Returns what is still open.
-    pub fn into_source(self) -> Option<Source> {
-        Some(self.source).filter(|s| s.sources().is_some())
+    /// Returns the tracepoints that are still open.
+    pub fn into_sources(self) -> Option<Box<Sources>> {
+        match self.source {
+            Source::Tracepoints { sources, .. } => Some(sources),
+            Source::Switches(_) | Source::Statistics => None,
+        }
     }
 
     /// Sleeps. Returns whether the program has ended.
@@ -172,6 +175,7 @@ impl Worker {
             unwritten: written.unwritten,
             error: written.error.clone(),
             late: self.writer.late,
+            unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
             missing: self.source.sources().map(|s| s.missing.clone()).unwrap_or_default(),
@@ -195,6 +199,9 @@ struct Writer {
     /// Numbers of events without a tracepoint.
     own: Vec<Option<u16>>,
     dump: Option<Dump>,
+    /// By place of the CPU: the thread that it went to last.
+    running: Vec<Option<u32>>,
+    unseen: u64,
     late: u64,
     /// Bytes of records that were too short for their layout.
     damaged: u64,
@@ -234,6 +241,8 @@ impl Writer {
             new: HashMap::new(),
             own,
             dump,
+            running: Vec::new(),
+            unseen: 0,
             late: 0,
             damaged: 0,
         }
@@ -298,7 +307,10 @@ impl Writer {
         self.dump_before(record.time);
         let raw = match record.what {
             What::Sample(raw) => raw,
-            What::Lost(events) => return self.trace.discard(cpu, events, record.time),
+            What::Lost(events) => {
+                self.went_to(cpu, None);
+                return self.trace.discard(cpu, events, record.time);
+            }
             _ => return,
         };
         let Some(decoder) = sources.decoder(raw) else {
@@ -309,6 +321,11 @@ impl Writer {
         let current = decoder.current(&source);
         self.learn_root(record.who, current);
         let concerns = decoder.concerns(raw);
+        if let Some(Concerns::Switch(from, to)) = concerns
+            && self.went_to(cpu, Some(to)).is_some_and(|last| last != from)
+        {
+            self.unseen += 1;
+        }
         let mine = match (&mut self.tree, concerns) {
             (_, None) => {
                 self.damaged += raw.len() as u64;
@@ -340,6 +357,14 @@ impl Writer {
                 self.damaged += if whole { 0 } else { raw.len() as u64 };
             }
         }
+    }
+
+    /// Notes which thread a CPU went to. Returns the one before, if it is known.
+    fn went_to(&mut self, cpu: usize, thread: Option<u32>) -> Option<u32> {
+        if self.running.len() <= cpu {
+            self.running.resize(cpu + 1, None);
+        }
+        std::mem::replace(&mut self.running[cpu], thread)
     }
 
     /// In a PID namespace the kernel knows the program by another number than we do.

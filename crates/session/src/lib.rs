@@ -48,6 +48,7 @@ pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
 pub use child::{end_by, ended, guard};
 pub use hetrace_format::manifest;
+pub use hetrace_os::probe as os_probe;
 pub use inject::{Way, loader};
 pub use ldcache::find as find_library;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};

@@ -96,8 +96,8 @@ impl Os {
         }
     }
 
-    /// Takes what is left, now that the program has ended, and writes what is known into the manifest.
-    pub fn finish(self, manifest: &mut Manifest) {
+    /// Takes what is left, now that the program has ended.
+    pub fn finish(self) -> Finished {
         let mut os = self.report();
         let Self { recorder, mut notes, asked, .. } = self;
         let report = recorder.finish();
@@ -120,11 +120,26 @@ impl Os {
         os.dropped = report.dropped;
         os.unwritten = report.unwritten;
         os.late = report.late;
+        os.unseen_switches = report.unseen;
         os.damaged_bytes = report.damaged;
         os.cpu_ns = report.cpu_ns;
         os.missing = report.missing;
-        manifest.os = Some(os);
-        manifest.notes.extend(notes);
+        Finished { os, notes }
+    }
+}
+
+/// What was recorded, and what the user should know.
+#[derive(Debug)]
+pub struct Finished {
+    os: manifest::Os,
+    notes: Vec<String>,
+}
+
+impl Finished {
+    /// Writes it into the manifest.
+    pub fn complete(self, manifest: &mut Manifest) {
+        manifest.os = Some(self.os);
+        manifest.notes.extend(self.notes);
     }
 }
 

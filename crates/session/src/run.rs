@@ -197,10 +197,11 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let sampled = telemetry.map(Telemetry::finish);
-    os.into_iter().for_each(|os| os.finish(&mut manifest));
+    let recorded = os.map(Os::finish);
     let living = running.finish();
     running.complete(&mut manifest, &control, &trace, injection.notes);
     sampled.into_iter().for_each(|sampled| sampled.complete(&mut manifest));
+    recorded.into_iter().for_each(|recorded| recorded.complete(&mut manifest));
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
 }

@@ -229,6 +229,10 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
              use a larger --os-buffer, or record fewer system calls by --os-syscalls"
         )?;
     }
+    if os.unseen_switches > 0 {
+        let unseen = os.unseen_switches;
+        writeln!(out, "hetrace: {unseen} context switches of the machine were not delivered by the kernel")?;
+    }
     for missing in &os.missing {
         writeln!(out, "hetrace: not recorded: {missing}")?;
     }

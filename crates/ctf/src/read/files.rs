@@ -211,7 +211,11 @@ impl Files {
     /// also by way of links: what is written there would damage the trace.
     pub fn contains(&self, path: &Path) -> bool {
         let Ok(own) = self.path.canonicalize() else { return false };
-        landing(path).is_some_and(|path| path.starts_with(&own))
+        let beside = self.beside.as_ref().and_then(|beside| beside.canonicalize().ok());
+        let is_inside = |path: PathBuf| {
+            path.starts_with(&own) || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
+        };
+        landing(path).is_some_and(is_inside)
     }
 
     /// Returns the content of a file, decompressed; none if it is not there. For small files: of

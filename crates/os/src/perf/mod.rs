@@ -7,6 +7,7 @@
 //! ```
 //! All `unsafe` of this crate is in this folder.
 
+pub mod close;
 pub mod open;
 pub mod record;
 pub mod ring;
