@@ -34,7 +34,7 @@ impl Tracefs {
     /// Finds it, or mounts it for this process alone.
     ///
     /// # Errors
-    /// With what is missing and the command that helps, in one sentence.
+    /// With what is missing, in one sentence.
     pub fn open() -> Result<Self, String> {
         let mut denied = None;
         for place in PLACES {
@@ -52,15 +52,10 @@ impl Tracefs {
                 let events = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())).join(EVENTS);
                 Ok(Self { events, _mount: Some(mount) })
             }
-            Err(_) if let Some(place) = denied => Err(format!(
-                "the descriptions of tracepoints in {place} cannot be read by this user: \
-                 sudo mount -o remount,mode=755 {place}"
-            )),
-            Err(error) => Err(format!(
-                "tracefs is not mounted and cannot be mounted ({error}): \
-                 sudo mount -t tracefs nodev {}",
-                PLACES[0]
-            )),
+            Err(_) if let Some(place) = denied => {
+                Err(format!("this user may not read the descriptions of tracepoints in {place}"))
+            }
+            Err(error) => Err(format!("tracefs is not mounted, and this user cannot mount it: {error}")),
         }
     }
 
@@ -95,6 +90,19 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(COMMON);
     fs::File::open(path)?.take(LONGEST).read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// Returns the command that lets ordinary users read it.
+pub fn fix() -> String {
+    // Its folder is there without it, too.
+    match fs::read_to_string("/proc/mounts").unwrap_or_default().lines().find(|l| is_mount(l)) {
+        Some(_) => format!("sudo mount -o remount,mode=755 {}", PLACES[0]),
+        None => format!("sudo mount -t tracefs -o mode=755 nodev {}", PLACES[0]),
+    }
+}
+
+fn is_mount(line: &str) -> bool {
+    line.split(' ').nth(1) == Some(PLACES[0])
 }
 
 fn folders(path: &Path) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::perf::open::{self, Of};
-use crate::tracefs::Tracefs;
+use crate::tracefs::{self, Tracefs};
 
 /// By what means events are recorded: the best that privileges allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +51,8 @@ pub struct Probe {
 
 /// The number that decides what ordinary users may record.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+/// Ordinary users may record all.
+const ALL: i32 = -1;
 /// Bytes of a buffer that would wake its reader; of no meaning for a trial.
 const WATERMARK: u32 = 1 << 12;
 
@@ -70,14 +72,15 @@ pub fn probe() -> Probe {
 /// Says why it is no better way, and what would help.
 pub fn less(way: Way, why: String) -> Probe {
     let paranoid = fs::read_to_string(PARANOID).unwrap_or_default();
-    let why = match paranoid.trim() {
-        "" => why,
-        n => format!("{why} (kernel.perf_event_paranoid is {n})"),
+    let paranoid: Option<i32> = paranoid.trim().parse().ok();
+    let restricted = paranoid.filter(|n| *n > ALL);
+    let why = match restricted {
+        None => why,
+        Some(n) => format!("{why}; kernel.perf_event_paranoid is {n}"),
     };
-    let fix = "sudo sysctl kernel.perf_event_paranoid=-1 && \
-               sudo mount -t tracefs -o mode=755 nodev /sys/kernel/tracing \
-               (if it is mounted: sudo mount -o remount,mode=755 /sys/kernel/tracing), or run hetrace as root";
-    Probe { way, why: Some(why), fix: Some(fix.to_owned()) }
+    let allow = restricted.map(|_| format!("sudo sysctl kernel.perf_event_paranoid={ALL} && "));
+    let fix = format!("{}{}; or run hetrace as root", allow.unwrap_or_default(), tracefs::fix());
+    Probe { way, why: Some(why), fix: Some(fix) }
 }
 
 fn try_tracepoints() -> Result<(), String> {
@@ -87,6 +90,6 @@ fn try_tracepoints() -> Result<(), String> {
     let layout = layout.ok_or("this kernel has no tracepoints of its scheduler")?;
     match open::tracepoint(layout.id, Of::Machine, 0, WATERMARK) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("the kernel does not open tracepoints for this user: {error}")),
+        Err(error) => Err(format!("this user may not open tracepoints: {error}")),
     }
 }

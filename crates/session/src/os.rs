@@ -100,6 +100,7 @@ impl Os {
     pub fn finish(self) -> Finished {
         let mut os = self.report();
         let Self { recorder, mut notes, asked, .. } = self;
+        let what = recorder.probe().way.what();
         let report = recorder.finish();
         if let Some(error) = &report.error {
             notes.push(format!(
@@ -110,10 +111,7 @@ impl Os {
         if asked != Asked::Auto
             && let (Some(why), Some(fix)) = (&os.why, &os.fix)
         {
-            notes.push(format!(
-                "events of the operating system by {}, not by tracepoints: {why}; to get more: {fix}",
-                os.way
-            ));
+            notes.push(format!("operating system: only {what}, because {why}. For more: {fix}"));
         }
         os.events = report.events;
         os.bytes = report.bytes;
