@@ -105,7 +105,8 @@ fn a_thousand_short_processes_are_followed_and_nothing_stays() {
     }
     let events = events(&trace);
     assert_eq!(report["events"].as_u64(), Some(events.len() as u64));
-    // The program itself, which the launcher forks, and its children.
+    // The program itself, which the launcher forks, and its children. Whatever CPU it ran on, each stream is
+    // as long as the recording, for readers that look at what all have in common.
     for (name, number) in [
         ("sched_process_fork", 1001),
         ("sched_wakeup_new", 1001),

@@ -347,7 +347,7 @@ pub struct Run {
     /// Size of the kernel's ring buffer of each CPU for --os, in KiB; rounded up to a power of two
     #[arg(
         long,
-        default_value_t = 2048,
+        default_value_t = 4096,
         value_name = "KIB",
         value_parser = clap::value_parser!(u32).range(4..=1 << 20),
         env = "HETRACE_OS_BUFFER"

@@ -163,8 +163,8 @@ impl Preamble {
     }
 }
 
-/// Appends an event's header. `last` is the time of the event before it in its packet, or of the packet's
-/// beginning.
+/// Appends an event's header. `last` is the time of the event before it in its packet, or at which the
+/// packet begins.
 pub fn put_header(into: &mut Vec<u8>, id: u16, time: u64, last: u64) {
     let low = (time as u32).to_le_bytes();
     if time.wrapping_sub(last) < 1 << 32 {

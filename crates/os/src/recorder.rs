@@ -10,7 +10,7 @@ use crate::perf::close;
 use crate::sources::Sources;
 use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
-use crate::worker::{Source, Worker};
+use crate::worker::{Source, Worker, now};
 use crate::{Options, Place, Report};
 
 /// A recording.
@@ -18,7 +18,8 @@ use crate::{Options, Place, Report};
 pub struct Recorder {
     probe: Probe,
     options: Options,
-    source: Option<Source>,
+    /// And when it was opened.
+    source: Option<(Source, u64)>,
     stop: Option<Arc<OwnedFd>>,
     running: Option<JoinHandle<Finished>>,
 }
@@ -36,8 +37,9 @@ impl Recorder {
     /// Opens the best that the privileges allow, on the thread that starts the program: its events are
     /// inherited from there. Nothing is written yet.
     pub fn open(options: Options) -> Self {
+        let opened = now();
         let (probe, source) = best(&options);
-        Self { probe, options, source: Some(source), stop: None, running: None }
+        Self { probe, options, source: Some((source, opened)), stop: None, running: None }
     }
 
     /// Returns which way it is, and why no better one.

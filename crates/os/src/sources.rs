@@ -127,8 +127,11 @@ impl Sources {
                 Err(why) => sources.missing.push(why),
             }
         }
-        sources.drivers(options, tracefs)?;
-        sources.syscalls(options, tracefs)?;
+        if sources.rings.is_empty() {
+            return Err(sources.missing.swap_remove(0));
+        }
+        sources.drivers(options, tracefs);
+        sources.syscalls(options, tracefs);
         Ok(sources)
     }
 
@@ -191,7 +194,7 @@ impl Sources {
     }
 
     /// Opens the tracepoints of GPU drivers, with whatever fields they have.
-    fn drivers(&mut self, options: &Options, tracefs: &Tracefs) -> Result<(), String> {
+    fn drivers(&mut self, options: &Options, tracefs: &Tracefs) {
         // The kernel's own tracepoints of fences are there without a GPU, too.
         let has_gpu = fs::read_dir(GPUS).is_ok_and(|mut gpus| gpus.next().is_some());
         let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
@@ -213,27 +216,32 @@ impl Sources {
                 }
             }
         }
-        Ok(())
     }
 
-    fn syscalls(&mut self, options: &Options, tracefs: &Tracefs) -> Result<(), String> {
-        let Some(wanted) = &options.syscalls else { return Ok(()) };
+    fn syscalls(&mut self, options: &Options, tracefs: &Tracefs) {
+        let Some(wanted) = &options.syscalls else { return };
         let filter = syscall::filter(&**wanted).and_then(|text| CString::new(text).ok());
         let whose = match options.scope {
             Scope::Tree => Of::Child,
             Scope::System => Of::Machine,
         };
         for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
-            let Some(layout) = tracefs.layout(system, name)? else {
-                self.missing.push(format!("{system}:{name}: this kernel does not have it"));
-                continue;
+            let layout = match tracefs.layout(system, name) {
+                Ok(Some(layout)) => layout,
+                Ok(None) => {
+                    self.missing.push(format!("{system}:{name}: this kernel does not have it"));
+                    continue;
+                }
+                Err(why) => {
+                    self.missing.push(why);
+                    continue;
+                }
             };
             let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
             if let Err(why) = self.add(options, layout.id, whose, decoder, filter.as_ref()) {
                 self.missing.push(format!("{system}:{name}: {why}"));
             }
         }
-        Ok(())
     }
 
     /// Opens a tracepoint on all CPUs.

@@ -70,18 +70,33 @@ struct Channel {
     discarded: u64,
     /// [`Channel::discarded`] when the last packet was written.
     known: u64,
+    /// The next packet is the last.
+    last: bool,
 }
 
 impl Trace {
-    /// Writes the metadata of a trace into a folder that is there already.
+    /// Writes the metadata of a trace into a folder that is there already. `time` is when recording began,
+    /// before all events.
     ///
     /// # Errors
     /// When that is not possible.
-    pub fn begin(folder: PathBuf, make: MakeFile, class: &TraceClass, cpus: &[u32]) -> io::Result<Self> {
+    pub fn begin(
+        folder: PathBuf,
+        make: MakeFile,
+        class: &TraceClass,
+        cpus: &[u32],
+        time: u64,
+    ) -> io::Result<Self> {
         let (growing, text) = Growing::begin(class);
         let metadata = make(&folder.join("metadata"))?;
         metadata.write_all_at(text.as_bytes(), 0)?;
-        let channel = |cpu: &u32| Channel { cpu: *cpu, packet: vec![0; PREAMBLE], ..Channel::default() };
+        let channel = |cpu: &u32| Channel {
+            cpu: *cpu,
+            packet: vec![0; PREAMBLE],
+            begin: time,
+            end: time,
+            ..Channel::default()
+        };
         Ok(Self {
             folder,
             make,
@@ -116,17 +131,13 @@ impl Trace {
     /// to.
     pub fn event(&mut self, cpu: usize, id: u16, time: u64, body: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let Some(channel) = self.channels.get_mut(cpu) else { return false };
-        let first = channel.packet.len() == PREAMBLE;
         let late = time < channel.end;
         let time = time.max(channel.end);
         let at = channel.packet.len();
-        put_header(&mut channel.packet, id, time, if first { time } else { channel.end });
+        put_header(&mut channel.packet, id, time, channel.end);
         if !body(&mut channel.packet) {
             channel.packet.truncate(at);
             return false;
-        }
-        if first {
-            channel.begin = time;
         }
         channel.end = time;
         channel.events += 1;
@@ -137,18 +148,22 @@ impl Trace {
     }
 
     /// Counts events of a CPU that the kernel dropped.
-    pub fn discard(&mut self, cpu: usize, events: u64, time: u64) {
-        let Some(channel) = self.channels.get_mut(cpu) else { return };
+    pub fn discard(&mut self, cpu: usize, events: u64) {
         // What came before does not lack them.
-        if channel.events > 0 {
-            self.flush(cpu);
-        }
+        self.flush(cpu);
         let Some(channel) = self.channels.get_mut(cpu) else { return };
         channel.discarded = channel.discarded.saturating_add(events);
         self.written.dropped = self.written.dropped.saturating_add(events);
-        if channel.packet.len() == PREAMBLE {
-            channel.begin = time.max(channel.end);
-            channel.end = channel.begin;
+    }
+
+    /// Writes the last packet of each CPU, which says until when it was recorded: readers that look at what
+    /// all streams have in common would leave out what comes after the last event of the quietest.
+    pub fn finish(&mut self, time: u64) {
+        for cpu in 0..self.channels.len() {
+            let Some(channel) = self.channels.get_mut(cpu) else { continue };
+            channel.end = channel.end.max(time);
+            channel.last = true;
+            self.flush(cpu);
         }
     }
 
@@ -167,7 +182,7 @@ impl Trace {
     fn flush(&mut self, cpu: usize) {
         let declared = self.write_declarations();
         let Some(channel) = self.channels.get_mut(cpu) else { return };
-        if channel.events == 0 && channel.discarded == channel.known {
+        if channel.events == 0 && channel.discarded == channel.known && !channel.last {
             return;
         }
         let (events, folder, make) = (channel.events, &self.folder, &self.make);
@@ -183,6 +198,7 @@ impl Trace {
             }
         }
         channel.packet.truncate(PREAMBLE);
+        channel.begin = channel.end;
         channel.events = 0;
     }
 

@@ -96,8 +96,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn fix() -> String {
     // Its folder is there without it, too.
     match fs::read_to_string("/proc/mounts").unwrap_or_default().lines().find(|l| is_mount(l)) {
-        Some(_) => format!("sudo mount -o remount,mode=755 {}", PLACES[0]),
-        None => format!("sudo mount -t tracefs -o mode=755 nodev {}", PLACES[0]),
+        Some(_) => format!("sudo mount -o remount,mode=750,gid=$(id -g) {}", PLACES[0]),
+        None => format!("sudo mount -t tracefs -o mode=750,gid=$(id -g) nodev {}", PLACES[0]),
     }
 }
 

@@ -87,12 +87,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Writes the beginning of the trace.
+    /// Writes the beginning of the trace, of which the source was opened at a time in nanoseconds.
     ///
     /// # Errors
     /// When that is not possible.
     pub fn begin(
-        source: Source,
+        (source, opened): (Source, u64),
         options: &Options,
         pid: u32,
         place: Place,
@@ -100,7 +100,7 @@ impl Worker {
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
-        let trace = Trace::begin(place.folder, place.make, &class, &cpus)?;
+        let trace = Trace::begin(place.folder, place.make, &class, &cpus, opened)?;
         let writer = Writer::new(trace, options, pid, source.way());
         Ok(Self { source, order: Order::default(), writer, statistics: Statistics::of(pid), stop })
     }
@@ -123,7 +123,9 @@ impl Worker {
                 self.writer.trace.flush_all();
             }
         }
-        self.writer.trace.flush_all();
+        // Perhaps nothing came after it.
+        self.writer.dump_before(u64::MAX);
+        self.writer.trace.finish(now());
         self.report()
     }
 
@@ -283,7 +285,7 @@ impl Writer {
     /// Takes a record of one's own threads.
     fn own(&mut self, cpu: usize, record: &Record<'_>) {
         if let What::Lost(events) = record.what {
-            self.trace.discard(cpu, events, record.time);
+            self.trace.discard(cpu, events);
         }
         let id = own::kind(&record.what).and_then(|kind| self.own.get(kind).copied().flatten());
         self.event(cpu, id, record.time, |bytes| {
@@ -309,7 +311,7 @@ impl Writer {
             What::Sample(raw) => raw,
             What::Lost(events) => {
                 self.went_to(cpu, None);
-                return self.trace.discard(cpu, events, record.time);
+                return self.trace.discard(cpu, events);
             }
             _ => return,
         };
@@ -441,7 +443,8 @@ fn class(place: &Place, way: Way, scope: Scope) -> TraceClass {
     form::trace_class(place.uuid, place.clock.clone(), &environment)
 }
 
-fn now() -> u64 {
+/// Returns the time on the trace's clock, in nanoseconds.
+pub fn now() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 

@@ -36,6 +36,7 @@ mod options;
 mod os;
 mod output;
 mod place;
+mod recorders;
 pub mod recover;
 pub mod resequence;
 mod run;

@@ -29,14 +29,15 @@ use crate::lifetime::Lifetime;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
-use crate::os::{self, Os};
+use crate::os;
 use crate::output::TraceFolder;
 use crate::place::Place;
+use crate::recorders::Recorders;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::recover::{self, Recovered};
 use crate::select::Selection;
 use crate::settings;
-use crate::telemetry::{self, Telemetry};
+use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
 
 /// What to run and how.
@@ -157,9 +158,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
-    // Counters of devices are read before the program can change them.
-    let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
-    manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
+    let mut recorders = Recorders::open(options, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
@@ -169,18 +168,13 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         ended.end();
         wake();
     });
-    // The last thing: what is open already records this launcher, too.
-    let mut os = options.os.as_ref().map(Os::open);
-    manifest.os = os.as_ref().map(Os::report);
+    recorders.open_os(options, &mut manifest);
     let child = start(&options.command, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
-    telemetry.iter_mut().for_each(Telemetry::start);
-    if let (Some(os), Some(folder)) = (&mut os, kernel) {
-        os.start(child.pid(), folder, options.access, started);
-    }
+    recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
     let names = present.iter().map(|l| l.api.clone()).collect();
@@ -196,12 +190,10 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
-    let sampled = telemetry.map(Telemetry::finish);
-    let recorded = os.map(Os::finish);
+    let recorded = recorders.finish();
     let living = running.finish();
     running.complete(&mut manifest, &control, &trace, injection.notes);
-    sampled.into_iter().for_each(|sampled| sampled.complete(&mut manifest));
-    recorded.into_iter().for_each(|recorded| recorded.complete(&mut manifest));
+    recorded.complete(&mut manifest);
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
 }

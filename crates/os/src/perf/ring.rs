@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
+/// The smallest buffer that is of use, in bytes.
+const LEAST: usize = 64 << 10;
+
 /// A ring buffer. The event that it belongs to is in it: other events may be redirected here.
 #[derive(Debug)]
 pub struct Ring {
@@ -26,15 +29,21 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Maps the buffer of an event, with room for `bytes` of data, rounded up to a power of two.
+    /// Maps the buffer of an event, with room for `bytes` of data, rounded up to a power of two. Who may
+    /// not lock so much memory (`/proc/sys/kernel/perf_event_mlock_kb`) gets half of it, or half of that.
     ///
     /// # Errors
-    /// When the system refuses: an ordinary user may lock so much memory only
-    /// (`/proc/sys/kernel/perf_event_mlock_kb`).
+    /// When the system refuses even the smallest.
     pub fn map(event: OwnedFd, bytes: usize) -> io::Result<Self> {
         let page = rustix::param::page_size();
-        let size = bytes.max(page).next_power_of_two();
-        let map = MmapOptions::new().len(page + size).map_raw(&event)?;
+        let mut size = bytes.max(page).next_power_of_two();
+        let map = loop {
+            match MmapOptions::new().len(page + size).map_raw(&event) {
+                Ok(map) => break map,
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied && size / 2 >= LEAST => size /= 2,
+                Err(e) => return Err(e),
+            }
+        };
         // The kernel says where its data is since 4.1; before, it is behind the first page.
         Ok(Self { event, map, offset: page, size })
     }
