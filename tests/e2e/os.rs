@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hetrace_ctf::read::{Merge, Trace};
@@ -150,6 +150,99 @@ fn nothing_stays(mark: &str) {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("a process of the run is still there");
+}
+
+#[test]
+fn threads_belong_to_their_process() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let (trace, ..) = record(&scratch, &["--os", "tree"], &[&os(), "threads", "20"]);
+    let events = events(&trace);
+    let process = events.iter().find(|e| e.name == "sched_process_exec").expect("a start").number("tid");
+    let is_thread = |e: &&Event| e.name == "sched_process_fork" && e.number("parent_tid") == process;
+    let begun: Vec<&Event> = events.iter().filter(is_thread).collect();
+    assert_eq!(begun.len(), 20);
+    for fork in begun {
+        assert_eq!((fork.number("parent_pid"), fork.number("child_pid")), (process, process), "{fork:?}");
+        assert_ne!(fork.number("child_tid"), process, "{fork:?}");
+    }
+}
+
+/// In a container the kernel's numbers of processes are not those that the program sees.
+#[test]
+fn another_namespace_has_the_kernels_numbers() {
+    if !is_root() || !has_tracepoints() {
+        eprintln!("SKIPPED: only root makes namespaces");
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let mut command = Command::new("unshare");
+    command.args(["-pf", "--mount-proc"]).arg(hetrace()).args(["run", "-q", "--os", "tree", "-o", "trace"]);
+    let done = run(command.args(["--", &os(), "shorts", "20"]).current_dir(scratch.path()));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let events = events(&scratch.path().join("trace"));
+    assert_eq!(count(&events, "sched_process_exit"), 21);
+    let forks: Vec<&Event> = events.iter().filter(|e| e.name == "sched_process_fork").collect();
+    assert_eq!(forks.len(), 20);
+    for fork in forks {
+        assert_eq!(fork.number("parent_pid"), fork.number("parent_tid"), "{fork:?}");
+        assert_eq!(fork.number("child_pid"), fork.number("child_tid"), "{fork:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_counted() {
+    if !is_root() || !has_tracepoints() {
+        eprintln!("SKIPPED: only root mounts a small disk");
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let script = format!(
+        "mount -t tmpfs -o size=600k tmpfs {0}; cd {0}; {1} run -q --os tree -o trace -- {2} shorts 1000; \
+         cat trace/hetrace/hetrace/manifest.json; babeltrace2 trace/kernel | wc -l",
+        scratch.path().display(),
+        hetrace().display(),
+        os()
+    );
+    let done = run(Command::new("unshare").args(["-m", "sh", "-ec", &script]));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let (json, lines) = done.out.trim_end().rsplit_once('\n').expect("a number");
+    let report = &serde_json::from_str::<Value>(json).expect("a manifest")["os"];
+    let unwritten = report["unwritten"].as_u64().expect("a number");
+    assert!(unwritten > 0, "{report}");
+    assert!(
+        done.err.contains(&format!("{unwritten} events of the operating system were not written")),
+        "{}",
+        done.err
+    );
+    assert_eq!(report["events"].as_u64(), lines.trim().parse().ok(), "{}", done.err);
+}
+
+#[test]
+fn what_was_written_outlives_the_launcher() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let trace = scratch.path().join("trace");
+    let mut command = Command::new(hetrace());
+    command.args(["run", "-q", "--os", "tree", "-o"]).arg(&trace);
+    // Ends with the launcher, whose end closes the pipe.
+    command.args(["--", "sh", "-c", "while sleep 0.01; do echo; done"]);
+    let mut launcher = command.stdout(Stdio::piped()).spawn().expect("hetrace");
+    let channel = trace.join("kernel/channel0_0");
+    while fs::metadata(&channel).map_or(0, |m| m.len()) == 0 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    launcher.kill().expect("a launcher");
+    launcher.wait().expect("its end");
+    drop(launcher.stdout.take());
+    assert!(count(&events(&trace), "sched_switch") > 0);
+    let printed = run(Command::new(hetrace()).arg("print").arg(&trace));
+    assert!(printed.out.contains("kernel sched_switch"), "{}", printed.err);
+    run(Command::new(hetrace()).arg("recover").arg(&trace));
 }
 
 #[test]

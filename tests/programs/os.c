@@ -1,6 +1,7 @@
 /* What the operating system has to do for a program, in numbers that it can be asked for.
  *
  *   os shorts N        N processes that end at once
+ *   os threads N       N threads that end at once
  *   os sleeps N        N short sleeps, then the context switches of this thread by getrusage:
  *                      "voluntary N involuntary N"
  *   os refused CMD …   CMD without perf_event_open, as in a container
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,23 @@ static int shorts(int n)
         }
     }
     while (wait(NULL) > 0) {
+    }
+    return 0;
+}
+
+static void *nothing(void *argument)
+{
+    return argument;
+}
+
+static int threads(int n)
+{
+    for (int i = 0; i < n; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, nothing, NULL)) {
+            return 1;
+        }
+        pthread_join(thread, NULL);
     }
     return 0;
 }
@@ -78,6 +97,9 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "shorts")) {
         return shorts(atoi(argv[2]));
+    }
+    if (argc == 3 && !strcmp(argv[1], "threads")) {
+        return threads(atoi(argv[2]));
     }
     if (argc == 3 && !strcmp(argv[1], "sleeps")) {
         return sleeps(atoi(argv[2]));

@@ -35,6 +35,7 @@ pub mod tracefs;
 pub mod tree;
 mod way;
 mod worker;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;

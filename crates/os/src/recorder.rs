@@ -83,6 +83,15 @@ impl Recorder {
     }
 }
 
+impl Drop for Recorder {
+    /// The program did not start, perhaps.
+    fn drop(&mut self) {
+        if let Some((Source::Tracepoints { sources, .. }, _)) = self.source.take() {
+            close::quickly(sources, |sources| sources.events());
+        }
+    }
+}
+
 fn best(options: &Options) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
         let sources = Sources::tracepoints(options, &tracefs)?;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
-use crate::event::{Event, Source};
+use crate::event::Event;
 use crate::layout::{Field, Layout};
 use crate::perf::open::{self, Of};
 use crate::perf::ring::Ring;
@@ -75,9 +75,8 @@ impl Decoder {
     }
 
     /// Returns the thread that ran, by the kernel's number.
-    pub fn current(&self, source: &Source<'_>) -> u32 {
-        let field = self.current.as_ref().and_then(|f| f.number(source.record));
-        field.map_or(source.who.tid, |tid| tid as u32)
+    pub fn current(&self, record: &[u8]) -> Option<u32> {
+        self.current.as_ref()?.number(record).map(|tid| tid as u32)
     }
 
     /// Returns one of the two numbers that its kind is about.
