@@ -437,3 +437,33 @@ fn our_own_reader_takes_the_kernels_trace() {
     assert_eq!(number, events(&trace).len());
     assert!(threads > 0);
 }
+
+/// Analyses that others wrote for LTTng's kernel traces run on this one.
+#[test]
+#[ignore = "needs install-deps.sh --full"]
+fn analyses_of_lttngs_traces_take_it() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let (trace, ..) = record(&scratch, &["--os", "tree"], &[&os(), "sleeps", "200"]);
+    let analysis = |name: &str| {
+        let done = run(Command::new(name).arg(&trace));
+        assert_eq!(done.status, 0, "{name}: {}", done.err);
+        serde_json::from_str::<Value>(&done.out).unwrap_or_else(|e| panic!("{name}: {e}: {}", done.out))
+    };
+    let calls = analysis("lttng-syscallstats-mi");
+    let rows = calls["results"][0]["data"].as_array().expect("rows");
+    let naps = rows.iter().find(|row| row[0]["name"] == "clock_nanosleep").expect("naps");
+    // It takes the thread that a CPU went to last for the one that calls: where the kernel has not delivered a
+    // switch, that is another until the next.
+    let unseen = manifest(&trace)["os"]["unseen_switches"].as_u64().expect("a number");
+    let counted = naps[1]["value"].as_u64().expect("a number");
+    assert!((200u64.saturating_sub(2 * unseen)..=200).contains(&counted), "{naps}, {unseen} unseen");
+    let cpus = analysis("lttng-cputop-mi");
+    let rows = cpus["results"][0]["data"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row[0]["name"] == "os"), "{cpus}");
+    for name in ["lttng-schedtop-mi", "lttng-iolatencytop-mi", "lttng-irqstats-mi"] {
+        analysis(name);
+    }
+}
