@@ -30,9 +30,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-vendor", &["hetrace-format"]),
+    ("hetrace-os", &["hetrace-ctf"]),
     (
         "hetrace-session",
-        &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-vendor"],
+        &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-os", "hetrace-vendor"],
     ),
     ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),

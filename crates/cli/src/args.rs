@@ -99,6 +99,20 @@ pub enum Share {
     Group,
 }
 
+/// Whose events of the operating system are recorded.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Os {
+    /// None
+    #[default]
+    Off,
+    /// What this user may record of the program and its descendants
+    Auto,
+    /// What concerns the program and its descendants: their events, and who ran, woke or interrupted
+    Tree,
+    /// All events of the machine
+    System,
+}
+
 /// How calls are intercepted.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Interpose {
@@ -316,6 +330,29 @@ pub struct Run {
     /// The NVML library for --sample [default: libnvidia-ml.so.1, as the loader finds it]
     #[arg(long, value_name = "FILE", env = "HETRACE_NVML")]
     pub nvml: Option<PathBuf>,
+    /// Record events of the operating system: context switches, wake-ups, interrupts, system calls, page
+    /// faults, block I/O, processes. As root or with CAP_PERFMON; other users get the context switches of
+    /// their own threads. The trace folder then contains two traces, `hetrace` and `kernel`
+    #[arg(long, value_enum, default_value_t, value_name = "SCOPE", env = "HETRACE_OS")]
+    pub os: Os,
+    /// Record only system calls that match this glob (may be repeated), or `none`
+    #[arg(
+        long,
+        value_name = "GLOB",
+        default_value = "*",
+        value_delimiter = ',',
+        env = "HETRACE_OS_SYSCALLS"
+    )]
+    pub os_syscalls: Vec<String>,
+    /// Size of the kernel's ring buffer of each CPU for --os, in KiB; rounded up to a power of two
+    #[arg(
+        long,
+        default_value_t = 4096,
+        value_name = "KIB",
+        value_parser = clap::value_parser!(u32).range(4..=1 << 20),
+        env = "HETRACE_OS_BUFFER"
+    )]
+    pub os_buffer: u32,
     /// How calls are intercepted
     #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
     pub interpose: Interpose,

@@ -11,6 +11,11 @@ pub const MODELS: &str = "hetrace/model";
 /// The folder of stored contents.
 pub const BLOBS: &str = "hetrace/blobs";
 
+/// In the folder of a session with events of the operating system: the trace of the program.
+pub const PROGRAM: &str = "hetrace";
+/// And that of the operating system.
+pub const KERNEL: &str = "kernel";
+
 /// Path of the model of an API.
 pub fn model(api: &str) -> String {
     format!("{MODELS}/{api}.json")

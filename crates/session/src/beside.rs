@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use hetrace_ctf::class::TraceClass;
+use hetrace_ctf::class::{ClockClass, TraceClass};
 use hetrace_ctf::write::form;
 use hetrace_format::class::{self, Environment};
 use hetrace_format::files::{MANIFEST, MODELS, OWN};
@@ -77,9 +77,7 @@ fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
 /// Returns the streams that there may be. Of events only those of telemetry are in it; the others are declared
 /// when they come.
 fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis: usize) -> TraceClass {
-    let offset =
-        i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
-    let clock = form::clock_class(boot_id().unwrap_or([0; 16]), offset);
+    let clock = clock(started);
     let environment = Environment {
         version: [version_part(0), version_part(1)],
         host: manifest.host.clone(),
@@ -88,6 +86,13 @@ fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis
     let mut class = class::frame(trace.uuid(), clock, environment.variables(), apis);
     class.streams.extend(manifest.telemetry.is_some().then(hetrace_format::telemetry::stream));
     class
+}
+
+/// Returns the clock of all that is recorded in a run.
+pub fn clock(started: ReferencePoint) -> ClockClass {
+    let offset =
+        i64::try_from(i128::from(started.realtime_ns) - i128::from(started.monotonic_ns)).unwrap_or(0);
+    form::clock_class(boot_id().unwrap_or([0; 16]), offset)
 }
 
 /// Writes the manifest, and replaces the one before.

@@ -29,13 +29,15 @@ use crate::lifetime::Lifetime;
 use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
+use crate::os;
 use crate::output::TraceFolder;
 use crate::place::Place;
+use crate::recorders::Recorders;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::recover::{self, Recovered};
 use crate::select::Selection;
 use crate::settings;
-use crate::telemetry::{self, Telemetry};
+use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
 
 /// What to run and how.
@@ -68,6 +70,8 @@ pub struct RunOptions {
     pub compress: bool,
     /// What devices say of themselves is sampled.
     pub sample: Option<telemetry::Options>,
+    /// Events of the operating system are recorded.
+    pub os: Option<os::Options>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
 }
@@ -145,7 +149,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
     let fresh = Fresh::make(&options.output, options.access).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
-    let trace = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
+    let (folder_of_trace, kernel) = folders(options, &fresh).map_err(output)?;
+    let trace = TraceFolder::new(folder_of_trace, uuid, options.compress).accessible(options.access);
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
@@ -153,9 +158,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
-    // Counters of devices are read before the program can change them.
-    let mut telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, &trace));
-    manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
+    let mut recorders = Recorders::open(options, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
@@ -165,12 +168,13 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         ended.end();
         wake();
     });
+    recorders.open_os(options, &mut manifest);
     let child = start(&options.command, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
-    telemetry.iter_mut().for_each(Telemetry::start);
+    recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
     let names = present.iter().map(|l| l.api.clone()).collect();
@@ -186,12 +190,23 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
-    let sampled = telemetry.map(Telemetry::finish);
+    let recorded = recorders.finish();
     let living = running.finish();
     running.complete(&mut manifest, &control, &trace, injection.notes);
-    sampled.into_iter().for_each(|sampled| sampled.complete(&mut manifest));
+    recorded.complete(&mut manifest);
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
+}
+
+/// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
+/// the user's folder has both in it.
+fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
+    if options.os.is_none() {
+        return Ok((fresh.path.clone(), None));
+    }
+    let (program, kernel) = os::folders(&fresh.path);
+    options.access.make_folder(&program)?;
+    Ok((program, Some(kernel)))
 }
 
 /// Recovers what killed launchers left in shared memory into their traces.

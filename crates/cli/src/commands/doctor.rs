@@ -23,6 +23,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     // The host, then what stands on it, then the vendors of devices.
     let mut vendors = hetrace_vendor::ALL.iter().map(|vendor| vendor.findings(&machine));
     let mut findings = vendors.next().unwrap_or_default();
+    findings.push(operating_system());
     findings.extend(libraries());
     findings.extend(vendors.flatten());
     let works = findings.iter().all(|f| f.works);
@@ -42,6 +43,21 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
         }
     }
     Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What `run --os` records for this user. Less than all is no failure: tracing works without.
+fn operating_system() -> Finding {
+    let what = "--os";
+    let probe = hetrace_session::os_probe();
+    let says = match &probe.why {
+        None => format!("{}: {}", probe.way.name(), probe.way.what()),
+        Some(why) => format!("{}: {}; no tracepoints: {why}", probe.way.name(), probe.way.what()),
+    };
+    let finding = Finding::fine(what, says);
+    match probe.fix {
+        None => finding,
+        Some(fix) => finding.with(&fix),
+    }
 }
 
 fn libraries() -> Vec<Finding> {

@@ -24,9 +24,11 @@ pub mod watch;
 pub mod why;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hetrace_ctf::read::session;
 use hetrace_session::recover::{State, state as recover_state};
 
 use crate::args::Command;
@@ -76,6 +78,16 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
     io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_trace::Stopped>()))
 }
 
+/// Reports that events of the operating system, in a trace beside that of the program, are left out.
+fn report_beside(trace: &Path) {
+    if let Some((_, kernel)) = session(trace) {
+        let kernel = kernel.display();
+        say(format_args!(
+            "{kernel}: left out: events of the operating system, which are a trace of their own"
+        ));
+    }
+}
+
 /// Maximum number of changed files that are listed.
 const DIFFERENCES: usize = 16;
 
@@ -83,6 +95,12 @@ const DIFFERENCES: usize = 16;
 fn report_problems(trace: &hetrace_trace::trace::Trace) {
     if let Some(unfinished) = unfinished(trace) {
         say(format_args!("{unfinished}"));
+    }
+    if let Some(os) = trace.manifest().os.as_ref().filter(|os| !os.is_complete()) {
+        let (dropped, unwritten) = (os.dropped, os.unwritten);
+        say(format_args!(
+            "operating system: {dropped} events dropped by the kernel, {unwritten} not written"
+        ));
     }
     for problem in trace.problems() {
         say(format_args!("{problem}"));

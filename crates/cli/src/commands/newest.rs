@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use hetrace_ctf::archive;
-use hetrace_ctf::read::Files;
+use hetrace_ctf::read::{Files, session};
 
 /// Extension of packed traces.
 pub const EXTENSION: &str = "tar";
@@ -38,7 +38,7 @@ fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     for entry in std::fs::read_dir(folder)?.flatten() {
         let path = entry.path();
         let dates = match path.is_dir() {
-            true => path.join("metadata"),
+            true => session(&path).map_or_else(|| path.clone(), |(program, _)| program).join("metadata"),
             false if path.extension().is_some_and(|e| e == EXTENSION) => path.clone(),
             false => continue,
         };

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_report::print::{Clock, Filter, Form, Options, print_some};
+use hetrace_ctf::read::session;
+use hetrace_report::print::{Clock, Filter, Form, Options, print_both};
 use hetrace_trace::trace::Trace;
 
 use super::output::Output;
@@ -18,6 +19,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
     super::report_problems(&trace);
+    let beside = session(&path).map(|(_, kernel)| Trace::open(&kernel)).transpose()?;
     let stdout = std::io::stdout();
     let clock = match (args.wall, args.monotonic) {
         (true, _) => Clock::Wall { utc_offset: utc_offset() },
@@ -49,7 +51,8 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     // Lines on a terminal show the progress already.
     let watch = Watch::new(stdout.is_terminal());
     let mut out = Output::new()?;
-    let printed = print_some(&trace, &options, &filter, &|events| watch.seen(events), &mut out);
+    let printed =
+        print_both(&trace, beside.as_ref(), &options, &filter, &|events| watch.seen(events), &mut out);
     watch.end();
     let summary = printed?;
     let Some(summary) = summary else { return Ok(watch.stopped()) };

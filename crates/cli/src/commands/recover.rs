@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use hetrace_ctf::read::session;
 use hetrace_session::recover::{State, recover, state};
 use hetrace_trace::trace::Trace;
 
@@ -27,7 +28,9 @@ pub fn run(args: &Recover) -> Result<ExitCode> {
             Some(State::Left) => {}
         }
     }
-    let all = recover(args.trace.as_deref());
+    // Of a folder with a trace of the operating system, what was killed is the one of the program.
+    let program = args.trace.as_ref().map(|path| session(path).map_or_else(|| path.clone(), |(p, _)| p));
+    let all = recover(program.as_deref());
     if all.is_empty() {
         say(format_args!("nothing to recover"));
     }

@@ -9,12 +9,12 @@ use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::Exit;
 use hetrace_session::{
-    Access, BUFFER_CHOICES, Capture, Found, Launches, Outcome, Place, RunError, RunOptions, Selection, Way,
-    apis, end_by, ended, run as session_run, telemetry,
+    Access, BUFFER_CHOICES, Capture, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
+    RunOptions, Selection, Way, apis, end_by, ended, run as session_run, telemetry,
 };
 
 use super::{OWN_FAILURE, say, terminal};
-use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Run, Share};
+use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
 /// Returns the options of what is captured.
 fn captures(args: &Run) -> Capture {
@@ -27,6 +27,18 @@ fn captures(args: &Run) -> Capture {
         buffers: buffers.map(|l| Launches { kernel: l.kernel.clone(), numbers: l.numbers.clone() }).collect(),
         buffer_cap: args.capture_size,
     }
+}
+
+/// Returns the options of events of the operating system; none if they are off.
+fn os(args: &Run) -> Option<OsOptions> {
+    let asked = match args.os {
+        Os::Off => return None,
+        Os::Auto => OsAsked::Auto,
+        Os::Tree => OsAsked::Tree,
+        Os::System => OsAsked::System,
+    };
+    let syscalls = args.os_syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
+    Some(OsOptions { asked, syscalls, ring_bytes: (args.os_buffer as usize) << 10 })
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -109,6 +121,7 @@ fn record(args: &Run) -> Result<Outcome> {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();
             telemetry::Options { period, libraries }
         }),
+        os: os(args),
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries)?)
@@ -194,9 +207,34 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         let (records, devices) = (telemetry.records, telemetry.devices.len());
         writeln!(out, "hetrace: telemetry: {records} records of {devices} devices")?;
     }
+    if let Some(os) = &manifest.os {
+        report_os(out, os)?;
+    }
     let records = manifest.written.records.unwrap_or(0);
     if !quiet && records > 0 {
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
+    }
+    Ok(())
+}
+
+/// Writes what was recorded of the operating system, and what was dropped.
+fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::io::Result<()> {
+    let (events, bytes) = (os.events, os.bytes);
+    writeln!(out, "hetrace: operating system: {events} events, {bytes} bytes, by {} ({})", os.way, os.scope)?;
+    if os.dropped > 0 {
+        let dropped = os.dropped;
+        writeln!(
+            out,
+            "hetrace: LOST: {dropped} events of the operating system: the kernel's ring buffers were full; \
+             use a larger --os-buffer, or record fewer system calls by --os-syscalls"
+        )?;
+    }
+    if os.unseen_switches > 0 {
+        let unseen = os.unseen_switches;
+        writeln!(out, "hetrace: {unseen} context switches of the machine were not delivered by the kernel")?;
+    }
+    for missing in &os.missing {
+        writeln!(out, "hetrace: not recorded: {missing}")?;
     }
     Ok(())
 }

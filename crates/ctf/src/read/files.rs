@@ -21,6 +21,9 @@ const METADATA: &str = "metadata";
 /// The folder that traces of hetrace have inside.
 const OWN: &str = "hetrace";
 
+/// The folder beside it with events of the operating system, in a folder of both.
+const KERNEL: &str = "kernel";
+
 /// The largest file besides streams that is decompressed.
 const MAX_FILE: u64 = 256 << 20;
 
@@ -40,6 +43,7 @@ const MAX_LINKS: usize = 40;
 pub struct Files {
     path: PathBuf,
     place: Place,
+    beside: Option<PathBuf>,
     problems: Vec<String>,
 }
 
@@ -65,11 +69,15 @@ impl Files {
             let bytes = bytes.ok_or_else(|| OpenError::NoTrace { path: path.into() })?;
             return Self::of_archive(path, bytes);
         }
+        if let Some((program, kernel)) = session(path) {
+            let beside = Some(kernel);
+            return Ok(Self { path: program, place: Place::Folder, beside, problems: Vec::new() });
+        }
         let mut found = Vec::new();
         inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
         match found.len() {
             0 => Err(OpenError::NoTrace { path: path.into() }),
-            1 => Ok(Self { path: found.remove(0), place: Place::Folder, problems: Vec::new() }),
+            1 => Ok(Self { path: found.remove(0), place: Place::Folder, beside: None, problems: Vec::new() }),
             _ => {
                 let ours = found.iter().all(|folder| folder.join(OWN).is_dir());
                 Err(OpenError::SeveralTraces { path: path.into(), found, ours })
@@ -101,12 +109,17 @@ impl Files {
         problems
             .extend(missing.map(|f| format!("{}: {} ({} bytes) is missing", path.display(), f.name, f.size)));
         let place = Place::Archive { whole: Arc::new(bytes), members };
-        Ok(Self { path: path.into(), place, problems })
+        Ok(Self { path: path.into(), place, beside: None, problems })
     }
 
     /// Returns where it is: the file, or the folder with `metadata` in it.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the folder of the trace of the operating system that was recorded with this one.
+    pub fn beside(&self) -> Option<&Path> {
+        self.beside.as_deref()
     }
 
     /// Returns whether it is packed into one file.
@@ -198,7 +211,11 @@ impl Files {
     /// also by way of links: what is written there would damage the trace.
     pub fn contains(&self, path: &Path) -> bool {
         let Ok(own) = self.path.canonicalize() else { return false };
-        landing(path).is_some_and(|path| path.starts_with(&own))
+        let beside = self.beside.as_ref().and_then(|beside| beside.canonicalize().ok());
+        let is_inside = |path: PathBuf| {
+            path.starts_with(&own) || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
+        };
+        landing(path).is_some_and(is_inside)
     }
 
     /// Returns the content of a file, decompressed; none if it is not there. For small files: of
@@ -345,6 +362,14 @@ fn order(name: &str) -> (&str, &str) {
 
 fn has_metadata(folder: &Path) -> bool {
     folder.join(METADATA).is_file() || folder.join(format!("{METADATA}{PACKED}")).is_file()
+}
+
+/// Returns the two traces of a folder that has one of a program and one of the operating system: readers
+/// of the folder read the first, and may read the second with it.
+pub fn session(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let both = (folder.join(OWN), folder.join(KERNEL));
+    let is_session = !has_metadata(folder) && has_metadata(&both.0) && has_metadata(&both.1);
+    is_session.then_some(both)
 }
 
 /// Finds the traces in a folder, sorted.

@@ -44,7 +44,7 @@ pub(crate) mod internal {
 
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
-pub use files::{Content, Files, PACKED};
+pub use files::{Content, Files, PACKED, session};
 pub use gather::{Gatherer, Slots};
 pub use merge::Merge;
 pub use packet::PacketInfo;

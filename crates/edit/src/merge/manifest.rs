@@ -280,6 +280,8 @@ fn join(all: &mut Manifest, other: Manifest) {
         job: _,
         // Of one program.
         lifetime_ns: _,
+        // In a trace beside it, which is left out.
+        os: _,
         // Of what comes to be written.
         written: _,
     } = other;

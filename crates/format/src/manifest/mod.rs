@@ -11,6 +11,7 @@ mod exit;
 mod handle;
 mod losses;
 mod origin;
+mod os;
 mod process;
 mod telemetry;
 
@@ -25,6 +26,7 @@ pub use cost::{Cost, Timing};
 pub use exit::Exit;
 pub use losses::{Losses, ThreadLosses};
 pub use origin::{Boot, Origin, Part};
+pub use os::Os;
 pub use process::{Interposition, Job, Process};
 pub use telemetry::{QuantityReport, SamplerReport, SourceReport, Telemetry, TelemetryDevice};
 
@@ -87,6 +89,9 @@ pub struct Manifest {
     /// Telemetry, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
+    /// Events of the operating system, if they were recorded: in the folder beside this trace's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<Os>,
     /// The parts to which the trace was cut, in the order in which that was done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trimmed: Vec<Part>,

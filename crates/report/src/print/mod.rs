@@ -1,5 +1,6 @@
 //! Every call on a line of its own, or every event; all of them, or those that are asked for.
 
+mod beside;
 mod clock;
 mod filter;
 mod line;
@@ -15,7 +16,7 @@ use std::ops::ControlFlow;
 pub use clock::Clock;
 pub use filter::Filter;
 pub use options::{Form, Options};
-pub use run::print_some;
+pub use run::{print_both, print_some};
 
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;

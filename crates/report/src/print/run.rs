@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::{Event, StreamError};
 
+use super::beside::{Beside, Next};
 use super::clock::Face;
 use super::filter::{Filter, Line};
 use super::line::{Who, write_call, write_command, write_duration, write_fields, write_result};
@@ -37,6 +38,21 @@ pub fn print_some(
     watch: Watch<'_>,
     out: &mut dyn Write,
 ) -> io::Result<Option<Summary>> {
+    print_both(trace, None, options, filter, watch, out)
+}
+
+/// The same with the events of the operating system in between, which were recorded in a trace beside it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn print_both(
+    trace: &Trace,
+    beside: Option<&Trace>,
+    options: &Options,
+    filter: &Filter,
+    watch: Watch<'_>,
+    out: &mut dyn Write,
+) -> io::Result<Option<Summary>> {
     let mut printer = Printer {
         trace,
         out,
@@ -61,8 +77,14 @@ pub fn print_some(
         left: WATCHED,
         who: Who::default(),
         first: None,
+        beside: beside.map(Beside::new),
     };
-    match walk_as_recorded(trace, &mut printer) {
+    let walked = walk_as_recorded(trace, &mut printer);
+    let walked = match walked {
+        ControlFlow::Continue(summary) => printer.beside_until(None).map_continue(|()| summary),
+        stopped => stopped,
+    };
+    match walked {
         ControlFlow::Continue(summary) => {
             printer.out.write_all(printer.line.as_bytes())?;
             printer.out.flush()?;
@@ -113,6 +135,8 @@ struct Printer<'t, 'o> {
     left: u32,
     /// Time of the first event.
     first: Option<u64>,
+    /// Events of the operating system.
+    beside: Option<Beside<'t>>,
 }
 
 /// Ends with an error, or none if it is stopped.
@@ -265,6 +289,29 @@ impl<'t> Printer<'t, '_> {
         self.line.push_str("} ");
     }
 
+    /// Lines for events of the operating system before a time, or for all that are left.
+    fn beside_until(&mut self, time: Option<u64>) -> Step {
+        let Some(mut beside) = self.beside.take() else { return ControlFlow::Continue(()) };
+        let step = beside.until(time, |next| self.beside_line(next));
+        self.beside = Some(beside);
+        step
+    }
+
+    fn beside_line(&mut self, event: &Next<'_>) -> Step {
+        self.face.see(event.time);
+        self.first.get_or_insert(event.time);
+        let begin = self.since_first(event.time);
+        let line = Line { name: event.name, api: "kernel", begin, ..Line::default() };
+        if !self.all && !self.filter.has_event(&event.who, &line) {
+            return ControlFlow::Continue(());
+        }
+        self.start = self.line.len();
+        self.face.write(&mut self.line, event.time);
+        let _ = write!(self.line, "kernel {}: {}", event.name, event.text);
+        self.line.truncate(self.line.trim_end().len());
+        self.end()
+    }
+
     /// A line for a step by which a thread keeps within its budget.
     fn budget_step(&mut self, at: At<'_>, api: &str, step: &BudgetStep) -> Step {
         self.begin(at, at.time);
@@ -295,6 +342,7 @@ impl Visitor for Printer<'_, '_> {
     type Break = Option<io::Error>;
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.beside_until(Some(at.time))?;
         self.face.see(at.time);
         self.first.get_or_insert(at.time);
         self.left -= 1;

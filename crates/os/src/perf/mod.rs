@@ -1,0 +1,13 @@
+//! The kernel's perf events: opening them, their ring buffers, and the records in these.
+//!
+//! ```text
+//!  tracepoint A, CPU 0 ──┐
+//!  tracepoint B, CPU 0 ──┼──► ring of CPU 0 ──► records ──► recorder
+//!  switches,     CPU 0 ──┘
+//! ```
+//! All `unsafe` of this crate is in this folder.
+
+pub mod close;
+pub mod open;
+pub mod record;
+pub mod ring;

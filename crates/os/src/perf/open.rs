@@ -1,0 +1,115 @@
+//! Opening events of the kernel.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys as sys;
+use sys::bindings::{self, perf_event_attr};
+
+/// Whose events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// All that happens on a CPU.
+    Machine,
+    /// Those of the program that the calling thread starts next, and of all that it starts: they begin
+    /// with its `execve`.
+    Child,
+}
+
+/// Opens a tracepoint on a CPU, by the number that its `format` file has.
+///
+/// # Errors
+/// When the system refuses.
+pub fn tracepoint(id: u16, of: Of, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(watermark);
+    attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
+    attr.config = id.into();
+    // Each passing, not one of so many.
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.sample_type |= u64::from(bindings::PERF_SAMPLE_RAW);
+    open(attr, of, cpu)
+}
+
+/// Opens the records of switches, names, beginnings and ends of threads. It needs no privilege for
+/// one's own threads.
+///
+/// # Errors
+/// When the system refuses.
+pub fn switches(cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(watermark);
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = bindings::PERF_COUNT_SW_DUMMY.into();
+    attr.set_context_switch(1);
+    attr.set_task(1);
+    attr.set_comm(1);
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    open(attr, Of::Child, cpu)
+}
+
+/// What all events have in common.
+fn attributes(watermark: u32) -> perf_event_attr {
+    let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..Default::default() };
+    attr.sample_type = u64::from(bindings::PERF_SAMPLE_TID | bindings::PERF_SAMPLE_TIME);
+    attr.set_sample_id_all(1);
+    // The clock of our traces and of LTTng's.
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = watermark;
+    attr
+}
+
+fn open(mut attr: perf_event_attr, of: Of, cpu: u32) -> io::Result<OwnedFd> {
+    let pid = match of {
+        Of::Machine => -1,
+        Of::Child => {
+            attr.set_inherit(1);
+            attr.set_disabled(1);
+            attr.set_enable_on_exec(1);
+            0
+        }
+    };
+    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
+    // SAFETY: a system call that reads a structure of ours, filled in as `perf_event_open(2)` says, and
+    // may write its size. What it opens counts and records, and changes no memory of anybody.
+    let fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the system gave it to us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends the records of an event to the ring buffer of another on the same CPU.
+///
+/// # Errors
+/// When the system refuses.
+pub fn redirect(event: impl AsFd, ring: impl AsFd) -> io::Result<()> {
+    let (event, ring) = (event.as_fd().as_raw_fd(), ring.as_fd().as_raw_fd());
+    // SAFETY: a system call on two descriptors that are open.
+    check(unsafe { sys::ioctls::SET_OUTPUT(event, ring) })
+}
+
+/// Records nothing more of an event.
+///
+/// # Errors
+/// When the system refuses.
+pub fn disable(event: impl AsFd) -> io::Result<()> {
+    // SAFETY: a system call on a descriptor that is open.
+    check(unsafe { sys::ioctls::DISABLE(event.as_fd().as_raw_fd(), 0) })
+}
+
+/// Records a tracepoint only where an expression over its fields holds; `id == 1 || id == 3`, say.
+///
+/// # Errors
+/// When the system refuses.
+pub fn filter(event: impl AsFd, expression: &std::ffi::CStr) -> io::Result<()> {
+    // SAFETY: a system call that reads a NUL-terminated text.
+    check(unsafe { sys::ioctls::SET_FILTER(event.as_fd().as_raw_fd(), expression.as_ptr().cast_mut()) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

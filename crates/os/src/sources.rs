@@ -1,0 +1,319 @@
+//! What is opened of the kernel: tracepoints, or the switches of one's own threads.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
+use crate::event::Event;
+use crate::layout::{Field, Layout};
+use crate::perf::open::{self, Of};
+use crate::perf::ring::Ring;
+use crate::syscall;
+use crate::tracefs::Tracefs;
+use crate::tree::Concerns;
+use crate::{Options, Scope};
+
+/// The share of a ring buffer that is filled when its reader wakes.
+const WATERMARK: usize = 4;
+
+/// Open events, and the ring buffers that they are in.
+#[derive(Debug)]
+pub struct Sources {
+    /// By place among the CPUs.
+    pub rings: Vec<Ring>,
+    others: Vec<OwnedFd>,
+    /// Numbers of the CPUs.
+    pub cpus: Vec<u32>,
+    /// How records of tracepoints are read, by the number that they begin with.
+    decoders: Vec<Option<Decoder>>,
+    /// What could not be opened, and why.
+    pub missing: Vec<String>,
+}
+
+/// What a record means.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Whom it concerns, and what kind of record it is.
+    pub role: Role,
+    /// The event that it becomes.
+    pub event: Event,
+    /// The event's number in the trace, once it has one.
+    pub id: Option<u16>,
+    current: Option<Field>,
+    keys: [Option<Field>; 2],
+}
+
+/// What kind of record it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A tracepoint of the catalog.
+    Catalog(Kind),
+    /// A system call begins.
+    Entry,
+    /// A system call ends.
+    Exit,
+}
+
+impl Decoder {
+    fn new(role: Role, layout: &Layout, event: Event) -> Self {
+        let names: [&str; 2] = match role {
+            Role::Entry => ["id", "args"],
+            Role::Exit => ["id", "ret"],
+            Role::Catalog(kind) => match kind {
+                Kind::Switch => ["prev_pid", "next_pid"],
+                Kind::Fork => ["parent_pid", "child_pid"],
+                Kind::NewTask => ["pid", "clone_flags"],
+                Kind::Exec => ["pid", "old_pid"],
+                Kind::Request | Kind::Completion => ["dev", "sector"],
+                _ => ["pid", ""],
+            },
+        };
+        let keys = names.map(|name| layout.field(name).cloned());
+        Self { role, event, id: None, current: layout.current.clone(), keys }
+    }
+
+    /// Returns the thread that ran, by the kernel's number.
+    pub fn current(&self, record: &[u8]) -> Option<u32> {
+        self.current.as_ref()?.number(record).map(|tid| tid as u32)
+    }
+
+    /// Returns one of the two numbers that its kind is about.
+    pub fn key(&self, at: usize, record: &[u8]) -> Option<i64> {
+        self.keys.get(at)?.as_ref()?.number(record)
+    }
+
+    /// Returns the bytes of one of them.
+    pub fn key_bytes<'r>(&self, at: usize, record: &'r [u8]) -> Option<&'r [u8]> {
+        self.keys.get(at)?.as_ref()?.bytes(record)
+    }
+
+    /// Returns whom a record concerns; none if it is damaged.
+    pub fn concerns(&self, record: &[u8]) -> Option<Concerns> {
+        let key = |at| self.key(at, record).map(|n| n as u32);
+        let Role::Catalog(kind) = self.role else { return Some(Concerns::All) };
+        Some(match kind {
+            Kind::Switch => Concerns::Switch(key(0)?, key(1)?),
+            Kind::Wake => Concerns::Thread(key(0)?),
+            Kind::Migrate => Concerns::Only(key(0)?),
+            Kind::Fork => Concerns::Fork { parent: key(0)?, child: key(1)? },
+            Kind::Exec => Concerns::Exec { tid: key(0)?, old: key(1)? },
+            Kind::Exit => Concerns::Exit(key(0)?),
+            Kind::Free => Concerns::Free(key(0)?),
+            Kind::Interrupt => Concerns::Current,
+            Kind::Request => Concerns::Request(key(0)?, self.key(1, record)? as u64),
+            Kind::Completion => Concerns::Completion(key(0)?, self.key(1, record)? as u64),
+            Kind::NewTask | Kind::Own | Kind::Everybody | Kind::Machine => Concerns::All,
+        })
+    }
+}
+
+impl Sources {
+    /// Opens tracepoints.
+    ///
+    /// # Errors
+    /// When the first one, of switches, cannot be opened: why, in the system's words.
+    pub fn tracepoints(options: &Options, tracefs: &Tracefs) -> Result<Self, String> {
+        let mut sources = Self::of(online(), Vec::new());
+        for tracepoint in TRACEPOINTS {
+            if tracepoint.kind == Kind::Machine && options.scope == Scope::Tree {
+                continue;
+            }
+            match tracefs.layout(tracepoint.system, tracepoint.name) {
+                Ok(Some(layout)) => sources.tracepoint(options, tracepoint, &layout)?,
+                Ok(None) => sources.lacks(tracepoint, "this kernel does not have it"),
+                Err(why) => sources.missing.push(why),
+            }
+        }
+        if sources.rings.is_empty() {
+            return Err(sources.missing.swap_remove(0));
+        }
+        sources.drivers(options, tracefs);
+        sources.syscalls(options, tracefs);
+        Ok(sources)
+    }
+
+    /// Opens the switches of the program that is started next, which needs no privilege.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn switches(options: &Options) -> io::Result<Self> {
+        let bytes = options.ring_bytes.min(OWN_RING);
+        let mut sources = Self::of(online(), Vec::new());
+        for cpu in sources.cpus.clone() {
+            let event = open::switches(cpu, (bytes / WATERMARK) as u32)?;
+            sources.rings.push(Ring::map(event, bytes)?);
+        }
+        Ok(sources)
+    }
+
+    fn of(cpus: Vec<u32>, rings: Vec<Ring>) -> Self {
+        Self { rings, others: Vec::new(), cpus, decoders: Vec::new(), missing: Vec::new() }
+    }
+
+    /// Returns how a record of a tracepoint is read.
+    pub fn decoder(&mut self, record: &[u8]) -> Option<&mut Decoder> {
+        let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
+        self.decoders.get_mut(usize::from(id))?.as_mut()
+    }
+
+    /// Returns all that is open.
+    pub fn events(&self) -> Vec<BorrowedFd<'_>> {
+        self.rings.iter().map(Ring::event).chain(self.others.iter().map(AsFd::as_fd)).collect()
+    }
+
+    /// Records nothing more.
+    pub fn disable(&self) {
+        for event in self.events() {
+            // One that cannot be stopped ends with its descriptor.
+            let _ = open::disable(event);
+        }
+    }
+
+    fn lacks(&mut self, tracepoint: &Tracepoint, why: impl std::fmt::Display) {
+        self.missing.push(format!("{}:{}: {why}", tracepoint.system, tracepoint.name));
+    }
+
+    fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
+        let event = Event::new(of.event, layout, of.renamed, of.added);
+        let whose = match (of.kind, options.scope) {
+            (Kind::Own, Scope::Tree) => Of::Child,
+            _ => Of::Machine,
+        };
+        let decoder = Decoder::new(Role::Catalog(of.kind), layout, event);
+        match self.add(options, layout.id, whose, decoder, None) {
+            Err(why) if self.rings.is_empty() => Err(why.to_string()),
+            Err(why) => {
+                self.lacks(of, why);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Opens the tracepoints of GPU drivers, with whatever fields they have.
+    fn drivers(&mut self, options: &Options, tracefs: &Tracefs) {
+        // The kernel's own tracepoints of fences are there without a GPU, too.
+        let has_gpu = fs::read_dir(GPUS).is_ok_and(|mut gpus| gpus.next().is_some());
+        let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
+        for system in tracefs.systems().into_iter().filter(is_driver) {
+            for name in tracefs.tracepoints(&system).into_iter().filter(|n| !catalog::is_frequent(n)) {
+                let layout = match tracefs.layout(&system, &name) {
+                    Ok(Some(layout)) => layout,
+                    Ok(None) => continue,
+                    Err(why) => {
+                        self.missing.push(why);
+                        continue;
+                    }
+                };
+                let event = if name.starts_with(&system) { name } else { format!("{system}_{name}") };
+                let event = Event::new(&event, &layout, &[], &[]);
+                let decoder = Decoder::new(Role::Catalog(Kind::Everybody), &layout, event);
+                if let Err(why) = self.add(options, layout.id, Of::Machine, decoder, None) {
+                    self.missing.push(format!("{system}:{}: {why}", layout.name));
+                }
+            }
+        }
+    }
+
+    fn syscalls(&mut self, options: &Options, tracefs: &Tracefs) {
+        let Some(wanted) = &options.syscalls else { return };
+        let filter = syscall::filter(&**wanted).and_then(|text| CString::new(text).ok());
+        let whose = match options.scope {
+            Scope::Tree => Of::Child,
+            Scope::System => Of::Machine,
+        };
+        for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
+            let layout = match tracefs.layout(system, name) {
+                Ok(Some(layout)) => layout,
+                Ok(None) => {
+                    self.missing.push(format!("{system}:{name}: this kernel does not have it"));
+                    continue;
+                }
+                Err(why) => {
+                    self.missing.push(why);
+                    continue;
+                }
+            };
+            let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
+            if let Err(why) = self.add(options, layout.id, whose, decoder, filter.as_ref()) {
+                self.missing.push(format!("{system}:{name}: {why}"));
+            }
+        }
+    }
+
+    /// Opens a tracepoint on all CPUs.
+    fn add(
+        &mut self,
+        options: &Options,
+        id: u16,
+        of: Of,
+        decoder: Decoder,
+        filter: Option<&CString>,
+    ) -> io::Result<()> {
+        let watermark = (options.ring_bytes / WATERMARK) as u32;
+        let mut opened = Vec::new();
+        for cpu in &self.cpus {
+            let event = open::tracepoint(id, of, *cpu, watermark)?;
+            if let Some(filter) = filter {
+                // Without it more comes, and is passed over later.
+                let _ = open::filter(&event, filter);
+            }
+            opened.push(event);
+        }
+        if self.rings.is_empty() {
+            let rings: io::Result<Vec<Ring>> =
+                opened.into_iter().map(|event| Ring::map(event, options.ring_bytes)).collect();
+            self.rings = rings?;
+        } else {
+            for (event, ring) in opened.into_iter().zip(&self.rings) {
+                open::redirect(&event, ring.event())?;
+                self.others.push(event);
+            }
+        }
+        let place = usize::from(id);
+        if self.decoders.len() <= place {
+            self.decoders.resize_with(place + 1, || None);
+        }
+        self.decoders[place] = Some(decoder);
+        Ok(())
+    }
+}
+
+/// Where the kernel lists GPUs.
+const GPUS: &str = "/sys/class/drm";
+/// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.
+const OWN_RING: usize = 256 << 10;
+
+/// Returns the numbers of the CPUs that are online.
+fn online() -> Vec<u32> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = cpu_list(text.trim());
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Reads a list of CPUs such as `0-3,8`. Parts that make no sense are passed over.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        Some(first..=last.min(first.saturating_add(MOST_CPUS)))
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// More than any machine has.
+const MOST_CPUS: u32 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_ranges() {
+        assert_eq!(cpu_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(cpu_list("x,3-1,4"), [4]);
+        assert!(!online().is_empty());
+    }
+}

@@ -1,0 +1,207 @@
+//! The reader: sleeps until a ring buffer is filled to its mark, and writes what concerns the program.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hetrace_ctf::class::TraceClass;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::form::{self, Environment};
+use crate::order::{Order, PATIENCE};
+use crate::sources::Sources;
+use crate::statistics::Statistics;
+use crate::stream::Trace;
+use crate::tracefs::Tracefs;
+use crate::writer::Writer;
+use crate::{Options, Place, Report, Scope, Way};
+
+/// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
+const NAP: i64 = 250_000_000;
+/// How often packets are written that are not full, in nanoseconds.
+const FLUSH: u64 = 1_000_000_000;
+
+/// Where events come from.
+#[derive(Debug)]
+pub enum Source {
+    /// See [`Way::Tracepoints`].
+    Tracepoints {
+        /// Open tracepoints.
+        sources: Box<Sources>,
+        /// Their descriptions.
+        tracefs: Tracefs,
+    },
+    /// See [`Way::Switches`].
+    Switches(Box<Sources>),
+    /// See [`Way::Statistics`].
+    Statistics,
+}
+
+impl Source {
+    fn way(&self) -> Way {
+        match self {
+            Source::Tracepoints { .. } => Way::Tracepoints,
+            Source::Switches(_) => Way::Switches,
+            Source::Statistics => Way::Statistics,
+        }
+    }
+
+    fn sources(&self) -> Option<&Sources> {
+        match self {
+            Source::Tracepoints { sources, .. } | Source::Switches(sources) => Some(sources),
+            Source::Statistics => None,
+        }
+    }
+
+    fn sources_mut(&mut self) -> Option<&mut Sources> {
+        match self {
+            Source::Tracepoints { sources, .. } | Source::Switches(sources) => Some(sources),
+            Source::Statistics => None,
+        }
+    }
+}
+
+/// The reader's state.
+#[derive(Debug)]
+pub struct Worker {
+    source: Source,
+    order: Order,
+    writer: Writer,
+    statistics: Statistics,
+    program: u32,
+    stop: Arc<OwnedFd>,
+}
+
+impl Worker {
+    /// Writes the beginning of the trace, of which the source was opened at a time in nanoseconds.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub fn begin(
+        (source, opened): (Source, u64),
+        options: &Options,
+        pid: u32,
+        place: Place,
+        stop: Arc<OwnedFd>,
+    ) -> io::Result<Self> {
+        let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
+        let class = class(&place, source.way(), options.scope);
+        let trace = Trace::begin(place.folder, place.make, &class, &cpus, opened)?;
+        let writer = Writer::new(trace, options, pid, source.way());
+        Ok(Self {
+            source,
+            order: Order::default(),
+            writer,
+            statistics: Statistics::of(pid),
+            program: pid,
+            stop,
+        })
+    }
+
+    /// Reads until the program has ended, and then all that is left.
+    pub fn run(&mut self) -> Report {
+        if self.source.way() == Way::Tracepoints {
+            self.writer.look(self.program);
+        }
+        let mut flushed = now();
+        loop {
+            let ended = self.wait();
+            if ended && let Some(sources) = self.source.sources() {
+                sources.disable();
+            }
+            let at = now();
+            self.pass(if ended { u64::MAX } else { at.saturating_sub(PATIENCE) }, at);
+            if ended {
+                break;
+            }
+            if at.saturating_sub(flushed) >= FLUSH {
+                flushed = at;
+                self.writer.trace.flush_all();
+            }
+        }
+        // Perhaps nothing came after it.
+        self.writer.dump_before(u64::MAX);
+        self.writer.trace.finish(now());
+        self.report()
+    }
+
+    /// Returns the tracepoints that are still open.
+    pub fn into_sources(self) -> Option<Box<Sources>> {
+        match self.source {
+            Source::Tracepoints { sources, .. } => Some(sources),
+            Source::Switches(_) | Source::Statistics => None,
+        }
+    }
+
+    /// Sleeps. Returns whether the program has ended.
+    fn wait(&self) -> bool {
+        let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
+        let events = rings.iter().map(|ring| ring.event());
+        let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
+        waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
+        let nap = Timespec { tv_sec: 0, tv_nsec: NAP };
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut waited, Some(&nap));
+        waited.first().is_some_and(|stop| stop.revents().contains(PollFlags::IN))
+    }
+
+    /// Reads what there is, and writes what is older than `before`.
+    fn pass(&mut self, before: u64, at: u64) {
+        let Self { source, order, writer, statistics, .. } = self;
+        if let Some(sources) = source.sources_mut() {
+            for (cpu, ring) in sources.rings.iter_mut().enumerate() {
+                order.add(cpu, |bytes| {
+                    ring.take(bytes);
+                });
+            }
+        }
+        match source {
+            Source::Statistics => writer.statistics(at, statistics.sample()),
+            Source::Switches(_) => order.release(before, |cpu, record| writer.own(cpu, &record)),
+            Source::Tracepoints { sources, tracefs } => {
+                order.release(before, |cpu, record| writer.record(cpu, &record, sources, tracefs));
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        let written = self.writer.trace.written();
+        Report {
+            events: written.events,
+            bytes: written.bytes,
+            dropped: written.dropped,
+            unwritten: written.unwritten,
+            error: written.error.clone(),
+            late: self.writer.late,
+            unseen: self.writer.unseen,
+            damaged: self.order.damaged() + self.writer.damaged,
+            cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
+            missing: self.source.sources().map(|s| s.missing.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the trace's class, without events.
+fn class(place: &Place, way: Way, scope: Scope) -> TraceClass {
+    let name = rustix::system::uname();
+    let environment = Environment {
+        host: place.host.clone(),
+        release: name.release().to_string_lossy().into_owned(),
+        version: name.version().to_string_lossy().into_owned(),
+        recorded_by: place.recorder.clone(),
+        recorded_with: way.name().to_owned(),
+        scope: scope.name().to_owned(),
+    };
+    form::trace_class(place.uuid, place.clock.clone(), &environment)
+}
+
+/// Returns the time on the trace's clock, in nanoseconds.
+pub fn now() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}

@@ -1,0 +1,285 @@
+//! Chooses records, and writes them as events.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::catalog::Kind;
+use crate::dump;
+use crate::event::Source;
+use crate::own;
+use crate::perf::record::{Record, What, Who};
+use crate::sources::{Decoder, Role, Sources};
+use crate::statistics;
+use crate::stream::Trace;
+use crate::syscall::{self, Syscalls};
+use crate::tracefs::Tracefs;
+use crate::tree::{Concerns, Tree};
+use crate::worker::now;
+use crate::{Options, Scope, Way};
+
+/// A thread of its parent's process (`CLONE_THREAD`).
+const CLONE_THREAD: i64 = 0x1_0000;
+/// Most threads of which it is kept to which process they belong.
+const MOST_THREADS: usize = 1 << 20;
+/// The first PID namespace (`PROC_PID_INIT_INO` of the kernel).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Chooses records, and writes them.
+#[derive(Debug)]
+pub struct Writer {
+    /// Where they are written.
+    pub trace: Trace,
+    /// The program and its descendants; none if all is recorded.
+    tree: Option<Tree>,
+    /// The program, by this process's number, until the kernel's is known.
+    root: Option<u32>,
+    syscalls: Syscalls,
+    /// Numbers of events, by the number of the system call and whether it is an entry.
+    calls: HashMap<(i64, bool), Option<u16>>,
+    /// Processes of threads that have begun meanwhile, by the kernel's numbers.
+    processes: HashMap<u32, u32>,
+    /// Whether our numbers of processes are the kernel's.
+    first: bool,
+    /// Numbers of events without a tracepoint.
+    own: Vec<Option<u16>>,
+    dump: Option<Dump>,
+    /// By place of the CPU: the thread that it went to last.
+    running: Vec<Option<u32>>,
+    /// Switches that the kernel did not deliver.
+    pub unseen: u64,
+    /// Events that came too late for their order.
+    pub late: u64,
+    /// Bytes of records that were too short for their layout.
+    pub damaged: u64,
+}
+
+/// What there was when recording began, not written yet.
+#[derive(Debug)]
+struct Dump {
+    time: u64,
+    threads: Vec<dump::Thread>,
+    disks: Vec<(u32, String)>,
+}
+
+impl Writer {
+    /// Writes into a trace what options and way ask for; `pid` is the program.
+    pub fn new(mut trace: Trace, options: &Options, pid: u32, way: Way) -> Self {
+        let own = match way {
+            Way::Switches => own::classes().iter().map(|(name, f)| trace.declare(name, f)).collect(),
+            Way::Statistics => vec![trace.declare(statistics::EVENT, &statistics::fields())],
+            Way::Tracepoints => Vec::new(),
+        };
+        let first = fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == FIRST_NAMESPACE);
+        let tree = (options.scope == Scope::Tree).then(|| Tree::new(first.then_some(pid)));
+        let wanted = options.syscalls.clone();
+        let wanted = move |name: &str| wanted.as_ref().is_some_and(|wanted| wanted(name));
+        Self {
+            trace,
+            root: tree.is_some().then_some(pid).filter(|_| !first),
+            tree,
+            syscalls: Syscalls::new(Box::new(wanted)),
+            calls: HashMap::new(),
+            processes: HashMap::new(),
+            first,
+            own,
+            dump: None,
+            running: Vec::new(),
+            unseen: 0,
+            late: 0,
+            damaged: 0,
+        }
+    }
+
+    fn event(&mut self, cpu: usize, id: Option<u16>, time: u64, body: impl FnOnce(&mut Vec<u8>) -> bool) {
+        // More kinds of events than there are numbers: there are not.
+        let Some(id) = id else { return };
+        self.late += u64::from(self.trace.event(cpu, id, time, body));
+    }
+
+    /// Looks at what there is, for the state dump. In another namespace `/proc` has other numbers than the
+    /// kernel's events: there are no threads in it then.
+    pub fn look(&mut self, program: u32) {
+        let time = now();
+        let threads = match (self.first, &self.tree) {
+            (false, _) => Vec::new(),
+            (true, Some(_)) => dump::threads(Some(program)),
+            (true, None) => dump::threads(None),
+        };
+        self.dump = Some(Dump { time, threads, disks: dump::disks() });
+    }
+
+    /// Writes the state dump, if it is due.
+    pub fn dump_before(&mut self, time: u64) {
+        let Some(dump) = self.dump.take_if(|dump| dump.time <= time) else { return };
+        let none = Default::default();
+        let start = self.trace.declare(dump::START, &none);
+        self.event(0, start, dump.time, |_| true);
+        let disk = self.trace.declare(dump::DISK, &dump::disk_fields());
+        for (number, name) in dump.disks {
+            self.event(0, disk, dump.time, |bytes| {
+                bytes.extend_from_slice(&number.to_le_bytes());
+                bytes.extend_from_slice(name.as_bytes());
+                bytes.push(0);
+                true
+            });
+        }
+        let process = self.trace.declare(dump::PROCESS, &dump::thread_fields());
+        for thread in dump.threads {
+            self.event(0, process, dump.time, |bytes| {
+                thread.encode(bytes);
+                true
+            });
+        }
+        let end = self.trace.declare(dump::END, &none);
+        self.event(0, end, dump.time, |_| true);
+    }
+
+    /// Takes a record of one's own threads.
+    pub fn own(&mut self, cpu: usize, record: &Record<'_>) {
+        if let What::Lost(events) = record.what {
+            self.trace.discard(cpu, events);
+        }
+        let id = own::kind(&record.what).and_then(|kind| self.own.get(kind).copied().flatten());
+        self.event(cpu, id, record.time, |bytes| {
+            own::encode(record, bytes);
+            true
+        });
+    }
+
+    /// Writes samples of statistics.
+    pub fn statistics(&mut self, time: u64, samples: Vec<statistics::Sample>) {
+        let id = self.own.first().copied().flatten();
+        for sample in samples {
+            self.event(0, id, time, |bytes| {
+                sample.encode(bytes);
+                true
+            });
+        }
+    }
+
+    /// Takes a record of a tracepoint.
+    pub fn record(&mut self, cpu: usize, record: &Record<'_>, sources: &mut Sources, tracefs: &Tracefs) {
+        self.dump_before(record.time);
+        let raw = match record.what {
+            What::Sample(raw) => raw,
+            What::Lost(events) => {
+                self.went_to(cpu, None);
+                return self.trace.discard(cpu, events);
+            }
+            _ => return,
+        };
+        let Some(decoder) = sources.decoder(raw) else {
+            self.damaged += raw.len() as u64;
+            return;
+        };
+        let current = decoder.current(raw).unwrap_or(record.who.tid);
+        self.learn_root(record.who, current);
+        let Some(concerns) = decoder.concerns(raw) else {
+            self.damaged += raw.len() as u64;
+            return;
+        };
+        if let Concerns::Switch(from, to) = concerns
+            && self.went_to(cpu, Some(to)).is_some_and(|last| last != from)
+        {
+            self.unseen += 1;
+        }
+        let mine = self.tree.as_mut().is_none_or(|tree| tree.take(current, concerns));
+        let who = Who { tid: current, ..record.who };
+        let numbers = (decoder.key(0, raw), decoder.key(1, raw));
+        match decoder.role {
+            Role::Catalog(Kind::NewTask) => self.begins(who, numbers),
+            _ if !mine => {}
+            Role::Entry => self.entry(cpu, record.time, numbers.0, decoder.key_bytes(1, raw), tracefs),
+            Role::Exit => self.exit(cpu, record.time, numbers, tracefs),
+            Role::Catalog(_) => self.catalogued(cpu, record.time, who, decoder, raw),
+        }
+        if let Concerns::Free(thread) = concerns {
+            self.processes.remove(&thread);
+        }
+    }
+
+    /// Writes a record of a tracepoint of the catalog.
+    fn catalogued(&mut self, cpu: usize, time: u64, who: Who, decoder: &mut Decoder, raw: &[u8]) {
+        let child = decoder.key(1, raw).map_or(0, |tid| tid as u32);
+        let child_pid = self.process_of(Who { pid: child, tid: child });
+        let who = Who { pid: self.process_of(who), ..who };
+        let source = Source { record: raw, who, child_pid };
+        let event = &decoder.event;
+        decoder.id = decoder.id.or_else(|| self.trace.declare(&event.name, &event.fields));
+        let mut whole = true;
+        self.event(cpu, decoder.id, time, |bytes| {
+            whole = event.encode(&source, bytes);
+            whole
+        });
+        self.damaged += if whole { 0 } else { raw.len() as u64 };
+    }
+
+    /// Notes which thread a CPU went to. Returns the one before, if it is known.
+    fn went_to(&mut self, cpu: usize, thread: Option<u32>) -> Option<u32> {
+        if self.running.len() <= cpu {
+            self.running.resize(cpu + 1, None);
+        }
+        std::mem::replace(&mut self.running[cpu], thread)
+    }
+
+    /// In a PID namespace the kernel knows the program by another number than we do.
+    fn learn_root(&mut self, who: Who, current: u32) {
+        if self.root == Some(who.tid)
+            && let Some(tree) = &mut self.tree
+        {
+            *tree = Tree::new([current]);
+            self.root = None;
+        }
+    }
+
+    /// Notes to which process a thread belongs that begins.
+    fn begins(&mut self, parent: Who, (tid, flags): (Option<i64>, Option<i64>)) {
+        let (Some(tid), Some(flags)) = (tid, flags) else { return };
+        if self.processes.len() >= MOST_THREADS {
+            self.processes.clear();
+        }
+        let process = if flags & CLONE_THREAD != 0 { self.process_of(parent) } else { tid as u32 };
+        self.processes.insert(tid as u32, process);
+    }
+
+    /// Returns the process of a thread, which has the kernel's number: of one that has not begun meanwhile
+    /// it is what the kernel says to us, if our numbers are its own.
+    fn process_of(&self, who: Who) -> u32 {
+        let known = self.processes.get(&who.tid).copied();
+        known.unwrap_or(if self.first { who.pid } else { who.tid })
+    }
+
+    fn entry(
+        &mut self,
+        cpu: usize,
+        time: u64,
+        number: Option<i64>,
+        registers: Option<&[u8]>,
+        tracefs: &Tracefs,
+    ) {
+        let (Some(number), Some(registers)) = (number, registers) else { return };
+        let Some(call) = self.syscalls.get(number, tracefs) else { return };
+        let trace = &mut self.trace;
+        let declare = || trace.declare(&format!("syscall_entry_{}", call.name), &call.arguments);
+        let Some(id) = *self.calls.entry((number, true)).or_insert_with(declare) else { return };
+        self.late += u64::from(trace.event(cpu, id, time, |bytes| call.encode(registers, bytes)));
+    }
+
+    fn exit(
+        &mut self,
+        cpu: usize,
+        time: u64,
+        (number, result): (Option<i64>, Option<i64>),
+        tracefs: &Tracefs,
+    ) {
+        let (Some(number), Some(result)) = (number, result) else { return };
+        let Some(call) = self.syscalls.get(number, tracefs) else { return };
+        let trace = &mut self.trace;
+        let declare = || trace.declare(&format!("syscall_exit_{}", call.name), &syscall::result());
+        let id = *self.calls.entry((number, false)).or_insert_with(declare);
+        self.event(cpu, id, time, |bytes| {
+            bytes.extend_from_slice(&result.to_le_bytes());
+            true
+        });
+    }
+}

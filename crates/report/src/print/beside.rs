@@ -1,0 +1,82 @@
+//! Events of the operating system between those of the program, by time.
+
+use std::ops::ControlFlow;
+
+use hetrace_trace::args::{Args, Plans};
+use hetrace_trace::trace::{Cursor, Item, Thread, Trace};
+
+use super::line::write_fields;
+
+/// The trace of the operating system, as far as it is read.
+pub(super) struct Beside<'t> {
+    cursor: Cursor<'t>,
+    plans: Plans<'t>,
+    fields: Args<'t>,
+    contexts: Args<'t>,
+    /// The next event, if there is one.
+    next: Option<Next<'t>>,
+}
+
+/// An event that was read and not shown yet.
+pub(super) struct Next<'t> {
+    /// Nanoseconds on the clock of both traces.
+    pub time: u64,
+    /// Its name.
+    pub name: &'t str,
+    /// What stands behind the name.
+    pub text: String,
+    /// Its thread, as far as the trace says.
+    pub who: Thread,
+}
+
+impl<'t> Beside<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        let mut beside = Self {
+            cursor: trace.cursor_as_recorded(),
+            plans: Plans::new(trace),
+            fields: Args::default(),
+            contexts: Args::default(),
+            next: None,
+        };
+        beside.read();
+        beside
+    }
+
+    /// Hands out all events before a time, or all that are left.
+    pub fn until<B>(
+        &mut self,
+        time: Option<u64>,
+        mut take: impl FnMut(&Next<'t>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        while let Some(next) = self.next.take_if(|next| time.is_none_or(|time| next.time < time)) {
+            take(&next)?;
+            self.read();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn read(&mut self) {
+        loop {
+            match self.cursor.next_item() {
+                None => return,
+                // The manifest says what is missing.
+                Some(Item::Damage { .. }) => {}
+                Some(Item::Event(occurrence)) => {
+                    let event = &occurrence.event;
+                    let mut text = String::new();
+                    self.contexts.read_contexts(&self.plans, event);
+                    if !self.contexts.pieces.is_empty() {
+                        text.push('{');
+                        write_fields(&mut text, &self.contexts, &mut true);
+                        text.push_str("} ");
+                    }
+                    self.fields.read(&self.plans, event, None);
+                    write_fields(&mut text, &self.fields, &mut true);
+                    let who = occurrence.threads.get(occurrence.thread).clone();
+                    self.next = Some(Next { time: occurrence.time, name: &event.class().name, text, who });
+                    return;
+                }
+            }
+        }
+    }
+}

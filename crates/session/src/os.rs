@@ -1,0 +1,147 @@
+//! Events of the operating system in a run: where they go, and what the manifest says of them.
+//!
+//! ```text
+//!  TRACE/hetrace/    the trace of the program, as it is without these events
+//!  TRACE/kernel/     theirs, as LTTng's kernel tracer writes it
+//! ```
+//! ([decision 0048]: tools look for a folder of that name, and readers do not look below a trace.)
+//!
+//! [decision 0048]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0048-os-events.md
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hetrace_format::files;
+use hetrace_model::glob_matches;
+use hetrace_os::{Recorder, Scope};
+
+use crate::access::Access;
+use crate::beside;
+use crate::manifest::{self, Manifest};
+use crate::time::ReferencePoint;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// What the privileges allow, of the program and its descendants.
+    Auto,
+    /// What concerns the program and its descendants.
+    Tree,
+    /// All of the machine.
+    System,
+}
+
+/// What to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Whose events.
+    pub asked: Asked,
+    /// Globs of the system calls that are recorded; none if there are none.
+    pub syscalls: Vec<String>,
+    /// Bytes of the ring buffer of each CPU.
+    pub ring_bytes: usize,
+}
+
+/// A run's events of the operating system. It never fails: what is missing stands in the manifest.
+#[derive(Debug)]
+pub struct Os {
+    asked: Asked,
+    recorder: Recorder,
+    scope: Scope,
+    notes: Vec<String>,
+}
+
+impl Os {
+    /// Opens what the privileges allow, on the thread that starts the program.
+    pub fn open(options: &Options) -> Self {
+        let scope = match options.asked {
+            Asked::Auto | Asked::Tree => Scope::Tree,
+            Asked::System => Scope::System,
+        };
+        let globs = options.syscalls.clone();
+        let wanted = move |name: &str| globs.iter().any(|glob| glob_matches(glob, name));
+        let syscalls = (!options.syscalls.is_empty()).then(|| Arc::new(wanted) as hetrace_os::Wanted);
+        let recorder =
+            Recorder::open(hetrace_os::Options { scope, syscalls, ring_bytes: options.ring_bytes });
+        Self { asked: options.asked, recorder, scope, notes: Vec::new() }
+    }
+
+    /// Begins to read: the program runs in this process.
+    pub fn start(&mut self, pid: libc::pid_t, folder: PathBuf, access: Access, started: ReferencePoint) {
+        let begun = access.make_folder(&folder).and_then(|()| {
+            let place = hetrace_os::Place {
+                folder,
+                make: Arc::new(move |path: &Path| access.make_file(path)),
+                uuid: *uuid::Uuid::new_v4().as_bytes(),
+                clock: beside::clock(started),
+                host: beside::host_name(),
+                recorder: format!("hetrace {}", env!("CARGO_PKG_VERSION")),
+            };
+            self.recorder.start(pid.cast_unsigned(), place)
+        });
+        if let Err(error) = begun {
+            self.notes.push(format!("no events of the operating system: {error}"));
+        }
+    }
+
+    /// Returns what is known so far, for the manifest.
+    pub fn report(&self) -> manifest::Os {
+        let probe = self.recorder.probe();
+        manifest::Os {
+            scope: self.scope.name().to_owned(),
+            way: probe.way.name().to_owned(),
+            why: probe.why.clone(),
+            fix: probe.fix.clone(),
+            ..manifest::Os::default()
+        }
+    }
+
+    /// Takes what is left, now that the program has ended.
+    pub fn finish(self) -> Finished {
+        let mut os = self.report();
+        let Self { recorder, mut notes, asked, .. } = self;
+        let what = recorder.probe().way.what();
+        let report = recorder.finish();
+        if let Some(error) = &report.error {
+            notes.push(format!(
+                "{} events of the operating system were not written: {error}",
+                report.unwritten
+            ));
+        }
+        if asked != Asked::Auto
+            && let (Some(why), Some(fix)) = (&os.why, &os.fix)
+        {
+            notes.push(format!("operating system: only {what}, because {why}. For more: {fix}"));
+        }
+        os.events = report.events;
+        os.bytes = report.bytes;
+        os.dropped = report.dropped;
+        os.unwritten = report.unwritten;
+        os.late = report.late;
+        os.unseen_switches = report.unseen;
+        os.damaged_bytes = report.damaged;
+        os.cpu_ns = report.cpu_ns;
+        os.missing = report.missing;
+        Finished { os, notes }
+    }
+}
+
+/// What was recorded, and what the user should know.
+#[derive(Debug)]
+pub struct Finished {
+    os: manifest::Os,
+    notes: Vec<String>,
+}
+
+impl Finished {
+    /// Writes it into the manifest.
+    pub fn complete(self, manifest: &mut Manifest) {
+        manifest.os = Some(self.os);
+        manifest.notes.extend(self.notes);
+    }
+}
+
+/// Returns the folders of the program's trace and of the operating system's in that of a session.
+pub fn folders(session: &Path) -> (PathBuf, PathBuf) {
+    (session.join(files::PROGRAM), session.join(files::KERNEL))
+}

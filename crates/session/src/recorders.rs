@@ -1,0 +1,69 @@
+//! What records beside the program's own calls: telemetry of devices, and events of the operating system.
+
+use std::path::PathBuf;
+
+use crate::access::Access;
+use crate::manifest::Manifest;
+use crate::os::{self, Os};
+use crate::output::TraceFolder;
+use crate::run::RunOptions;
+use crate::telemetry::{self, Telemetry};
+use crate::time::ReferencePoint;
+
+/// What was asked for. None of it fails a run: what is missing stands in the manifest.
+#[derive(Debug)]
+pub struct Recorders {
+    telemetry: Option<Telemetry>,
+    os: Option<Os>,
+    /// The folder of events of the operating system.
+    kernel: Option<PathBuf>,
+}
+
+/// What was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    telemetry: Option<telemetry::Finished>,
+    os: Option<os::Finished>,
+}
+
+impl Recorders {
+    /// Opens telemetry: counters of devices are read before the program can change them.
+    pub fn open(
+        options: &RunOptions,
+        trace: &TraceFolder,
+        kernel: Option<PathBuf>,
+        manifest: &mut Manifest,
+    ) -> Self {
+        let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
+        manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
+        Self { telemetry, os: None, kernel }
+    }
+
+    /// Opens the operating system's events, on the thread that starts the program and right before:
+    /// what is open records the launcher, too.
+    pub fn open_os(&mut self, options: &RunOptions, manifest: &mut Manifest) {
+        self.os = options.os.as_ref().map(Os::open);
+        manifest.os = self.os.as_ref().map(Os::report);
+    }
+
+    /// Begins: the program runs in this process.
+    pub fn start(&mut self, pid: libc::pid_t, access: Access, started: ReferencePoint) {
+        self.telemetry.iter_mut().for_each(Telemetry::start);
+        if let (Some(os), Some(folder)) = (&mut self.os, self.kernel.take()) {
+            os.start(pid, folder, access, started);
+        }
+    }
+
+    /// Takes what is left, now that the program has ended.
+    pub fn finish(self) -> Recorded {
+        Recorded { os: self.os.map(Os::finish), telemetry: self.telemetry.map(Telemetry::finish) }
+    }
+}
+
+impl Recorded {
+    /// Writes it into the manifest.
+    pub fn complete(self, manifest: &mut Manifest) {
+        self.telemetry.into_iter().for_each(|telemetry| telemetry.complete(manifest));
+        self.os.into_iter().for_each(|os| os.complete(manifest));
+    }
+}
