@@ -42,7 +42,7 @@ pub struct Decoder {
     /// The event's number in the trace, once it has one.
     pub id: Option<u16>,
     current: Option<Field>,
-    keys: [Option<Field>; 2],
+    keys: [Option<Field>; 3],
 }
 
 /// What kind of record it is.
@@ -58,16 +58,18 @@ pub enum Role {
 
 impl Decoder {
     fn new(role: Role, layout: &Layout, event: Event) -> Self {
-        let names: [&str; 2] = match role {
-            Role::Entry => ["id", "args"],
-            Role::Exit => ["id", "ret"],
+        let names: [&str; 3] = match role {
+            Role::Entry => ["id", "args", ""],
+            Role::Exit => ["id", "ret", ""],
             Role::Catalog(kind) => match kind {
-                Kind::Switch => ["prev_pid", "next_pid"],
-                Kind::Fork => ["parent_pid", "child_pid"],
-                Kind::NewTask => ["pid", "clone_flags"],
-                Kind::Exec => ["pid", "old_pid"],
-                Kind::Request | Kind::Completion => ["dev", "sector"],
-                _ => ["pid", ""],
+                Kind::Switch => ["prev_pid", "next_pid", "prev_state"],
+                Kind::Wake => ["pid", "target_cpu", ""],
+                Kind::Migrate => ["pid", "dest_cpu", ""],
+                Kind::Fork => ["parent_pid", "child_pid", ""],
+                Kind::NewTask => ["pid", "clone_flags", ""],
+                Kind::Exec => ["pid", "old_pid", ""],
+                Kind::Request | Kind::Completion => ["dev", "sector", ""],
+                _ => ["pid", "", ""],
             },
         };
         let keys = names.map(|name| layout.field(name).cloned());
@@ -79,7 +81,7 @@ impl Decoder {
         self.current.as_ref()?.number(record).map(|tid| tid as u32)
     }
 
-    /// Returns one of the two numbers that its kind is about.
+    /// Returns one of the numbers that its kind is about.
     pub fn key(&self, at: usize, record: &[u8]) -> Option<i64> {
         self.keys.get(at)?.as_ref()?.number(record)
     }
@@ -89,14 +91,17 @@ impl Decoder {
         self.keys.get(at)?.as_ref()?.bytes(record)
     }
 
-    /// Returns whom a record concerns; none if it is damaged.
-    pub fn concerns(&self, record: &[u8]) -> Option<Concerns> {
+    /// Returns whom a record of a CPU concerns; none if it is damaged.
+    pub fn concerns(&self, cpu: u32, record: &[u8]) -> Option<Concerns> {
         let key = |at| self.key(at, record).map(|n| n as u32);
         let Role::Catalog(kind) = self.role else { return Some(Concerns::All) };
         Some(match kind {
-            Kind::Switch => Concerns::Switch(key(0)?, key(1)?),
-            Kind::Wake => Concerns::Thread(key(0)?),
-            Kind::Migrate => Concerns::Only(key(0)?),
+            Kind::Switch => {
+                let ready = key(2)? & NOT_READY == 0;
+                Concerns::Switch { cpu, from: key(0)?, to: key(1)?, ready }
+            }
+            Kind::Wake => Concerns::Wake { thread: key(0)?, cpu: key(1)? },
+            Kind::Migrate => Concerns::Migrate { thread: key(0)?, cpu: key(1)? },
             Kind::Fork => Concerns::Fork { parent: key(0)?, child: key(1)? },
             Kind::Exec => Concerns::Exec { tid: key(0)?, old: key(1)? },
             Kind::Exit => Concerns::Exit(key(0)?),
@@ -281,6 +286,9 @@ impl Sources {
     }
 }
 
+/// Bits of `prev_state` of a thread that waits for something: the states that `/proc` has letters for. One
+/// above them says that it was preempted.
+const NOT_READY: u32 = 0x7f;
 /// Where the kernel lists GPUs.
 const GPUS: &str = "/sys/class/drm";
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.

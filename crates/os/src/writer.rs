@@ -168,17 +168,18 @@ impl Writer {
             }
             _ => return,
         };
+        let number = sources.cpus.get(cpu).copied().unwrap_or(0);
         let Some(decoder) = sources.decoder(raw) else {
             self.damaged += raw.len() as u64;
             return;
         };
         let current = decoder.current(raw).unwrap_or(record.who.tid);
         self.learn_root(record.who, current);
-        let Some(concerns) = decoder.concerns(raw) else {
+        let Some(concerns) = decoder.concerns(number, raw) else {
             self.damaged += raw.len() as u64;
             return;
         };
-        if let Concerns::Switch(from, to) = concerns
+        if let Concerns::Switch { from, to, .. } = concerns
             && self.went_to(cpu, Some(to)).is_some_and(|last| last != from)
         {
             self.unseen += 1;
