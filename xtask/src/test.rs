@@ -18,8 +18,8 @@ use steps::{Step, cargo, run_all};
 /// Arguments of `test`.
 #[derive(Parser)]
 pub struct Args {
-    /// Slow checks, too: all readers with sanitizers and under valgrind, our libraries with
-    /// sanitizers, and foreign programs that `install-deps.sh --full` brings
+    /// Slow checks, too: all readers with sanitizers and under valgrind, the ring under Miri, our
+    /// libraries with sanitizers, and foreign programs that `install-deps.sh --full` brings
     #[arg(long)]
     full: bool,
     /// Hours of fuzzing, over all targets together, instead of some seconds for each

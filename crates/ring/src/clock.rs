@@ -6,20 +6,20 @@
 /// The counter now, in ticks of unknown length.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         // SAFETY: RDTSC has no preconditions; a kernel that forbids it
         // (PR_SET_TSC) would do so for every program that reads the time.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         let ticks: u64;
         // SAFETY: the virtual counter is readable in user mode on Linux.
         unsafe { core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
         ticks
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
     {
         nanoseconds(libc::CLOCK_MONOTONIC)
     }

@@ -47,6 +47,7 @@ impl Mapping {
     }
 }
 
+#[cfg(not(miri))]
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by this module, and nobody else unmaps it.
@@ -54,6 +55,7 @@ impl Drop for Mapping {
     }
 }
 
+#[cfg(not(miri))]
 fn os() -> MapError {
     MapError::Os(io::Error::last_os_error())
 }
@@ -77,6 +79,11 @@ pub fn map_part(file: &File, offset: u64, length: usize, writable: bool) -> Resu
     if size < end || length == 0 {
         return Err(MapError::Size(size));
     }
+    map(file, offset, length, writable)
+}
+
+#[cfg(not(miri))]
+fn map(file: &File, offset: libc::off_t, length: usize, writable: bool) -> Result<Mapping, MapError> {
     let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
     // SAFETY: a fresh range at an address of the kernel's choice.
     let base = unsafe {
@@ -87,4 +94,26 @@ pub fn map_part(file: &File, offset: u64, length: usize, writable: bool) -> Resu
     }
     let base = NonNull::new(base.cast()).ok_or(MapError::Size(0))?;
     Ok(Mapping { base, length })
+}
+
+/// Under Miri, which maps no files: memory for each file that was ever mapped, by its descriptor. Tests must not close
+/// such a file.
+#[cfg(miri)]
+fn map(file: &File, offset: libc::off_t, length: usize, _writable: bool) -> Result<Mapping, MapError> {
+    use std::alloc::{Layout, alloc_zeroed};
+    use std::collections::HashMap;
+    use std::sync::{Mutex, PoisonError};
+
+    static FILES: Mutex<Option<HashMap<i32, (usize, Mapping)>>> = Mutex::new(None);
+    let size = file.metadata().map_err(MapError::Os)?.len() as usize;
+    let layout = Layout::from_size_align(size, crate::abi::PAGE).map_err(|_| MapError::Size(size as u64))?;
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (there, whole) = files.get_or_insert_default().entry(file.as_raw_fd()).or_insert_with(|| {
+        // SAFETY: more than no bytes, as `map_part` has checked.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) });
+        (size, Mapping { base: base.expect("memory"), length: size })
+    });
+    assert_eq!(*there, size, "a file that was closed, and another one under its descriptor");
+    // SAFETY: `map_part` has checked that the part lies within the file.
+    Ok(Mapping { base: unsafe { whole.base.add(offset as usize) }, length })
 }

@@ -65,6 +65,7 @@ mod tests {
     use crate::map_file;
 
     #[test]
+    #[cfg_attr(miri, ignore = "no signals there")]
     fn a_file_cut_short_reads_as_zeros() {
         install();
         let path = std::env::temp_dir().join(format!("hetrace-survive-{}", std::process::id()));

@@ -463,21 +463,21 @@ const STACK_ABOVE: u64 = 1 << 20;
 /// The stack pointer, or an address near by.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> u64 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let sp: u64;
         // SAFETY: copies a register.
         unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
         sp
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     {
         let sp: u64;
         // SAFETY: copies a register.
         unsafe { std::arch::asm!("mov {}, sp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
         sp
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
     {
         let here = 0u8;
         std::hint::black_box(&raw const here) as u64
@@ -508,7 +508,7 @@ fn count_in(word: &std::sync::atomic::AtomicU64, n: u64) {
 
 /// Adds to a sum that only the owning thread writes, and its handlers: in one instruction, so that a handler
 /// comes before or after it, and what it counts is not lost.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn add_in_one(word: &AtomicU64, n: u64) {
     // SAFETY: changes eight aligned bytes that `word` lends, and which may be changed through it. No lock
@@ -524,7 +524,7 @@ pub fn add_in_one(word: &AtomicU64, n: u64) {
 }
 
 /// As above: a handler may come between a load and a store.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 #[inline(always)]
 pub fn add_in_one(word: &AtomicU64, n: u64) {
     word.fetch_add(n, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Tests built with AddressSanitizer and ThreadSanitizer, and tests run under valgrind.
+//! Tests built with AddressSanitizer and ThreadSanitizer, and tests run under valgrind and Miri.
 //!
 //! The runtimes of the sanitizers come with the stable toolchain; only the option that names them
 //! is unstable, which `RUSTC_BOOTSTRAP` lets through. AddressSanitizer replaces the allocator, so it
@@ -141,6 +141,7 @@ pub fn slow_tests<'s>() -> Vec<Step<'s>> {
     let mut steps: Vec<Step<'s>> = Sanitizer::ALL.into_iter().map(step).collect();
     steps.push(races());
     steps.push(Step::new("readers under valgrind", valgrind));
+    steps.push(Step::new("ring under Miri", miri));
     steps.extend(Sanitizer::ALL.into_iter().map(libraries));
     steps
 }
@@ -202,6 +203,25 @@ fn valgrind() -> Result<Outcome> {
     cargo(
         &[&["test", "--no-fail-fast", "--tests"][..], &unoptimized, &packages, &SKIPPED, &slow].concat(),
         &environment,
+    )
+}
+
+/// Miri over writer and reader of a ring: it knows which references may be used for what, and shows a thread
+/// old values of another's words where their order allows it. It follows neither signals nor
+/// calls into the system, so that no more than this can run there.
+fn miri() -> Result<Outcome> {
+    let present = Command::new("cargo").args(["+nightly", "miri", "--version"]).output();
+    if !present.is_ok_and(|out| out.status.success()) {
+        let lacks =
+            "no nightly toolchain with Miri (rustup toolchain install nightly --component miri,rust-src)";
+        return Ok(Outcome::Skipped(lacks.to_owned()));
+    }
+    let folder = repo::root().join("target/miri").display().to_string();
+    // What is shared with a program is never given back, and files are real ones.
+    let flags = "-Zmiri-disable-isolation -Zmiri-ignore-leaks";
+    cargo(
+        &["+nightly", "miri", "test", "-p", "hetrace-ring", "--test", "ring"],
+        &[("MIRIFLAGS", flags), ("CARGO_TARGET_DIR", &folder)],
     )
 }
 

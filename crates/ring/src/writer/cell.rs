@@ -55,7 +55,7 @@ impl Word {
     /// same value. Returns the value before.
     #[inline(always)]
     pub fn fetch_add(&self, n: u64) -> u64 {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut value = n;
             // SAFETY: the pointer is that of a live atomic, aligned, and everybody who accesses
@@ -71,7 +71,7 @@ impl Word {
             }
             value
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(any(not(target_arch = "x86_64"), miri))]
         {
             self.0.fetch_add(n, Ordering::Relaxed)
         }
