@@ -30,7 +30,11 @@ impl Run {
         assert_eq!(self.done.status, 0, "{}", self.done.err);
         assert!(self.done.out.contains("EXPECT"), "{}", self.done.out);
         complete(&self.folder, &self.done.out).unwrap_or_else(|why| {
-            panic!("not each call once: {why}; losses {}\n{}", manifest(&self.folder)["losses"], self.done.err)
+            panic!(
+                "not each call once: {why}; losses {}\n{}",
+                manifest(&self.folder)["losses"],
+                self.done.err
+            )
         });
     }
 
