@@ -438,6 +438,35 @@ fn our_own_reader_takes_the_kernels_trace() {
     assert!(threads > 0);
 }
 
+/// What of the kernel's trace cannot be read is said, and the program's own is shown all the same.
+#[test]
+fn a_damaged_kernel_trace_is_named_and_the_program_shown() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let (trace, ..) = record(&scratch, &["--os", "tree"], &[&os(), "sleeps", "3"]);
+    let print = || run(Command::new(hetrace()).arg("print").arg(&trace));
+    assert!(!print().out.contains("<damaged"), "{}", print().out);
+    let kernel = trace.join("kernel");
+    for stream in std::fs::read_dir(&kernel).expect("a folder").flatten().map(|e| e.path()) {
+        let mut bytes = std::fs::read(&stream).expect("a file");
+        if stream.file_name().is_some_and(|name| name != "metadata") && bytes.len() > 400 {
+            // Behind the header of the first packet.
+            bytes[200..300].fill(0xff);
+            std::fs::write(&stream, &bytes).expect("written");
+        }
+    }
+    let (damaged, metadata) = (print(), kernel.join("metadata"));
+    assert_eq!(damaged.status, 0, "{}", damaged.err);
+    assert!(damaged.out.contains("<damaged: channel0_"), "{}", damaged.out);
+    assert!(damaged.err.contains("damaged"), "{}", damaged.err);
+    std::fs::write(&metadata, "no metadata").expect("written");
+    let unreadable = print();
+    assert_eq!(unreadable.status, 0, "{}", unreadable.err);
+    assert!(unreadable.err.contains("kernel: left out: metadata line 1"), "{}", unreadable.err);
+}
+
 /// Analyses that others wrote for LTTng's kernel traces run on this one.
 #[test]
 #[ignore = "needs install-deps.sh --full"]

@@ -97,9 +97,9 @@ fn report_problems(trace: &hetrace_trace::trace::Trace) {
         say(format_args!("{unfinished}"));
     }
     if let Some(os) = trace.manifest().os.as_ref().filter(|os| !os.is_complete()) {
-        let (dropped, unwritten) = (os.dropped, os.unwritten);
+        let (dropped, unwritten, damaged) = (os.dropped, os.unwritten, os.damaged_bytes);
         say(format_args!(
-            "operating system: {dropped} events dropped by the kernel, {unwritten} not written"
+            "operating system: {dropped} events dropped by the kernel, {unwritten} not written; {damaged} bytes unreadable"
         ));
     }
     for problem in trace.problems() {

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use hetrace_ctf::read::StreamError;
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::trace::{Cursor, Item, Thread, Trace};
 
@@ -13,8 +14,10 @@ pub(super) struct Beside<'t> {
     plans: Plans<'t>,
     fields: Args<'t>,
     contexts: Args<'t>,
-    /// The next event, if there is one.
-    next: Option<Next<'t>>,
+    /// The next event or damage, if there is one.
+    next: Option<Result<Next<'t>, StreamError>>,
+    /// How often something could not be read.
+    damaged: u64,
 }
 
 /// An event that was read and not shown yet.
@@ -37,46 +40,52 @@ impl<'t> Beside<'t> {
             fields: Args::default(),
             contexts: Args::default(),
             next: None,
+            damaged: 0,
         };
         beside.read();
         beside
     }
 
-    /// Hands out all events before a time, or all that are left.
+    /// Returns how often something could not be read so far, and how many packets are missing.
+    pub fn missing(&self) -> (u64, u64) {
+        (self.damaged, self.cursor.losses().packets)
+    }
+
+    /// Hands out all events before a time, or all that are left; damage when it is met, which is somewhat before.
     pub fn until<B>(
         &mut self,
         time: Option<u64>,
-        mut take: impl FnMut(&Next<'t>) -> ControlFlow<B>,
+        mut take: impl FnMut(Result<&Next<'t>, &StreamError>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        while let Some(next) = self.next.take_if(|next| time.is_none_or(|time| next.time < time)) {
-            take(&next)?;
+        let is_due = |next: &Next<'t>| time.is_none_or(|time| next.time < time);
+        while let Some(next) = self.next.take_if(|next| next.as_ref().map_or(true, is_due)) {
+            take(next.as_ref())?;
             self.read();
         }
         ControlFlow::Continue(())
     }
 
     fn read(&mut self) {
-        loop {
-            match self.cursor.next_item() {
-                None => return,
-                // The manifest says what is missing.
-                Some(Item::Damage { .. }) => {}
-                Some(Item::Event(occurrence)) => {
-                    let event = &occurrence.event;
-                    let mut text = String::new();
-                    self.contexts.read_contexts(&self.plans, event);
-                    if !self.contexts.pieces.is_empty() {
-                        text.push('{');
-                        write_fields(&mut text, &self.contexts, &mut true);
-                        text.push_str("} ");
-                    }
-                    self.fields.read(&self.plans, event, None);
-                    write_fields(&mut text, &self.fields, &mut true);
-                    let who = occurrence.threads.get(occurrence.thread).clone();
-                    self.next = Some(Next { time: occurrence.time, name: &event.class().name, text, who });
-                    return;
-                }
+        let occurrence = match self.cursor.next_item() {
+            None => return,
+            Some(Item::Damage { error, .. }) => {
+                self.damaged += 1;
+                self.next = Some(Err(error));
+                return;
             }
+            Some(Item::Event(occurrence)) => occurrence,
+        };
+        let event = &occurrence.event;
+        let mut text = String::new();
+        self.contexts.read_contexts(&self.plans, event);
+        if !self.contexts.pieces.is_empty() {
+            text.push('{');
+            write_fields(&mut text, &self.contexts, &mut true);
+            text.push_str("} ");
         }
+        self.fields.read(&self.plans, event, None);
+        write_fields(&mut text, &self.fields, &mut true);
+        let who = occurrence.threads.get(occurrence.thread).clone();
+        self.next = Some(Ok(Next { time: occurrence.time, name: &event.class().name, text, who }));
     }
 }

@@ -81,7 +81,13 @@ pub fn print_both(
     };
     let walked = walk_as_recorded(trace, &mut printer);
     let walked = match walked {
-        ControlFlow::Continue(summary) => printer.beside_until(None).map_continue(|()| summary),
+        ControlFlow::Continue(summary) => printer.beside_until(None).map_continue(|()| {
+            let (damaged, packets) = printer.beside.as_ref().map_or((0, 0), Beside::missing);
+            let other = Summary { damaged, lost_packets: packets, ..Summary::default() };
+            let mut both = summary;
+            both.merge(other);
+            both
+        }),
         stopped => stopped,
     };
     match walked {
@@ -292,14 +298,16 @@ impl<'t> Printer<'t, '_> {
     /// Lines for events of the operating system before a time, or for all that are left.
     fn beside_until(&mut self, time: Option<u64>) -> Step {
         let Some(mut beside) = self.beside.take() else { return ControlFlow::Continue(()) };
-        let step = beside.until(time, |next| self.beside_line(next));
+        let step = beside.until(time, |next| match next {
+            Ok(event) => self.beside_line(event),
+            Err(damage) => self.damage_line(damage),
+        });
         self.beside = Some(beside);
         step
     }
 
     fn beside_line(&mut self, event: &Next<'_>) -> Step {
-        self.face.see(event.time);
-        self.first.get_or_insert(event.time);
+        self.met(event.time)?;
         let begin = self.since_first(event.time);
         let line = Line { name: event.name, api: "kernel", begin, ..Line::default() };
         if !self.all && !self.filter.has_event(&event.who, &line) {
@@ -309,6 +317,28 @@ impl<'t> Printer<'t, '_> {
         self.face.write(&mut self.line, event.time);
         let _ = write!(self.line, "kernel {}: {}", event.name, event.text);
         self.line.truncate(self.line.trim_end().len());
+        self.end()
+    }
+
+    /// An event of either trace has come: asks now and then whether to go on.
+    fn met(&mut self, time: u64) -> Step {
+        self.face.see(time);
+        self.first.get_or_insert(time);
+        self.left -= 1;
+        if self.left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.left = WATCHED;
+        if (self.watch)(u64::from(WATCHED)).is_break() {
+            return ControlFlow::Break(None);
+        }
+        self.write()
+    }
+
+    /// A line for bytes that could not be read.
+    fn damage_line(&mut self, damage: &StreamError) -> Step {
+        self.start = self.line.len();
+        self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
         self.end()
     }
 
@@ -343,17 +373,7 @@ impl Visitor for Printer<'_, '_> {
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
         self.beside_until(Some(at.time))?;
-        self.face.see(at.time);
-        self.first.get_or_insert(at.time);
-        self.left -= 1;
-        if self.left == 0 {
-            self.left = WATCHED;
-            if (self.watch)(u64::from(WATCHED)).is_break() {
-                return ControlFlow::Break(None);
-            }
-            return self.write();
-        }
-        ControlFlow::Continue(())
+        self.met(at.time)
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
@@ -584,8 +604,6 @@ impl Visitor for Printer<'_, '_> {
     }
 
     fn damage(&mut self, damage: &StreamError) -> Step {
-        self.start = self.line.len();
-        self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
-        self.end()
+        self.damage_line(damage)
     }
 }
