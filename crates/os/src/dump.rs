@@ -1,9 +1,10 @@
 //! What there was when recording began: LTTng's state dump, as far as `/proc` and `/sys` have it.
 
 use std::fs;
-use std::path::Path;
 
 use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
+
+use crate::proc::numbers;
 
 /// Names of the events around and in the dump.
 pub const START: &str = "lttng_statedump_start";
@@ -107,21 +108,11 @@ impl Thread {
 
 /// Returns the threads of a process, or of all.
 pub fn threads(process: Option<u32>) -> Vec<Thread> {
-    let numbers = |path: &Path| -> Vec<i32> {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let mut numbers: Vec<i32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
-        numbers.sort_unstable();
-        numbers
-    };
-    let processes = match process {
-        Some(pid) => vec![pid as i32],
-        None => numbers(Path::new("/proc")),
-    };
-    let of = |pid: i32| {
-        let tasks = format!("/proc/{pid}/task");
-        let stat = |tid: i32| fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok();
-        let read = |bytes: Vec<u8>| Thread::parse(pid, &String::from_utf8_lossy(&bytes));
-        numbers(Path::new(&tasks)).into_iter().filter_map(stat).filter_map(read).collect::<Vec<_>>()
+    let processes = process.map_or_else(|| numbers("/proc"), |pid| vec![pid]);
+    let of = |pid: u32| {
+        let stat = |tid: u32| fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok();
+        let read = |bytes: Vec<u8>| Thread::parse(pid.cast_signed(), &String::from_utf8_lossy(&bytes));
+        numbers(format!("/proc/{pid}/task")).into_iter().filter_map(stat).filter_map(read).collect::<Vec<_>>()
     };
     processes.into_iter().flat_map(of).collect()
 }

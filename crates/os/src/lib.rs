@@ -26,6 +26,7 @@ pub mod layout;
 pub mod order;
 pub mod own;
 pub mod perf;
+mod proc;
 mod recorder;
 mod sources;
 pub mod statistics;

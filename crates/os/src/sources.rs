@@ -125,10 +125,8 @@ impl Sources {
             if tracepoint.kind == Kind::Machine && options.scope == Scope::Tree {
                 continue;
             }
-            match tracefs.layout(tracepoint.system, tracepoint.name) {
-                Ok(Some(layout)) => sources.tracepoint(options, tracepoint, &layout)?,
-                Ok(None) => sources.lacks(tracepoint, "this kernel does not have it"),
-                Err(why) => sources.missing.push(why),
+            if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
+                sources.tracepoint(options, tracepoint, &layout)?;
             }
         }
         if sources.rings.is_empty() {
@@ -176,8 +174,11 @@ impl Sources {
         }
     }
 
-    fn lacks(&mut self, tracepoint: &Tracepoint, why: impl std::fmt::Display) {
-        self.missing.push(format!("{}:{}: {why}", tracepoint.system, tracepoint.name));
+    /// Returns how records of a tracepoint are laid out; none if that is missing, which is noted.
+    fn layout(&mut self, tracefs: &Tracefs, system: &str, name: &str) -> Option<Layout> {
+        let found = tracefs.layout(system, name).transpose();
+        let found = found.unwrap_or_else(|| Err(format!("{system}:{name}: this kernel does not have it")));
+        found.map_err(|why| self.missing.push(why)).ok()
     }
 
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
@@ -190,7 +191,7 @@ impl Sources {
         match self.add(options, layout.id, whose, decoder, None) {
             Err(why) if self.rings.is_empty() => Err(why.to_string()),
             Err(why) => {
-                self.lacks(of, why);
+                self.missing.push(format!("{}:{}: {why}", of.system, of.name));
                 Ok(())
             }
             Ok(()) => Ok(()),
@@ -230,17 +231,7 @@ impl Sources {
             Scope::System => Of::Machine,
         };
         for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
-            let layout = match tracefs.layout(system, name) {
-                Ok(Some(layout)) => layout,
-                Ok(None) => {
-                    self.missing.push(format!("{system}:{name}: this kernel does not have it"));
-                    continue;
-                }
-                Err(why) => {
-                    self.missing.push(why);
-                    continue;
-                }
-            };
+            let Some(layout) = self.layout(tracefs, system, name) else { continue };
             let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
             if let Err(why) = self.add(options, layout.id, whose, decoder, filter.as_ref()) {
                 self.missing.push(format!("{system}:{name}: {why}"));

@@ -9,6 +9,8 @@ use std::fs;
 
 use hetrace_ctf::class::{IntegerClass, StructClass};
 
+use crate::proc::numbers;
+
 /// Name of the event.
 pub const EVENT: &str = "proc_schedstat";
 
@@ -65,7 +67,7 @@ impl Statistics {
     pub fn sample(&mut self) -> Vec<Sample> {
         let mut changed = Vec::new();
         for pid in descendants(self.root) {
-            for tid in numbers(&format!("/proc/{pid}/task")) {
+            for tid in numbers(format!("/proc/{pid}/task")) {
                 let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"));
                 let sample = text.ok().and_then(|text| Sample::parse(pid, tid, &text));
                 let Some(sample) = sample else { continue };
@@ -78,18 +80,13 @@ impl Statistics {
     }
 }
 
-fn numbers(folder: &str) -> Vec<u32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// Returns a process and all that descend from it now.
 fn descendants(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         next += 1;
-        for tid in numbers(&format!("/proc/{pid}/task")) {
+        for tid in numbers(format!("/proc/{pid}/task")) {
             let children = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
             let children = children.unwrap_or_default();
             found.extend(children.split_ascii_whitespace().filter_map(|n| n.parse::<u32>().ok()));
