@@ -3,9 +3,8 @@
 //! Rings lie on a memory file system that programs use, too, and count as memory of the
 //! machine and of the program's control group. What they may take in all is a share of what
 //! each of these has left; it is looked at again now and then, since others take from it as well, and soon when
-//! programs have taken much. Not more often: on a machine with a GPU, reading how much memory a control group uses
-//! made a program's end, which frees much, take a third longer where both met
-//! (docs/measurements/2026-11-23-hecbench.md).
+//! programs have taken much. Not more often: on a machine with a GPU a program's end, which frees much, took
+//! up to a third longer where both met (docs/measurements/2026-11-23-hecbench.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};
