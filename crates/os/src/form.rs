@@ -7,11 +7,14 @@
 //!                  64 packet_seq_num u64          72 events_discarded u64      80 cpu_id u32
 //! event header      0 id u16        2 timestamp u32
 //!               or  0 65535 u16     2 id u32    6 timestamp u64
+//! event context     0 pid i32         4 tid i32       who ran on the CPU; 0 where that is nobody's
 //! ```
 //! All little-endian and at bytes. The short form of an event's header has the low 32 bits of the clock;
 //! the long one comes where these have gone around since the event before.
 
 use std::sync::Arc;
+
+use crate::perf::record::Who;
 
 use hetrace_ctf::class::{
     ByteOrder, ClockClass, EnumClass, EnumMapping, EnvValue, Field, FieldClass, FieldPath, IntegerClass,
@@ -77,6 +80,7 @@ pub fn trace_class(uuid: [u8; 16], clock: ClockClass, environment: &Environment)
         id: STREAM,
         packet_context: Some(packet_context(&name)),
         event_header: Some(event_header(&name)),
+        event_context: Some(event_context()),
         ..StreamClass::default()
     });
     trace
@@ -99,6 +103,11 @@ fn packet_context(clock: &str) -> StructClass {
         .field("packet_seq_num", IntegerClass::unsigned(64))
         .field("events_discarded", IntegerClass::unsigned(64))
         .field("cpu_id", IntegerClass::unsigned(32))
+}
+
+/// As LTTng's users add it by `lttng add-context --kernel --type=pid --type=tid`.
+fn event_context() -> StructClass {
+    StructClass::default().field("pid", IntegerClass::signed(32)).field("tid", IntegerClass::signed(32))
 }
 
 fn event_header(clock: &str) -> StructClass {
@@ -161,6 +170,12 @@ impl Preamble {
         put(&self.cpu.to_le_bytes());
         bytes
     }
+}
+
+/// Appends an event's context: the thread that ran.
+pub fn put_context(into: &mut Vec<u8>, who: Who) {
+    into.extend_from_slice(&who.pid.to_le_bytes());
+    into.extend_from_slice(&who.tid.to_le_bytes());
 }
 
 /// Appends an event's header. `last` is the time of the event before it in its packet, or at which the

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use hetrace_ctf::class::{EventClass, StructClass, TraceClass};
 use hetrace_ctf::tsdl::Growing;
 
-use crate::form::{EXTENDED, PREAMBLE, Preamble, put_header};
+use crate::form::{EXTENDED, PREAMBLE, Preamble, put_context, put_header};
+use crate::perf::record::Who;
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 << 10;
@@ -125,16 +126,24 @@ impl Trace {
         Some(id)
     }
 
-    /// Appends an event to the stream of a CPU, by its place among the CPUs. `body` appends the event's
+    /// Appends an event to the stream of a CPU, by its place among the CPUs, where `who` ran. `body` appends the event's
     /// fields, and returns whether there is an event; without one nothing is appended. Time does not go
     /// back: an event that is earlier than the one before it gets that one's time. Returns whether it had
     /// to.
-    pub fn event(&mut self, cpu: usize, id: u16, time: u64, body: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub fn event(
+        &mut self,
+        cpu: usize,
+        id: u16,
+        time: u64,
+        who: Who,
+        body: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> bool {
         let Some(channel) = self.channels.get_mut(cpu) else { return false };
         let late = time < channel.end;
         let time = time.max(channel.end);
         let at = channel.packet.len();
         put_header(&mut channel.packet, id, time, channel.end);
+        put_context(&mut channel.packet, who);
         if !body(&mut channel.packet) {
             channel.packet.truncate(at);
             return false;

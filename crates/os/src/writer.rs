@@ -43,6 +43,8 @@ pub struct Writer {
     /// Numbers of events without a tracepoint.
     own: Vec<Option<u16>>,
     dump: Option<Dump>,
+    /// Who ran when what is written happened; 0 where that is nobody.
+    who: Who,
     /// By place of the CPU: the thread that it went to last.
     running: Vec<Option<u32>>,
     /// Switches that the kernel did not deliver.
@@ -83,6 +85,7 @@ impl Writer {
             first,
             own,
             dump: None,
+            who: Who::default(),
             running: Vec::new(),
             unseen: 0,
             late: 0,
@@ -93,7 +96,7 @@ impl Writer {
     fn event(&mut self, cpu: usize, id: Option<u16>, time: u64, body: impl FnOnce(&mut Vec<u8>) -> bool) {
         // More kinds of events than there are numbers: there are not.
         let Some(id) = id else { return };
-        self.late += u64::from(self.trace.event(cpu, id, time, body));
+        self.late += u64::from(self.trace.event(cpu, id, time, self.who, body));
     }
 
     /// Looks at what there is, for the state dump. In another namespace `/proc` has other numbers than the
@@ -111,6 +114,7 @@ impl Writer {
     /// Writes the state dump, if it is due.
     pub fn dump_before(&mut self, time: u64) {
         let Some(dump) = self.dump.take_if(|dump| dump.time <= time) else { return };
+        self.who = Who::default();
         let none = Default::default();
         let start = self.trace.declare(dump::START, &none);
         self.event(0, start, dump.time, |_| true);
@@ -139,6 +143,7 @@ impl Writer {
         if let What::Lost(events) = record.what {
             self.trace.discard(cpu, events);
         }
+        self.who = record.who;
         let id = own::kind(&record.what).and_then(|kind| self.own.get(kind).copied().flatten());
         self.event(cpu, id, record.time, |bytes| {
             own::encode(record, bytes);
@@ -186,13 +191,14 @@ impl Writer {
         }
         let mine = self.tree.as_mut().is_none_or(|tree| tree.take(current, concerns));
         let who = Who { tid: current, ..record.who };
+        self.who = Who { pid: self.process_of(who), ..who };
         let numbers = (decoder.key(0, raw), decoder.key(1, raw));
         match decoder.role {
             Role::Catalog(Kind::NewTask) => self.begins(who, numbers),
             _ if !mine => {}
             Role::Entry => self.entry(cpu, record.time, numbers.0, decoder.key_bytes(1, raw), tracefs),
             Role::Exit => self.exit(cpu, record.time, numbers, tracefs),
-            Role::Catalog(_) => self.catalogued(cpu, record.time, who, decoder, raw),
+            Role::Catalog(_) => self.catalogued(cpu, record.time, self.who, decoder, raw),
         }
         if let Concerns::Free(thread) = concerns {
             self.processes.remove(&thread);
@@ -203,7 +209,6 @@ impl Writer {
     fn catalogued(&mut self, cpu: usize, time: u64, who: Who, decoder: &mut Decoder, raw: &[u8]) {
         let child = decoder.key(1, raw).map_or(0, |tid| tid as u32);
         let child_pid = self.process_of(Who { pid: child, tid: child });
-        let who = Who { pid: self.process_of(who), ..who };
         let source = Source { record: raw, who, child_pid };
         let event = &decoder.event;
         decoder.id = decoder.id.or_else(|| self.trace.declare(&event.name, &event.fields));
@@ -263,7 +268,7 @@ impl Writer {
         let trace = &mut self.trace;
         let declare = || trace.declare(&format!("syscall_entry_{}", call.name), &call.arguments);
         let Some(id) = *self.calls.entry((number, true)).or_insert_with(declare) else { return };
-        self.late += u64::from(trace.event(cpu, id, time, |bytes| call.encode(registers, bytes)));
+        self.late += u64::from(trace.event(cpu, id, time, self.who, |bytes| call.encode(registers, bytes)));
     }
 
     fn exit(

@@ -105,7 +105,7 @@ fn metadata_and_events_are_as_expected() {
     let put = |trace: &mut Trace, cpu, which: usize, time, record: &[u8]| {
         let source = Source { record, who: Who { pid: 9, tid: 10 }, child_pid: 9 };
         let event = [&switched, &forked][which];
-        trace.event(cpu, ids[which], time, |bytes| event.encode(&source, bytes))
+        trace.event(cpu, ids[which], time, source.who, |bytes| event.encode(&source, bytes))
     };
     assert!(!put(&mut trace, 0, 0, 1_000, &switch(0, 10)));
     assert!(!put(&mut trace, 1, 1, 1_500, &fork()));
@@ -140,7 +140,7 @@ fn what_cannot_be_written_is_counted() {
     let record = switch(0, 10);
     for cpu in [0, 1] {
         let source = Source { record: &record, ..Source::default() };
-        trace.event(cpu, id, 1_000, |bytes| switched.encode(&source, bytes));
+        trace.event(cpu, id, 1_000, source.who, |bytes| switched.encode(&source, bytes));
     }
     trace.flush_all();
     let written = trace.written();

@@ -37,6 +37,7 @@ pub mod facts;
 pub mod hash;
 pub mod history;
 pub mod memory;
+pub mod os;
 pub mod owners;
 pub mod ranges;
 pub mod spans;

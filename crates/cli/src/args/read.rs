@@ -6,6 +6,7 @@ use clap::Args;
 use hetrace_report::tally::{By, Sort, Table};
 
 use super::time::time;
+use crate::commands::kernel::Kernel;
 
 /// Options of `tally`.
 #[derive(Debug, Args)]
@@ -13,6 +14,8 @@ pub struct Tally {
     /// Traces, and aggregates written by --save [default: the newest trace in this folder]
     #[arg(value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub kernel: Kernel,
     /// Group rows by these keys, separated by commas: api, name, host, process, thread, rank, device,
     /// queue, range, error [default: api,name]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
@@ -83,6 +86,8 @@ pub struct Tally {
 pub struct Print {
     /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub kernel: Kernel,
     /// Print entry and exit of each call as separate events
     #[arg(long)]
     pub events: bool,

@@ -5,6 +5,7 @@ pub mod cost;
 pub mod diff;
 mod doctor;
 pub mod export;
+pub mod kernel;
 mod lint;
 mod man;
 pub mod merge;

@@ -1,11 +1,9 @@
 //! `hetrace print`.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_ctf::read::session;
 use hetrace_report::print::{Clock, Filter, Form, Options, print_both};
 use hetrace_trace::trace::Trace;
 
@@ -20,7 +18,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
     let trace = Trace::open(&path)?;
     super::report_problems(&trace);
-    let beside = session(&path).and_then(|(_, kernel)| open_beside(&kernel));
+    let beside = args.kernel.open(&path, &trace)?;
     let stdout = std::io::stdout();
     let clock = match (args.wall, args.monotonic) {
         (true, _) => Clock::Wall { utc_offset: utc_offset() },
@@ -64,20 +62,6 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         say(format_args!("{}", summary.what_is_missing()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Opens the trace of the operating system. If it cannot be read, the program's own is shown without it.
-fn open_beside(kernel: &Path) -> Option<Trace> {
-    match Trace::open(kernel) {
-        Ok(trace) => {
-            super::report_problems(&trace);
-            Some(trace)
-        }
-        Err(error) => {
-            say(format_args!("{}: left out: {error}", kernel.display()));
-            None
-        }
-    }
 }
 
 /// Seconds by which the local time of this machine is ahead of UTC now.

@@ -34,6 +34,9 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         reading: Reading::Fastest,
         watch: Some(&seen),
     };
+    if args.kernel.kernel.is_some() && args.traces.len() > 1 {
+        bail!("--kernel: a kernel trace belongs to one trace; use --save for each, and tally the files");
+    }
     let mut all: Option<Aggregate> = None;
     let newest = if args.traces.is_empty() { vec![newest::trace(None)?] } else { Vec::new() };
     if let Some(output) = &args.save {
@@ -43,8 +46,12 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         let part = match saved(path)? {
             Some(bytes) => from_file(path, &bytes, &query)?,
             None => {
-                let trace = Trace::open(&newest::trace(Some(path))?)?;
+                let path = newest::trace(Some(path))?;
+                let mut trace = Trace::open(&path)?;
                 super::report_problems(&trace);
+                if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
+                    return Ok(watch.stopped());
+                }
                 match aggregate(&trace, &Options { extended: args.extended }, &query) {
                     Ok(part) => part,
                     Err(_) => return Ok(watch.stopped()),

@@ -12,6 +12,7 @@ use hetrace_report::timeline::{
 };
 use hetrace_trace::trace::Trace;
 
+use super::kernel::Kernel;
 use super::newest;
 use super::output::Output;
 use super::outside::outside;
@@ -24,6 +25,8 @@ use crate::args::time;
 pub struct Timeline {
     /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub kernel: Kernel,
     /// The file to write, `-` for stdout [default: the trace's name with .pftrace]
     #[arg(short, long)]
     pub output: Option<PathBuf>,
@@ -48,7 +51,7 @@ pub struct Timeline {
 /// Writes the timeline.
 pub fn run(args: &Timeline) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let trace = Trace::open(&path)?;
+    let mut trace = Trace::open(&path)?;
     super::report_problems(&trace);
     let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
     let whole = to_stdout || args.part_size == Some(u64::MAX);
@@ -62,6 +65,9 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     };
     let watch = Watch::new(false);
     let seen = |events| watch.seen(events);
+    if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
+        return Ok(watch.stopped());
+    }
     if to_stdout {
         let mut out = Output::new()?;
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {

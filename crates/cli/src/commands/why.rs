@@ -8,6 +8,7 @@ use clap::Args;
 use hetrace_report::why::{Options, TextOptions, why_watched};
 use hetrace_trace::trace::Trace;
 
+use super::kernel::Kernel;
 use super::watch::Watch;
 use super::{newest, output, terminal};
 use crate::args::time;
@@ -17,6 +18,8 @@ use crate::args::time;
 pub struct Why {
     /// The trace [default: the newest in this folder]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub kernel: Kernel,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -43,7 +46,7 @@ pub struct Why {
 /// Prints where the time of the devices went.
 pub fn run(args: &Why) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let trace = Trace::open(&path)?;
+    let mut trace = Trace::open(&path)?;
     super::report_problems(&trace);
     let options = Options {
         device: args.device.clone(),
@@ -53,6 +56,9 @@ pub fn run(args: &Why) -> Result<ExitCode> {
     };
     let watch = Watch::new(false);
     let seen = |events| watch.seen(events);
+    if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
+        return Ok(watch.stopped());
+    }
     let Ok(report) = why_watched(&trace, &options, Some(&seen)) else { return Ok(watch.stopped()) };
     watch.end();
     let text = if args.json {

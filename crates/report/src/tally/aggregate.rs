@@ -240,6 +240,7 @@ fn host_row(cell: &HostCell, net: bool) -> HostRow {
         error_ns,
         error_cost_ns,
         error_self_ns: split(cell.error_own, cell.error_own_cost, net).0.min(error_ns),
+        states: (!cell.states.is_unknown()).then_some(cell.states),
     }
 }
 

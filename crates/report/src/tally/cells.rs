@@ -9,6 +9,7 @@ use super::by::Group;
 use super::estimate::Samples;
 use super::rows::{EnergyRow, LaunchRow};
 use super::times::Times;
+use hetrace_trace::os::Shares;
 
 /// Ways of launching that are kept of a kernel.
 pub(super) const LAUNCHES: usize = 8;
@@ -74,6 +75,9 @@ pub(super) struct HostCell {
     pub error_own_cost: u64,
     /// Of calls that went well and were recorded each by itself.
     pub times: Times,
+    /// What their threads did meanwhile, as recorded; all 0 if that is not in the trace.
+    #[serde(default)]
+    pub states: Shares,
 }
 
 impl Cell for HostCell {
@@ -99,6 +103,7 @@ impl Cell for HostCell {
             (&mut self.error_own_cost, other.error_own_cost),
         ]);
         self.times.merge(&other.times);
+        self.states.add(&other.states);
     }
 }
 

@@ -22,6 +22,7 @@ use super::query::{Choice, Query, Reading};
 use super::rows::{BudgetRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
+use hetrace_trace::os::System;
 use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::spans::fast::{self, Ended};
 use hetrace_trace::spans::{
@@ -65,7 +66,9 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     let (marked, ordered) = {
         let collector = new();
         let marked = collector.in_ranges || collector.in_collectives;
-        (marked, query.reading == Reading::InOrder || collector.by_range && collector.in_ranges)
+        // States of threads go by when calls began, which quick walks do not say.
+        let whole = query.reading == Reading::InOrder || trace.system().is_some();
+        (marked, whole || collector.by_range && collector.in_ranges)
     };
     let sum = || {
         let walked = match query.reading {
@@ -165,6 +168,8 @@ struct Collector<'t> {
     given_up: u64,
     /// The threads that `marked` knows, if these are numbered otherwise than others.
     marked_threads: Option<Vec<Thread>>,
+    /// What the operating system did to threads.
+    system: Option<&'t System>,
 }
 
 impl<'t> Collector<'t> {
@@ -202,6 +207,7 @@ impl<'t> Collector<'t> {
             unknown: BTreeMap::new(),
             given_up: 0,
             marked_threads: None,
+            system: trace.system(),
         }
     }
 
@@ -261,6 +267,10 @@ impl Visitor for Collector<'_> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
             let slice = self.slice(call.thread);
             self.host.call(slice, call);
+            if let Some(system) = self.system {
+                let who = at.who();
+                self.host.states(slice, call, &system.shares(who.pid, who.tid, call.start, call.end));
+            }
         }
         self.memory.exit(at, call, event);
         self.mark_exit(at, call, event);

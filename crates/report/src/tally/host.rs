@@ -8,6 +8,7 @@ use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
 use super::times::{Times, add_to};
+use hetrace_trace::os::Shares;
 use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
@@ -199,6 +200,8 @@ pub(super) struct Host {
     by_thread: bool,
     /// What APIs themselves say of codes.
     texts: HashMap<(String, i64), String>,
+    /// By slice and function: what threads did in calls that went well, if that is known.
+    states: HashMap<(Slice, FunctionId), Shares>,
 }
 
 impl Host {
@@ -218,6 +221,7 @@ impl Host {
             },
             by_thread,
             texts: HashMap::new(),
+            states: HashMap::new(),
         }
     }
 
@@ -279,6 +283,14 @@ impl Host {
                 let Call { own, cost, own_cost, .. } = *call;
                 sum.fail(code, &Failed { calls: 1, time, own, cost, own_cost });
             }
+        }
+    }
+
+    /// What the thread of a call did in it.
+    pub fn states(&mut self, slice: usize, call: &Call, shares: &Shares) {
+        let Some((slice, _)) = self.slices.get(slice) else { return };
+        if call.error.is_none() {
+            self.states.entry((*slice, call.function)).or_default().add(shares);
         }
     }
 
@@ -367,8 +379,9 @@ impl Host {
         let mut cells = Vec::new();
         let (by_name, by_api) = (labels.calls.contains(&By::Name), labels.calls.contains(&By::Api));
         let by_error = labels.calls.contains(&By::Error);
-        for ((thread, around), sums) in &self.slices {
+        for (slice, sums) in &self.slices {
             let none = Thread::default();
+            let (thread, around) = slice;
             let who = threads.get(thread.index()).unwrap_or(&none);
             let around = around.map(&range);
             let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
@@ -388,6 +401,7 @@ impl Host {
                     cost: sum.cost(),
                     own_cost: sum.own_cost,
                     times: sum.times.clone(),
+                    states: self.states.get(&(*slice, FunctionId(id))).copied().unwrap_or_default(),
                     ..failed_cell(&sum.failed)
                 };
                 if !by_error {

@@ -1,6 +1,8 @@
 //! Why a device had nothing to do, in words.
 
+use super::states::Wait;
 use hetrace_trace::facts::{Facts, Work};
+use hetrace_trace::os::PersonId;
 use hetrace_trace::text::plural;
 use hetrace_trace::trace::{FunctionId, Trace};
 
@@ -41,6 +43,10 @@ pub(super) enum Cause {
     Sampled,
     /// The thread added its calls up.
     AddedUp,
+    /// The thread was ready to run in this call or outside of calls, and another one had its CPU.
+    Preempted(Option<FunctionId>, Option<PersonId>),
+    /// It was blocked there.
+    Blocked(Option<FunctionId>, Wait),
 }
 
 /// What words need to know.
@@ -74,6 +80,9 @@ impl Words<'_, '_> {
             Cause::Submit => "not submitted",
             Cause::Dependency => "dependency",
             Cause::Latency => "device latency",
+            Cause::Preempted(..) => "preempted",
+            Cause::Blocked(_, Wait { lock: Some(_), .. }) => "lock",
+            Cause::Blocked(..) => "blocked",
             Cause::NoCall
             | Cause::Lost
             | Cause::Untimed
@@ -93,7 +102,9 @@ impl Words<'_, '_> {
             | Cause::Poll(f)
             | Cause::Call(f)
             | Cause::AfterWait(f)
-            | Cause::EndLost(f) => Some(self.function(f).to_owned()),
+            | Cause::EndLost(f)
+            | Cause::Preempted(Some(f), _)
+            | Cause::Blocked(Some(f), _) => Some(self.function(f).to_owned()),
             _ => None,
         }
     }
@@ -118,6 +129,29 @@ impl Words<'_, '_> {
             Cause::EndLost(_) => format!("unknown: the end of {name} was lost"),
             Cause::Sampled => "unknown: only some launches were timed".to_owned(),
             Cause::AddedUp => "host work, or calls that were added up".to_owned(),
+            Cause::Preempted(_, by) => {
+                let had = by.zip(self.trace.system()).map(|(by, system)| system.namesakes(by));
+                let had = had.map_or_else(String::new, |who| format!(" that {who} had"));
+                format!("{}, waiting for a CPU{had}", place(&name))
+            }
+            Cause::Blocked(_, wait) => format!("{}, {}", place(&name), self.blocked(wait)),
+        }
+    }
+
+    /// What a thread waited for.
+    fn blocked(&self, wait: Wait) -> String {
+        let Some(system) = self.trace.system() else { return "blocked".to_owned() };
+        let by = system.waker(wait.by);
+        let doing = wait.doing.map(|f| format!(", which was in {}", self.function(f))).unwrap_or_default();
+        match (wait.lock, wait.call, by) {
+            (Some(lock), _, Some(by)) => format!("waiting for lock {lock:#x} held by {by}{doing}"),
+            (Some(lock), _, None) => format!("waiting for lock {lock:#x}"),
+            (None, Some(call), Some(by)) => {
+                format!("blocked in {} until {by} woke it{doing}", system.name(call))
+            }
+            (None, Some(call), None) => format!("blocked in {}", system.name(call)),
+            (None, None, Some(by)) => format!("blocked until {by} woke it{doing}"),
+            (None, None, None) => "blocked".to_owned(),
         }
     }
 
@@ -163,6 +197,22 @@ impl Words<'_, '_> {
                 "Record with times of all commands (--device-times auto, no --max-overhead).".to_owned()
             }
             Cause::AddedUp => "Record all calls (no --max-overhead).".to_owned(),
+            Cause::Preempted(..) => {
+                "Give the program CPUs of its own (taskset, a cpuset), or let others run at a \
+                lower priority (nice), or start fewer threads."
+                    .to_owned()
+            }
+            Cause::Blocked(_, Wait { lock: Some(_), .. }) => {
+                "Hold the lock for a shorter time, or take another one on this path.".to_owned()
+            }
+            Cause::Blocked(..) => {
+                "Do what is waited for earlier or on another thread, and enqueue ahead of it.".to_owned()
+            }
         }
     }
+}
+
+/// Where a thread was; a name of no call is outside of calls.
+fn place(name: &str) -> String {
+    if name.is_empty() { "outside of calls".to_owned() } else { format!("in {name}") }
 }

@@ -8,6 +8,7 @@ use hetrace_ctf::read::Event;
 use super::device::{Device, Evidence, Place, Ran, Title};
 use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
+use super::states::by_states;
 use super::sweep::Part;
 use super::threads::{Span, Threads};
 use super::waits::{Recent, Waits};
@@ -252,6 +253,14 @@ impl<'t> Collector<'t> {
         self.tidy();
     }
 
+    /// Parts of which a thread is the cause, by what it did.
+    fn by_states(&self, parts: Vec<GapPart>, thread: Option<usize>) -> Vec<GapPart> {
+        match (self.trace.system(), thread.and_then(|place| self.threads.get(place))) {
+            (Some(system), Some(thread)) => by_states(parts, system, &self.threads, (thread.pid, thread.tid)),
+            _ => parts,
+        }
+    }
+
     /// Explains the gap that a command ends, or what was before the first one.
     fn between(&mut self, place: usize, ran: &Ran, call: Option<Span>, times: &Times) {
         let Some(device) = self.devices.get(place) else { return };
@@ -273,7 +282,7 @@ impl<'t> Collector<'t> {
             losses: self.lost > 0,
             sampled: self.sampled,
         };
-        let parts = explain(gap, scene);
+        let parts = self.by_states(explain(gap, scene), ran.thread);
         let evidence =
             Evidence { start, end, before: device.last, after: Some(ran.title), thread: ran.thread };
         let (window, least) = (self.window, self.options.gaps);
@@ -340,7 +349,10 @@ impl<'t> Collector<'t> {
             device.sweep.finish(self.window);
             let thread = device.last_thread.and_then(|t| self.threads.get(t));
             let (Some(thread), Some(_)) = (thread, device.first) else { continue };
-            let parts: Vec<GapPart> = outside(thread, device.last_end, last);
+            let mut parts: Vec<GapPart> = outside(thread, device.last_end, last);
+            if let Some(system) = self.trace.system() {
+                parts = by_states(parts, system, &self.threads, (thread.pid, thread.tid));
+            }
             let evidence = Evidence {
                 start: device.last_end,
                 end: last.max(device.last_end),

@@ -25,6 +25,7 @@ mod render;
 mod report;
 mod rows;
 mod run;
+mod states;
 mod sweep;
 mod threads;
 mod waits;

@@ -15,6 +15,7 @@ mod runs;
 mod source;
 mod threads;
 
+use crate::os::System;
 use hetrace_ctf::account::Difference;
 pub use hetrace_format::manifest::{
     DeviceClock, Exit, HostClock, Losses, Manifest, Process, ThreadLosses, Written,
@@ -48,6 +49,7 @@ pub struct Trace {
     differences: Vec<Difference>,
     /// By API: whether it occurs.
     present: Vec<bool>,
+    system: Option<System>,
 }
 
 impl Trace {
@@ -66,7 +68,31 @@ impl Trace {
         };
         let problems = problem.into_iter().collect();
         let differences = Vec::new();
-        Self { present, ctf, models, manifest, functions, classes, names, costs, problems, differences }
+        let system = None;
+        Self {
+            present,
+            ctf,
+            models,
+            manifest,
+            functions,
+            classes,
+            names,
+            costs,
+            problems,
+            differences,
+            system,
+        }
+    }
+
+    /// Joins what the operating system did to the program's threads, for all reports: [`os::read`](crate::os::read)
+    /// has it from a kernel trace.
+    pub fn join_system(&mut self, system: System) {
+        self.system = Some(system);
+    }
+
+    /// What the operating system did to the program's threads, if that was joined.
+    pub fn system(&self) -> Option<&System> {
+        self.system.as_ref()
     }
 
     /// The streams and their description.

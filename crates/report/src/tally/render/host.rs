@@ -6,7 +6,16 @@ use super::{Renderer, errors, others, some};
 use crate::tally::By;
 use crate::tally::rows::HostRow;
 use crate::text::{Column, Table};
+use hetrace_trace::os::Shares;
 use hetrace_trace::text::{count, duration, duration_f, percent, plural};
+
+/// What threads did in calls: with a CPU, ready without one, waiting for something.
+const STATES: [&str; 3] = ["On CPU", "Runnable", "Blocked"];
+
+/// The same of a row.
+fn states(shares: Shares) -> [String; STATES.len()] {
+    [shares.on_cpu_ns(), shares.ready_ns, shares.blocked_ns].map(duration)
+}
 
 /// Tracing has a column where it took one part in so many of the time, or more.
 const SHOWN_FROM: u64 = 100;
@@ -66,7 +75,8 @@ impl Renderer<'_> {
         let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
         let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
         let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
-        let layout = Layout { by, nested, tracing, self_ns };
+        let states = rows.iter().any(|r| r.states.is_some());
+        let layout = Layout { by, nested, tracing, self_ns, states };
         let mut table = Table::new(self.host_columns(&layout));
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -87,6 +97,9 @@ impl Renderer<'_> {
         }
         columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
         columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        if layout.states {
+            columns.extend(STATES.map(Column::right));
+        }
         columns.extend(["Error", "Error time"].map(Column::right));
         if layout.tracing {
             columns.push(Column::right("Tracing"));
@@ -116,6 +129,9 @@ impl Renderer<'_> {
         ]);
         let single = row.calls > row.errors.saturating_add(row.added_up);
         cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, single));
+        if layout.states {
+            cells.extend(row.states.map(states).unwrap_or_default());
+        }
         cells.extend([errors(row.errors), error_time(row.errors, row.error_ns)]);
         if layout.tracing {
             cells.push(time(duration(row.cost_ns)));
@@ -133,6 +149,12 @@ impl Renderer<'_> {
         }
         cells.extend([duration(own), percent(own, layout.self_ns), count(sum(rows, |r| r.calls))]);
         cells.extend(vec![String::new(); 3 + self.stats().len()]);
+        if layout.states {
+            // What is in calls inside counts for both, so only without them is there a sum.
+            let mut all = Shares::default();
+            rows.iter().filter_map(|r| r.states.as_ref()).for_each(|one| all.add(one));
+            cells.extend(if layout.nested { Default::default() } else { states(all) });
+        }
         let failed = sum(rows, |r| r.errors);
         // As of the others, what is outside of calls inside adds up.
         cells.extend([errors(failed), error_time(failed, sum(rows, |r| r.error_self_ns))]);
@@ -202,6 +224,8 @@ struct Layout<'r> {
     /// Time outside of calls inside has a column of its own.
     nested: bool,
     tracing: bool,
+    /// What threads did has columns.
+    states: bool,
     /// All of it, which is 100 %.
     self_ns: u64,
 }

@@ -219,6 +219,14 @@ impl Renderer<'_> {
     fn method_remarks(&self, lines: &mut Vec<String>) {
         let t = self.tally;
         lines.extend(estimates(t));
+        if t.host.iter().any(|row| row.states.is_some()) {
+            lines.push(
+                "On CPU, Runnable, Blocked: what the calling threads did in successful calls, by the operating system's \
+                 events: ran; were ready to run, without a CPU (preempted, or just woken); waited. `hetrace why` has who \
+                 had the CPU, and what they waited for."
+                    .to_owned(),
+            );
+        }
         if t.ranges.iter().any(|r| r.commands > 0) {
             let started = t.ranges.iter().any(|r| r.commands > 0 && r.style == "started");
             let whose = if started { "; of started ranges, by the thread that began them" } else { "" };

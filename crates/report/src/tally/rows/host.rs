@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::tally::Group;
+use hetrace_trace::os::Shares;
 
 /// What the tracer itself has cost, as it was measured when each trace began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +133,10 @@ pub struct HostRow {
     pub error_cost_ns: u64,
     /// Time in calls that failed outside of other recorded calls, which adds up over rows with `self_ns`.
     pub error_self_ns: u64,
+    /// What the threads did in the successful calls that were recorded each by itself, as recorded; none if the trace
+    /// does not have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states: Option<Shares>,
 }
 
 /// Calls of a function that failed in one way.

@@ -1,0 +1,109 @@
+//! The trace of the operating system that belongs to a program's.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use hetrace_ctf::read::session;
+use hetrace_trace::os::{self, NotJoined, System};
+use hetrace_trace::trace::Trace;
+use hetrace_trace::watch::{Stopped, Watch};
+
+use super::say;
+
+/// Where it is.
+#[derive(Debug, Default, Args)]
+pub struct Kernel {
+    /// A kernel trace of the same time, recorded by LTTng or by `hetrace run --os` [default: the one
+    /// that `hetrace run --os` wrote beside the program's]
+    #[arg(long, value_name = "TRACE")]
+    pub kernel: Option<PathBuf>,
+}
+
+impl Kernel {
+    /// Opens the kernel trace of a trace: the one that is named, or the one beside it. The latter is left out with a
+    /// message if it cannot be read.
+    pub fn open(&self, path: &Path, program: &Trace) -> Result<Option<Trace>> {
+        if let Some(kernel) = &self.kernel {
+            // A folder of a session stands for the kernel trace in it.
+            let place = session(kernel).map_or_else(|| kernel.clone(), |(_, kernel)| kernel);
+            let trace = Trace::open(&place)?;
+            super::report_problems(&trace);
+            os::join(program, &trace).with_context(|| place.display().to_string())?;
+            return Ok(Some(trace));
+        }
+        let Some((_, place)) = session(path) else { return Ok(None) };
+        match Trace::open(&place) {
+            Ok(trace) => {
+                super::report_problems(&trace);
+                Ok(Some(trace))
+            }
+            Err(error) => {
+                say(format_args!("{}: left out: {error}", place.display()));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads what the operating system did to the program's threads, and joins it to the program's trace.
+    ///
+    /// # Errors
+    /// When a trace that was named cannot be read or does not belong to the program's. The watch stops it with
+    /// the inner error.
+    pub fn join(
+        &self,
+        path: &Path,
+        program: &mut Trace,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Result<(), Stopped>> {
+        let Some(kernel) = self.open(path, program)? else { return Ok(Ok(())) };
+        let place = self.kernel.as_deref().unwrap_or(path).display();
+        let pids: HashSet<i64> = program.manifest().processes.iter().map(|p| p.pid).collect();
+        let all = pids.is_empty();
+        let system = match os::read(&kernel, |pid| all || pids.contains(&pid), watch) {
+            Err(stopped) => return Ok(Err(stopped)),
+            Ok(system) => system,
+        };
+        match system {
+            Ok(system) => {
+                report_losses(&system);
+                if !all
+                    && !system
+                        .lives
+                        .iter()
+                        .any(|life| system.person(life.person).pid.is_some_and(|pid| pids.contains(&pid)))
+                {
+                    say(format_args!(
+                        "operating system: no thread of the program is in it: its numbers are of another PID namespace, \
+                         or it was recorded at another time"
+                    ));
+                }
+                program.join_system(system);
+            }
+            Err(error) if self.kernel.is_some() => return Err(error).with_context(|| place.to_string()),
+            // Scheduler statistics only: `print` shows them.
+            Err(NotJoined::NoEvents) => {}
+            Err(error) => say(format_args!("{place}: operating system: left out: {error}")),
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// What is missing makes states unknown, or hides changes of them.
+fn report_losses(system: &System) {
+    let mut missing = Vec::new();
+    for (number, what) in [
+        (system.dropped, "events dropped"),
+        (system.missing_packets, "packets missing"),
+        (system.damaged, "damaged places"),
+        (system.torn, "context switches not recorded"),
+    ] {
+        if number > 0 {
+            missing.push(format!("{number} {what}"));
+        }
+    }
+    if !missing.is_empty() {
+        say(format_args!("operating system: {}; states of threads are unknown there", missing.join(", ")));
+    }
+}
