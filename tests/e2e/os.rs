@@ -74,6 +74,8 @@ fn record(scratch: &TempDir, options: &[&str], command: &[&str]) -> (PathBuf, St
     let trace = scratch.path().join("trace");
     let mut hetrace = Command::new(hetrace());
     hetrace.args(["run", "-q", "-o"]).arg(&trace).args(options).arg("--").args(command);
+    // Room for what others do on a busy machine: nothing may be dropped.
+    hetrace.env("HETRACE_OS_BUFFER", "32768");
     let done = run(&mut hetrace);
     assert_eq!(done.status, 0, "{}", done.err);
     (trace, done.out, done.err)

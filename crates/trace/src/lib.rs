@@ -11,6 +11,7 @@
 //!                                  what devices measured: by role, for all reports
 //!  memory/                         what is held on which device, from what calls do to memory
 //!  waits                           which call learned that a command had ended
+//!  os/, system                     what the operating system did to threads, from a kernel trace
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
 //!  budget                          threads that recorded less, to keep within a budget
@@ -24,8 +25,8 @@
 //! - It knows no API: what a call means, the model in the trace says.
 //! - It reads a folder in [`trace::Trace::open`] and does no other I/O.
 //! - Memory grows with what is open at a time (calls, threads, queues, names), with
-//!   ranges, collectives (a million of each thread are remembered) and telemetry, not
-//!   with calls and commands.
+//!   ranges, collectives (a million of each thread are remembered), telemetry and changes of
+//!   threads' states, not with calls and commands.
 //! - No trace makes it panic. What is lost, cut, unfinished or unmatched is
 //!   counted, and whoever reads it is handed the counts.
 
@@ -42,6 +43,7 @@ pub mod owners;
 pub mod ranges;
 pub mod spans;
 pub mod sums;
+pub mod system;
 pub mod telemetry;
 pub mod text;
 pub mod titles;

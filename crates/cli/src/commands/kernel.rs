@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use hetrace_ctf::read::session;
-use hetrace_trace::os::{self, NotJoined, System};
+use hetrace_trace::os::{self, NotJoined};
+use hetrace_trace::system::System;
 use hetrace_trace::trace::Trace;
 use hetrace_trace::watch::{Stopped, Watch};
 

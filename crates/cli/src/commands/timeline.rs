@@ -80,11 +80,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
             Err(Error::Io(error)) => Err(error.into()),
         };
     }
-    let output = args.output.clone().unwrap_or_else(|| {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".pftrace");
-        PathBuf::from(name)
-    });
+    let output = args.output.clone().unwrap_or_else(|| usual_name(&path));
     outside(&path, &output)?;
     let mut files = Files::new(output)?;
     let drawn = match timeline_in_parts(&trace, &options, &mut files, &seen) {
@@ -111,6 +107,13 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     }
     super::report_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The trace's name with another ending.
+fn usual_name(trace: &Path) -> PathBuf {
+    let mut name = trace.file_name().unwrap_or_default().to_owned();
+    name.push(".pftrace");
+    PathBuf::from(name)
 }
 
 /// One line for each file.

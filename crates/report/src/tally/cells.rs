@@ -9,7 +9,7 @@ use super::by::Group;
 use super::estimate::Samples;
 use super::rows::{EnergyRow, LaunchRow};
 use super::times::Times;
-use hetrace_trace::os::Shares;
+use hetrace_trace::system::Shares;
 
 /// Ways of launching that are kept of a kernel.
 pub(super) const LAUNCHES: usize = 8;

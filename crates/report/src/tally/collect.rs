@@ -22,12 +22,12 @@ use super::query::{Choice, Query, Reading};
 use super::rows::{BudgetRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
-use hetrace_trace::os::System;
 use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::spans::fast::{self, Ended};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
+use hetrace_trace::system::System;
 use hetrace_trace::telemetry::Telemetry;
 use hetrace_trace::trace::{Exit, Manifest, Thread, ThreadId, Trace};
 use hetrace_trace::watch::Stopped;

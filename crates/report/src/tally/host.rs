@@ -8,9 +8,9 @@ use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
 use super::times::{Times, add_to};
-use hetrace_trace::os::Shares;
 use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
+use hetrace_trace::system::Shares;
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
 /// Unfinished calls of a function that are reported with their arguments.

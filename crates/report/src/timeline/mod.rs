@@ -2,11 +2,13 @@
 //! commands as slices, ranges of the program, counters, and arrows.
 //!
 //! ```text
+//! CPUs                       which threads of the program had them, if a kernel trace is there
 //! GPU 0 Toy GPU              telemetry of the machine: counters, reasons for lower clocks
 //! process 7 (./app)
 //! ├── thread 7               calls of all APIs, one inside the other
 //! │   │   ▐ cudaLaunchKernel      ▌        ▐ cudaStreamSynchronize ▌
 //! │   │     ▐ cuLaunchKernel   ▌              ▐ cuStreamSynchronize ▌
+//! │   ├── state              what the operating system did to it, if a kernel trace is there
 //! │   └── NVTX               ranges that it pushed, and its marks; a row for each domain
 //! ├── NVTX: started ranges   of any thread; a row for each domain
 //! └── Toy GPU
@@ -60,6 +62,7 @@ mod proto;
 mod ranges;
 mod run;
 mod sheet;
+mod states;
 mod steps;
 mod tracks;
 mod traits;

@@ -15,6 +15,7 @@ use super::monitored::Monitor;
 use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
 use super::ranges::{Place, RangeRows};
 use super::sheet::{Mark, Sheet};
+use super::states::States;
 use super::tracks::Tracks;
 use super::traits::{Traits, traits};
 use hetrace_trace::args::{Args, Plans};
@@ -75,6 +76,7 @@ pub fn timeline_in_parts(
         range_rows: RangeRows::default(),
         monitor: Monitor::new(trace),
         live: Live::new(trace, &table),
+        states: States::new(trace, &options.pids),
         arrows: Vec::new(),
     };
     let summary = match walk(trace, &mut drawer) {
@@ -135,6 +137,7 @@ pub(super) struct Drawer<'t, 'o> {
     range_rows: RangeRows,
     pub monitor: Monitor,
     pub live: Live<'t>,
+    pub states: States<'t>,
     /// Arrows of the mark that is about to be written; kept for its room.
     arrows: Vec<u64>,
 }
@@ -357,6 +360,12 @@ impl<'t> Drawer<'t, '_> {
         self.live.draw(sheet, tracks, self.trace, &self.options.pids, until)
     }
 
+    /// Writes what the operating system did to threads before a time.
+    #[cold]
+    pub fn draw_states(&mut self, until: u64) -> io::Result<()> {
+        self.states.draw(&mut self.sheet, &mut self.tracks, self.trace, until)
+    }
+
     fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<&RangeStep>) -> io::Result<()> {
         let Some(step) = step.filter(|_| self.wants(at.who().pid)) else { return Ok(()) };
         let thread = self.row(at);
@@ -486,10 +495,9 @@ impl Visitor for Drawer<'_, '_> {
         let (bytes, slices) = self.sheet.size();
         let full = bytes >= self.options.part_bytes || slices >= self.options.part_slices;
         if self.left == 0 || at.time >= self.turn_at || full {
-            self.turn(at.time)
-        } else {
-            Step::Continue(())
+            self.turn(at.time)?;
         }
+        if self.states.is_due(at.time) { step(self.draw_states(at.time)) } else { Step::Continue(()) }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {

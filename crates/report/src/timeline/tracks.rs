@@ -38,6 +38,11 @@ pub(super) enum Kind {
     Quantity,
     /// What hetrace has to say.
     Remarks,
+    /// What the operating system did to a thread.
+    State,
+    /// A CPU, and all of them.
+    Cpu,
+    Cpus,
 }
 
 /// What a row is identified by: its kind and up to three things that it is of.
@@ -78,7 +83,17 @@ impl Tracks {
 
     /// The row of a thread; `called` is what the program calls it.
     pub fn thread(&mut self, sheet: &mut Sheet<'_>, trace: &Trace, at: At<'_>, called: Option<&str>) -> u64 {
-        let who = at.who();
+        self.thread_of(sheet, trace, at.who(), called)
+    }
+
+    /// The same of a thread that may have no calls.
+    pub fn thread_of(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        trace: &Trace,
+        who: &Thread,
+        called: Option<&str>,
+    ) -> u64 {
         let key = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
         let known = self.threads.get(&(who.pid, who.tid));
         if let Some(row) = sheet.find(key)

@@ -42,6 +42,7 @@ impl Drawer<'_, '_> {
         self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
         self.draw_memory(time)?;
+        self.draw_states(time)?;
         self.cut(time);
         self.sheet.begin_file(time, self.trace.epoch_offset_ns())
     }
@@ -62,6 +63,7 @@ impl Drawer<'_, '_> {
         self.monitor.draw_until(&mut self.sheet, time)?;
         self.devices.count_until(&mut self.sheet, time)?;
         self.draw_memory(time)?;
+        self.draw_states(time)?;
         let part = self.sheet.end_file(time, goes_on)?;
         let first = self.first.unwrap_or(0);
         let since = |time: u64| time.saturating_sub(first);

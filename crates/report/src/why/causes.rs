@@ -1,8 +1,7 @@
 //! Why a device had nothing to do, in words.
 
-use super::states::Wait;
 use hetrace_trace::facts::{Facts, Work};
-use hetrace_trace::os::PersonId;
+use hetrace_trace::system::{PersonId, Waker};
 use hetrace_trace::text::plural;
 use hetrace_trace::trace::{FunctionId, Trace};
 
@@ -47,6 +46,19 @@ pub(super) enum Cause {
     Preempted(Option<FunctionId>, Option<PersonId>),
     /// It was blocked there.
     Blocked(Option<FunctionId>, Wait),
+}
+
+/// What a thread waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Wait {
+    /// The system call, by its number in [`System::name`].
+    pub call: Option<u32>,
+    /// The address of a lock.
+    pub lock: Option<u64>,
+    /// Who ended it: of a lock, who had held it.
+    pub by: Waker,
+    /// The call that one was in meanwhile.
+    pub doing: Option<FunctionId>,
 }
 
 /// What words need to know.
@@ -132,9 +144,9 @@ impl Words<'_, '_> {
             Cause::Preempted(_, by) => {
                 let had = by.zip(self.trace.system()).map(|(by, system)| system.namesakes(by));
                 let had = had.map_or_else(String::new, |who| format!(" that {who} had"));
-                format!("{}, waiting for a CPU{had}", place(&name))
+                format!("{}waiting for a CPU{had}", place(&name))
             }
-            Cause::Blocked(_, wait) => format!("{}, {}", place(&name), self.blocked(wait)),
+            Cause::Blocked(_, wait) => format!("{}{}", place(&name), self.blocked(wait)),
         }
     }
 
@@ -212,7 +224,7 @@ impl Words<'_, '_> {
     }
 }
 
-/// Where a thread was; a name of no call is outside of calls.
+/// In which call a thread was; nothing is said of one outside of calls.
 fn place(name: &str) -> String {
-    if name.is_empty() { "outside of calls".to_owned() } else { format!("in {name}") }
+    if name.is_empty() { String::new() } else { format!("in {name}, ") }
 }

@@ -1,23 +1,10 @@
 //! What the operating system did to the thread that a device waited for: parts of gaps by its states.
 
-use super::causes::Cause;
+use super::causes::{Cause, Wait};
 use super::gaps::Part;
 use super::threads::{Doing, Threads};
-use hetrace_trace::os::{State, System, Waker};
+use hetrace_trace::system::{State, System, Waker};
 use hetrace_trace::trace::FunctionId;
-
-/// What a thread waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Wait {
-    /// The system call, by its number in [`System::name`].
-    pub call: Option<u32>,
-    /// The address of a lock.
-    pub lock: Option<u64>,
-    /// Who ended it: of a lock, who had held it.
-    pub by: Waker,
-    /// The call that one was in meanwhile.
-    pub doing: Option<FunctionId>,
-}
 
 /// Cuts parts of which a thread is the cause into what it was doing, as far as that is known. Where it ran, and where
 /// nothing is known, they stay as they are.

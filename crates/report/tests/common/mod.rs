@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
 pub mod cpus;
+mod kernel;
 pub mod perfetto;
 mod schema;
 mod script;

@@ -8,7 +8,7 @@ use hetrace_trace::trace::{Exit, Manifest, Trace};
 
 use hetrace_model::Model;
 
-use super::{models, schema, value};
+use super::{kernel, models, schema, value};
 
 /// Device events that have a file of their own.
 const DEFINITIONS: [&str; 5] = ["device", "property", "queue", "function", "launches"];
@@ -37,6 +37,8 @@ struct Script {
     class: TraceClass,
     streams: BTreeMap<String, Stream>,
     manifest: Manifest,
+    /// Events of the kernel, by CPU.
+    kernel: BTreeMap<u32, Vec<kernel::Event>>,
 }
 
 /// Builds the trace that a script describes.
@@ -60,29 +62,33 @@ pub fn models_of(text: &str) -> Vec<Model> {
 
 /// The same with these APIs, and streams that `damage` may change.
 pub fn build_with(models: Vec<Model>, text: &str, damage: impl FnMut(&mut Vec<u8>)) -> Trace {
-    let (class, files, manifest) = assemble(&models, text, damage);
-    let ctf = hetrace_ctf::read::Trace::from_class(class, files).expect("a trace");
-    Trace::new(ctf, models, manifest)
+    let (script, files) = assemble(&models, text, damage);
+    let ctf = hetrace_ctf::read::Trace::from_class(script.class, files).expect("a trace");
+    let mut trace = Trace::new(ctf, models, script.manifest);
+    if !script.kernel.is_empty() {
+        trace.join_system(kernel::system(&script.kernel));
+    }
+    trace
 }
 
 /// Metadata and stream files, for those who want a trace on disk.
 pub fn parts(models: &[Model], text: &str) -> (TraceClass, Vec<(String, Vec<u8>)>) {
-    let (class, files, _) = assemble(models, text, |_| {});
-    (class, files)
+    let (script, files) = assemble(models, text, |_| {});
+    (script.class, files)
 }
 
 fn assemble(
     models: &[Model],
     text: &str,
     mut damage: impl FnMut(&mut Vec<u8>),
-) -> (TraceClass, Vec<(String, Vec<u8>)>, Manifest) {
+) -> (Script, Vec<(String, Vec<u8>)>) {
     let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
     let mut class = schema::trace(models);
     // As in traces, where only what occurs is declared.
     if !text.contains(":budget_step") && !text.contains(" s ") {
         class.streams.iter_mut().for_each(|s| s.events.retain(|e| !e.name.ends_with(":budget_step")));
     }
-    let mut script = Script { class, streams: BTreeMap::new(), manifest };
+    let mut script = Script { class, streams: BTreeMap::new(), manifest, kernel: BTreeMap::new() };
     for line in text.lines() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {
@@ -90,14 +96,14 @@ fn assemble(
         }
     }
     let mut files = Vec::new();
-    for (name, mut stream) in script.streams {
+    for (name, mut stream) in std::mem::take(&mut script.streams) {
         stream.finish_packet();
         let keep = stream.bytes.len().saturating_sub(stream.cut);
         stream.bytes.truncate(keep);
         damage(&mut stream.bytes);
         files.push((name, stream.bytes));
     }
-    (script.class, files, script.manifest)
+    (script, files)
 }
 
 impl Script {
@@ -130,17 +136,18 @@ impl Script {
         self.streams.get_mut(file).unwrap_or_else(|| panic!("no file {file} yet"))
     }
 
-    /// `PID.TID[@FILE] SIGN NAME key=value…`
+    /// `PID.TID[@FILE] SIGN NAME key=value…`, or `cpuN NAME key=value…`
     fn event(&mut self, time: u64, text: &str) {
         let mut words = words(text).into_iter();
         let mut word = || words.next().unwrap_or_else(|| panic!("incomplete: {text}"));
-        let (who, sign, name) = (word(), word(), word());
-        let given: Vec<_> = words
-            .map(|w| {
-                let (k, v) = w.split_once('=').unwrap_or_else(|| panic!("{w}: key=value"));
-                (k.to_owned(), v.to_owned())
-            })
-            .collect();
+        let who = word();
+        if let Some(cpu) = who.strip_prefix("cpu") {
+            let event = (time, word(), words.map(pair).collect());
+            self.kernel.entry(value::number(cpu) as u32).or_default().push(event);
+            return;
+        }
+        let (sign, name) = (word(), word());
+        let given: Vec<_> = words.map(pair).collect();
         let (ids, file) = who.split_once('@').unwrap_or((&who, ""));
         let (pid, tid) = ids.split_once('.').expect("PID.TID");
         let ids = (value::number(pid), value::number(tid));
@@ -196,6 +203,12 @@ impl Script {
         stream.last = time;
         stream
     }
+}
+
+/// `key=value`.
+fn pair(word: String) -> (String, String) {
+    let (key, value) = word.split_once('=').unwrap_or_else(|| panic!("{word}: key=value"));
+    (key.to_owned(), value.to_owned())
 }
 
 /// How the name of the event ends that a line with this sign means.

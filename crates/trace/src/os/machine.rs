@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::event::{Call, Happening, Name, Names};
-use super::states::{Block, Life, Person, State, Stretch, System, Waker};
+use crate::system::{Block, Life, Person, State, Stretch, System, Waker};
 
 /// The thread of a CPU that has nothing to do.
 const IDLE: i64 = 0;
@@ -265,15 +265,17 @@ impl<W: Fn(i64) -> bool> Machine<W> {
     /// Writes down how a thread was until now.
     fn close_behind(&mut self, tid: i64, until: u64, behind: Option<i64>) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let (since, life) = (thread.since, thread.life);
+        let (since, life, cpu) = (thread.since, thread.life, thread.cpu);
         if until > since
             && let Some(life) = life
         {
             let state = self.state(thread, behind);
             if let Some(life) = self.system.lives.get_mut(life as usize) {
                 match life.stretches.last_mut() {
-                    Some(last) if last.state == state && last.end == since => last.end = until,
-                    _ => life.stretches.push(Stretch { start: since, end: until, state }),
+                    Some(last) if last.state == state && last.end == since && last.cpu == cpu => {
+                        last.end = until;
+                    }
+                    _ => life.stretches.push(Stretch { start: since, end: until, state, cpu }),
                 }
             }
         }

@@ -6,7 +6,7 @@
 //!                  machine   a clock-work of CPUs and threads: who has which CPU, who waits for it,
 //!                     │      who is blocked in which system call, and who woke whom
 //!                     ▼
-//!                  states    for each thread of the program: stretches of time, each with a state
+//!              `System`    for each thread of the program: stretches of time, each with a state
 //! ```
 //!
 //! A kernel trace is any trace with LTTng's events of the kernel: the one that `hetrace run --os` writes
@@ -21,8 +21,6 @@ mod event;
 mod join;
 mod machine;
 mod read;
-mod states;
 
 pub use join::{NotJoined, join};
 pub use read::read;
-pub use states::{Block, BlockId, Life, NameId, Person, PersonId, Shares, State, Stretch, System, Waker};

@@ -5,7 +5,7 @@ use hetrace_ctf::class::EnvValue;
 use super::event::{Classes, Names};
 use super::join::NotJoined;
 use super::machine::{At, Machine};
-use super::states::System;
+use crate::system::System;
 use crate::trace::{Item, Trace};
 use crate::watch::{Pace, Stopped, Watch};
 

@@ -15,7 +15,7 @@ mod runs;
 mod source;
 mod threads;
 
-use crate::os::System;
+use crate::system::System;
 use hetrace_ctf::account::Difference;
 pub use hetrace_format::manifest::{
     DeviceClock, Exit, HostClock, Losses, Manifest, Process, ThreadLosses, Written,

@@ -6,7 +6,7 @@ use super::{Renderer, errors, others, some};
 use crate::tally::By;
 use crate::tally::rows::HostRow;
 use crate::text::{Column, Table};
-use hetrace_trace::os::Shares;
+use hetrace_trace::system::Shares;
 use hetrace_trace::text::{count, duration, duration_f, percent, plural};
 
 /// What threads did in calls: with a CPU, ready without one, waiting for something.

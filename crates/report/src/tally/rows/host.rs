@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::tally::Group;
-use hetrace_trace::os::Shares;
+use hetrace_trace::system::Shares;
 
 /// What the tracer itself has cost, as it was measured when each trace began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

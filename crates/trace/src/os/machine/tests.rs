@@ -1,3 +1,5 @@
+//! Events one by one, and what they make of threads.
+
 use super::*;
 
 const IDLE_STATE: i64 = 0;

@@ -1,4 +1,4 @@
-//! States of threads over time.
+//! What threads did over time: [`os`](crate::os) makes it of a kernel trace, and reports ask for it.
 
 use std::collections::HashMap;
 
@@ -65,6 +65,8 @@ pub struct Stretch {
     pub end: u64,
     /// The state.
     pub state: State,
+    /// The CPU that it had, waited for, or had last.
+    pub cpu: u32,
 }
 
 /// Some thread of the machine.
@@ -160,9 +162,9 @@ pub struct System {
     pub people: Vec<Person>,
     /// Each time that one of the program's threads waited.
     pub blocks: Vec<Block>,
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// By number of the thread: its lives, in the order of time.
-    pub(super) by_tid: HashMap<i64, Vec<u32>>,
+    pub(crate) by_tid: HashMap<i64, Vec<u32>>,
     /// Events that were dropped while recording, as the trace counts them.
     pub dropped: u64,
     /// How often something in the trace could not be read.
@@ -209,7 +211,7 @@ impl System {
         let stretches = self.life(pid, tid, from).map_or(&[][..], |life| &life.stretches);
         let first = stretches.partition_point(|s| s.end <= from);
         let inside = stretches.get(first..).unwrap_or_default().iter().take_while(move |s| s.start < to);
-        inside.map(move |s| Stretch { start: s.start.max(from), end: s.end.min(to), state: s.state })
+        inside.map(move |s| Stretch { start: s.start.max(from), end: s.end.min(to), ..*s })
     }
 
     /// How much of a time a thread was in which state.
@@ -290,7 +292,7 @@ mod tests {
     use super::*;
 
     fn system() -> System {
-        let stretch = |start, end, state| Stretch { start, end, state };
+        let stretch = |start, end, state| Stretch { start, end, state, cpu: 0 };
         let first = vec![
             stretch(10, 20, State::User),
             stretch(20, 30, State::Blocked(0)),

@@ -1,0 +1,190 @@
+//! What the operating system did to threads: a row of states below each thread of the program, and a row
+//! for each CPU with the program's threads that had it.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+
+use super::sheet::{Mark, Row, Sheet};
+use super::tracks::{Kind, Tracks, number};
+use hetrace_trace::system::{Life, State, Stretch, System};
+use hetrace_trace::trace::{Thread, Trace};
+
+/// The category of its slices.
+const CATEGORY: &str = "os";
+
+/// All rows of states, drawn as time goes on.
+#[derive(Debug, Default)]
+pub(super) struct States<'t> {
+    system: Option<&'t System>,
+    /// The next stretch of each thread: when it begins, whose it is, and its place.
+    next: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// By thread: its row.
+    rows: HashMap<usize, u64>,
+    /// By CPU: its row, and until when it is taken.
+    cpus: HashMap<u32, (u64, u64)>,
+    /// A thread that has a CPU: since when and until when, and which.
+    running: HashMap<usize, (u64, u64, u32)>,
+}
+
+impl<'t> States<'t> {
+    /// Those of some processes, of all if there is none.
+    pub fn new(trace: &'t Trace, pids: &[i64]) -> Self {
+        let Some(system) = trace.system() else { return Self::default() };
+        let wanted = |life: &Life| {
+            let pid = system.person(life.person).pid;
+            pids.is_empty() || pid.is_some_and(|pid| pids.contains(&pid))
+        };
+        let lives = system.lives.iter().enumerate().filter(|(_, life)| wanted(life));
+        let next = lives.filter_map(|(at, life)| Some(Reverse((life.stretches.first()?.start, at, 0))));
+        Self { system: Some(system), next: next.collect(), ..Self::default() }
+    }
+
+    /// Whether something is to be drawn that begins before a time.
+    #[inline]
+    pub fn is_due(&self, time: u64) -> bool {
+        self.next.peek().is_some_and(|Reverse((start, ..))| *start < time)
+    }
+
+    /// Draws what begins before a time.
+    pub fn draw(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        tracks: &mut Tracks,
+        trace: &Trace,
+        until: u64,
+    ) -> io::Result<()> {
+        let Some(system) = self.system else { return Ok(()) };
+        while self.is_due(until)
+            && let Some(Reverse((_, at, place))) = self.next.pop()
+        {
+            let Some(life) = system.lives.get(at) else { continue };
+            let Some(stretch) = life.stretches.get(place) else { continue };
+            if let Some(after) = life.stretches.get(place + 1) {
+                self.next.push(Reverse((after.start, at, place + 1)));
+            }
+            let has_cpu = matches!(stretch.state, State::User | State::System(_) | State::Interrupted(_));
+            if has_cpu {
+                // On a CPU's row a thread is one slice, whatever it did there.
+                let rest = &life.stretches[place..];
+                self.has_cpu(sheet, system, at, life, rest)?;
+            } else {
+                self.running.remove(&at);
+            }
+            if stretch.state == State::Unknown {
+                continue;
+            }
+            let row = match self.rows.get(&at) {
+                Some(row) => *row,
+                None => {
+                    let row = row(sheet, tracks, trace, system, life, at);
+                    self.rows.insert(at, row);
+                    row
+                }
+            };
+            annotate(sheet, system, stretch);
+            let name = name(system, stretch.state);
+            sheet.slice(Mark::begin(stretch.start, row, CATEGORY, &name), stretch.end)?;
+        }
+        Ok(())
+    }
+
+    /// A thread has a CPU from now on.
+    fn has_cpu(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        system: &System,
+        at: usize,
+        life: &Life,
+        rest: &[Stretch],
+    ) -> io::Result<()> {
+        let Some(first) = rest.first() else { return Ok(()) };
+        let goes_on = |&(_, until, cpu): &(u64, u64, u32)| cpu == first.cpu && first.start < until;
+        if self.running.get(&at).is_some_and(goes_on) {
+            return Ok(());
+        }
+        let mut end = first.end;
+        for next in &rest[1..] {
+            let same = matches!(next.state, State::User | State::System(_) | State::Interrupted(_));
+            if !same || next.cpu != first.cpu || next.start != end {
+                break;
+            }
+            end = next.end;
+        }
+        self.running.insert(at, (first.start, end, first.cpu));
+        let (row, taken) = self.cpus.entry(first.cpu).or_insert_with(|| (cpu_row(sheet, first.cpu), 0));
+        // Where a switch is missing, two may seem to have it.
+        let start = first.start.max(*taken);
+        if start >= end {
+            return Ok(());
+        }
+        *taken = end;
+        let person = system.person(life.person);
+        sheet.notes.signed("process", person.pid.unwrap_or(0));
+        sheet.notes.signed("thread", person.tid);
+        sheet.slice(Mark::begin(start, *row, CATEGORY, &person.name), end)
+    }
+}
+
+/// The row of a CPU.
+fn cpu_row(sheet: &mut Sheet<'_>, cpu: u32) -> u64 {
+    let all =
+        Row { sorts: true, ..Row::new(number(Kind::Cpus, [0; 3]), None, "CPUs: threads of the program") };
+    let all = sheet.row(all);
+    let key = number(Kind::Cpu, [cpu.into(), 0, 0]);
+    sheet.row(Row { rank: Some(cpu.into()), ..Row::new(key, Some(all), &format!("CPU {cpu}")) })
+}
+
+/// The row of a thread's states.
+fn row(
+    sheet: &mut Sheet<'_>,
+    tracks: &mut Tracks,
+    trace: &Trace,
+    system: &System,
+    life: &Life,
+    at: usize,
+) -> u64 {
+    let person = system.person(life.person);
+    let who = Thread { pid: person.pid.unwrap_or(person.tid), tid: person.tid, name: person.name.clone() };
+    let thread = tracks.thread_of(sheet, trace, &who, None);
+    let key = number(Kind::State, [who.pid as u64, who.tid as u64, at as u64]);
+    sheet.row(Row { rank: Some(0), ..Row::new(key, Some(thread), "state") })
+}
+
+/// A state in a few words: what is different each time stands beside them.
+fn name(system: &System, state: State) -> String {
+    match state {
+        State::Ready { .. } => "waiting for a CPU".to_owned(),
+        State::Blocked(block) => {
+            let block = system.block(block);
+            match block.call {
+                _ if block.is_lock => "blocked: lock".to_owned(),
+                Some(call) => format!("blocked: {}", system.name(call)),
+                None => "blocked".to_owned(),
+            }
+        }
+        other => system.text(other),
+    }
+}
+
+fn annotate(sheet: &mut Sheet<'_>, system: &System, stretch: &Stretch) {
+    let notes = &mut sheet.notes;
+    match stretch.state {
+        State::Ready { behind } => {
+            notes.number("CPU", stretch.cpu.into());
+            if let Some(behind) = behind {
+                notes.text("who has it", &system.who(behind));
+            }
+        }
+        State::Blocked(block) => {
+            let block = system.block(block);
+            if let Some(address) = block.address {
+                notes.pointer(if block.is_lock { "lock" } else { "address" }, address);
+            }
+            if let Some(waker) = system.waker(block.waker) {
+                notes.text("woken by", &waker);
+            }
+        }
+        _ => notes.number("CPU", stretch.cpu.into()),
+    }
+}
