@@ -135,6 +135,8 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             Happening::Out { tid, pid, preempted } => {
                 self.of_process(at, tid, pid, "");
                 self.leave_cpu(at, tid, preempted);
+                // Who has the CPU now is not said.
+                self.cpu(at.cpu).current = None;
             }
             Happening::Begin { tid, pid } => {
                 self.end(at, tid);
@@ -343,6 +345,10 @@ impl<W: Fn(i64) -> bool> Machine<W> {
     /// A CPU has another thread than the one that it went to. That one went away without being seen to.
     fn went_unseen(&mut self, at: At) {
         let Some(before) = self.sure(at.cpu) else { return };
+        let is_there = |thread: &Thread| thread.now == Now::Running && thread.cpu == at.cpu;
+        if before != IDLE && !self.threads.get(&before).is_some_and(is_there) {
+            return;
+        }
         self.system.torn += 1;
         let last = self.cpu(at.cpu).last;
         self.change(before, At { time: last, ..at }, Now::Unknown);

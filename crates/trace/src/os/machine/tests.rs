@@ -23,6 +23,17 @@ impl Script {
         self
     }
 
+    /// Of one of the threads that ran.
+    fn own(&mut self, time: u64, cpu: u32, what: Happening<'_>) -> &mut Self {
+        let tid = match what {
+            Happening::In { tid, .. } | Happening::Out { tid, .. } | Happening::End { tid } => Some(tid),
+            _ => None,
+        };
+        self.machine.take(At { time, cpu, tid }, &what);
+        self.last = time;
+        self
+    }
+
     fn switch(&mut self, time: u64, cpu: u32, from: i64, from_state: i64, to: i64) -> &mut Self {
         let names = ["idle", "one", "two", "other", "worker"];
         let to_name = match to {
@@ -227,9 +238,16 @@ fn a_thread_that_runs_a_program_takes_the_number_of_its_process() {
 fn own_switches_tell_preempted_from_blocked() {
     let mut script = Script::new(true);
     let (tid, pid) = (10, 10);
-    script.at(1, 0, Happening::In { tid, pid }).at(5, 0, Happening::Out { tid, pid, preempted: true });
-    script.at(7, 1, Happening::In { tid, pid }).at(9, 1, Happening::Out { tid, pid, preempted: false });
-    script.at(12, 0, Happening::In { tid, pid }).at(13, 0, Happening::End { tid });
+    script.own(1, 0, Happening::In { tid, pid }).own(5, 0, Happening::Out { tid, pid, preempted: true });
+    script.own(7, 1, Happening::In { tid, pid }).own(9, 1, Happening::Out { tid, pid, preempted: false });
+    // Another one has the CPU meanwhile: that this one left it was seen.
+    script.own(10, 1, Happening::In { tid: 11, pid }).own(
+        11,
+        1,
+        Happening::Out { tid: 11, pid, preempted: false },
+    );
+    script.own(12, 0, Happening::In { tid, pid }).own(13, 0, Happening::End { tid });
+    assert_eq!(script.machine.system.torn, 0);
     let lines = script.lines();
     let expected = [
         "  1..5 running",
@@ -238,7 +256,7 @@ fn own_switches_tell_preempted_from_blocked() {
         "  9..12 blocked",
         "  12..13 running",
     ];
-    assert_eq!(lines[1..], expected, "{lines:#?}");
+    assert_eq!(lines[1..6], expected, "{lines:#?}");
 }
 
 mod hostile {
