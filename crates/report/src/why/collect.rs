@@ -235,7 +235,11 @@ impl<'t> Collector<'t> {
             queue: command.queue,
             queue_number: queue,
         };
-        let ran = Ran { title, part, queue, start: times.start, end, cause: command.cause, thread };
+        // Enqueued, handed to the device as far as that is known, and next on its queue.
+        let before = self.queues.get(&(command.pid, queue)).map_or(0, |(end, _)| *end);
+        let submitted = if times.submitted < times.start { times.submitted } else { 0 };
+        let ready = (command.cause > 0).then(|| command.cause.max(submitted).max(before));
+        let ran = Ran { title, part, queue, start: times.start, end, cause: command.cause, ready, thread };
         self.between(place, &ran, call, &times);
         let node = self.node(&ran, call);
         if let Some(device) = self.devices.get_mut(place) {

@@ -8,6 +8,7 @@ use super::causes::Cause;
 use super::coverage::{Busy, Union};
 use super::gaps::Part as GapPart;
 use super::histogram::Histogram;
+use super::sharing::Sharing;
 use super::sweep::{Part, Sweep};
 
 /// Gaps that are listed.
@@ -71,6 +72,8 @@ pub(super) struct Ran {
     pub end: u64,
     /// When its call began; 0 if it is not known.
     pub cause: u64,
+    /// Since when nothing of its own process kept it; none if that is not known.
+    pub ready: Option<u64>,
     pub thread: Option<usize>,
 }
 
@@ -85,6 +88,7 @@ pub(super) struct Device {
     /// When commands without times may have run.
     pub untimed_busy: Busy,
     pub sweep: Sweep,
+    pub sharing: Sharing,
     pub first: Option<u64>,
     pub last_end: u64,
     pub last: Option<Title>,
@@ -117,6 +121,7 @@ impl Device {
             self.pids.push(ran.title.pid);
         }
         self.sweep.command(ran.start, ran.end, ran.part, window);
+        self.sharing.command(ran.title.pid, ran.ready, (ran.start, ran.end), window);
         let first = *self.first.get_or_insert(ran.start);
         let queue_end = self.queue_ends.entry((ran.title.pid, ran.queue)).or_default();
         if ran.cause > 0 {

@@ -25,6 +25,7 @@ mod render;
 mod report;
 mod rows;
 mod run;
+mod sharing;
 mod states;
 mod sweep;
 mod threads;
@@ -33,7 +34,7 @@ mod waits;
 pub use render::TextOptions;
 pub use rows::{
     Around, BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare,
-    Report, TransferRow, WaitRow,
+    Report, SharedRow, TransferRow, WaitRow,
 };
 pub use run::{why, why_watched};
 

@@ -212,6 +212,7 @@ impl Renderer<'_> {
         }
         self.table(&table)?;
         self.causes(d)?;
+        self.shared(d)?;
         self.bounds(d)?;
         self.listed(d)?;
         self.edges(d)?;
@@ -254,6 +255,28 @@ impl Renderer<'_> {
         writeln!(self.out, "{n}. {}: {}", cause.cause, cause.remedy)?;
         let line = format!("   longest: after {before}, before {after}{thread}");
         writeln!(self.out, "{}", self.style.dim(&line))
+    }
+
+    fn shared(&mut self, d: &DeviceRow) -> fmt::Result {
+        if d.shared.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out)?;
+        self.heading("Shared by processes | commands that were ready while only another process's ran")?;
+        let mut columns = vec![Column::left("Process"), Column::left("The device was of")];
+        columns.extend(["Commands", "Time", "Longest", "at"].map(Column::right));
+        let mut table = Table::new(columns);
+        for row in d.shared.iter().take(self.options.top) {
+            table.row(vec![
+                row.process.clone(),
+                row.other.clone(),
+                count(row.commands),
+                duration(row.ns),
+                duration(row.longest_ns),
+                duration(row.longest_at_ns),
+            ]);
+        }
+        self.table(&table)
     }
 
     fn bounds(&mut self, d: &DeviceRow) -> fmt::Result {

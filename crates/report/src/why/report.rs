@@ -8,13 +8,14 @@ use super::device::{CauseSum, Device, Evidence, Place, Title};
 use super::path::Step;
 use super::rows::{
     Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, MissingRow, PathRow, PathShare, Report, SCHEMA,
-    TransferRow, WaitRow,
+    SharedRow, TransferRow, WaitRow,
 };
+use super::sharing::Delayed;
 use super::sweep::Part;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{CommandKind, Summary};
 use hetrace_trace::titles::queue_title;
-use hetrace_trace::trace::{FunctionId, Queue, Thread};
+use hetrace_trace::trace::{FunctionId, Process, Queue, Thread};
 
 struct Reporter<'a, 't> {
     from: &'a Collector<'t>,
@@ -162,10 +163,30 @@ impl Reporter<'_, '_> {
             causes: self.causes(device, Place::Between),
             before: self.causes(device, Place::Before),
             after: self.causes(device, Place::After),
+            shared: self.shared(device),
             bounds: if self.from.sampled { Vec::new() } else { bounds(device, total) },
             listed,
             not_listed: device.not_listed,
         }
+    }
+
+    fn shared(&self, device: &Device) -> Vec<SharedRow> {
+        let processes = &self.from.trace.manifest().processes;
+        let name = |pid: i64| {
+            let program = processes.iter().find(|p| p.pid == pid).map(Process::program);
+            program.filter(|p| !p.is_empty()).map_or_else(|| pid.to_string(), |p| format!("{pid} ({p})"))
+        };
+        let row = |(&(process, other), delayed): (&(i64, i64), &Delayed)| SharedRow {
+            process: name(process),
+            other: name(other),
+            commands: delayed.commands,
+            ns: delayed.ns,
+            longest_ns: delayed.longest,
+            longest_at_ns: self.since(delayed.longest_at),
+        };
+        let mut rows: Vec<SharedRow> = device.sharing.delayed.iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+        rows
     }
 
     fn causes(&self, device: &Device, place: Place) -> Vec<CauseRow> {

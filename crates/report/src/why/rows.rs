@@ -89,6 +89,9 @@ pub struct DeviceRow {
     pub before: Vec<CauseRow>,
     /// What was after the last one.
     pub after: Vec<CauseRow>,
+    /// Of a device that several processes share: how long commands of one were ready while only another's ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<SharedRow>,
     /// What the same work might take.
     pub bounds: Vec<BoundRow>,
     /// Single gaps, if asked for.
@@ -187,6 +190,23 @@ pub struct GapPart {
     pub ns: u64,
     /// The cause in words.
     pub cause: String,
+}
+
+/// Commands of one process that were ready while the device ran commands of another one, and none of the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SharedRow {
+    /// The process that waited: its number, and its program if that is known.
+    pub process: String,
+    /// The one that had the device.
+    pub other: String,
+    /// Commands that were delayed.
+    pub commands: u64,
+    /// For how long in all.
+    pub ns: u64,
+    /// The longest time without a break.
+    pub longest_ns: u64,
+    /// When that began.
+    pub longest_at_ns: u64,
 }
 
 /// Waits in one function.
