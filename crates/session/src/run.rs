@@ -26,7 +26,7 @@ use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
 use crate::lifetime::Lifetime;
-use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
+use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
 use crate::os;
@@ -39,6 +39,7 @@ use crate::select::Selection;
 use crate::settings;
 use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
+use crate::window::{Asked, Windows};
 
 /// What to run and how.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +59,10 @@ pub struct RunOptions {
     pub most_in_flight: u32,
     /// How much of each thread's time recording may take, in percent; none: as much as it takes.
     pub max_overhead: Option<f64>,
+    /// When it is recorded, and how the user asked for it; none: always.
+    pub window: Option<Asked>,
+    /// [`Self::window`] as the options that ask for it.
+    pub window_shown: String,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -169,6 +174,9 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         wake();
     });
     recorders.open_os(options, &mut manifest);
+    if let Some(Asked::Toggle(signal)) = options.window {
+        child::toggle_on(signal);
+    }
     let child = start(&options.command, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
@@ -177,6 +185,15 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
+    let windows = options.window.as_ref().map(|asked| {
+        Windows::new(
+            &trace,
+            asked,
+            control.window(),
+            started.tsc,
+            manifest.capture.clone().unwrap_or_default(),
+        )
+    });
     let names = present.iter().map(|l| l.api.clone()).collect();
     let mut running = Running {
         child,
@@ -185,6 +202,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         contents: Contents::new(folder.path(), trace.path(), options.access),
         looked,
         measuring: Measuring::default(),
+        windows,
     };
     running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
@@ -233,6 +251,10 @@ fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path)
         session: Some(session.to_owned()),
         options: options.shown.clone(),
         max_overhead: options.max_overhead,
+        capture: options.window.as_ref().map(|_| manifest::Capture {
+            asked: options.window_shown.clone(),
+            ..manifest::Capture::default()
+        }),
         ..Manifest::default()
     }
 }
@@ -324,6 +346,7 @@ struct Running {
     contents: Contents,
     looked: Looked,
     measuring: Measuring,
+    windows: Option<Windows>,
 }
 
 impl Running {
@@ -359,6 +382,7 @@ impl Running {
                 self.drainer.discover();
             }
             let pass = self.drainer.pass(&self.host);
+            let due = self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host));
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.tick(control);
@@ -386,7 +410,7 @@ impl Running {
             if nap == NAP {
                 self.measure(control);
             }
-            control.wait(nap);
+            control.wait(due.map_or(nap, |due| nap.min(due)));
         }
     }
 
@@ -435,6 +459,9 @@ impl Running {
             }
             // An account that lacks something would make it seem not to belong there.
             Err(_) => manifest.written.account = None,
+        }
+        if let Some(windows) = self.windows.take() {
+            windows.finish(control.window(), &self.host, manifest);
         }
     }
 }

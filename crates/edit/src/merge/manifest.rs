@@ -280,6 +280,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         job: _,
         // Of one program.
         lifetime_ns: _,
+        capture,
         // In a trace beside it, which is left out.
         os: _,
         // Of what comes to be written.
@@ -309,6 +310,13 @@ fn join(all: &mut Manifest, other: Manifest) {
         all.host_clock.ticks_per_second = host_clock.ticks_per_second;
     }
     join_once(&mut all.notes, notes);
+    // A window is one of a run; of the others it says nothing.
+    join_once(
+        &mut all.notes,
+        capture.map(|capture| {
+            format!("one of the merged traces covers a capture window only ({})", capture.asked)
+        }),
+    );
     all.telemetry = match (all.telemetry.take(), telemetry) {
         (Some(mut known), Some(other)) => {
             known.add(other);
