@@ -11,6 +11,7 @@
  *   threads:K      the rest of the arguments on K threads, each with a queue of its own, and then the end
  *   children:K     the rest in K processes that are begun anew, and then the end
  *   fork           a child that pops a range and ends one by hand, and a wait for it
+ *   held:N         N launches while another thread waits for an event, which is set behind them
  *   kill           the end by SIGKILL
  *
  * Writes how many kernels it launched in each process: LAUNCHED pid=N n.
@@ -85,6 +86,25 @@ static void print_launched(void)
     char line[80];
     int n = snprintf(line, sizeof line, "LAUNCHED pid=%ld %lu\n", (long)getpid(), launched);
     CHECK(write(1, line, n) == n);
+}
+
+static void *waits(void *event)
+{
+    OK(clWaitForEvents(1, (cl_event *)event));
+    return NULL;
+}
+
+/* The wait begins before the launches, or so early that it does not matter, and ends behind them. */
+static void held(struct worker *w, long n)
+{
+    cl_event event = MAKE(clCreateUserEvent(dev.context, &err));
+    pthread_t waiting;
+    CHECK(pthread_create(&waiting, NULL, waits, &event) == 0);
+    usleep(20000);
+    launch(w, n);
+    OK(clSetUserEventStatus(event, CL_COMPLETE));
+    pthread_join(waiting, NULL);
+    OK(clReleaseEvent(event));
 }
 
 static void do_all(struct worker *w, char **script);
@@ -167,7 +187,9 @@ static void do_all(struct worker *w, char **script)
         } else if (!strncmp(word, "children:", 9)) {
             do_children(atoi(of), script + 1);
             return;
-        } else if (!strcmp(word, "fork"))
+        } else if (!strncmp(word, "held:", 5))
+            held(w, atol(of));
+        else if (!strcmp(word, "fork"))
             do_fork();
         else if (!strcmp(word, "kill"))
             kill(getpid(), SIGKILL);
