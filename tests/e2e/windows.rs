@@ -362,6 +362,11 @@ fn reports_say_what_the_trace_covers() {
             && print.contains("capture window closes: launch 200"),
         "{print}"
     );
+    let drawn = traced.folder.join("drawn");
+    let done = run(Command::new(hetrace()).arg("timeline").arg(&traced.folder).arg("-o").arg(&drawn));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let drawn = String::from_utf8_lossy(&std::fs::read(drawn).expect("a timeline")).into_owned();
+    assert!(drawn.contains("capture window opens: launch 100"));
     for report in ["why", "lint"] {
         let shown = text(report, &traced.folder);
         assert!(shown.contains("apture window"), "{report}: {shown}");

@@ -97,14 +97,7 @@ impl Control {
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);
         }
-        {
-            // SAFETY: the window's page lies inside the fresh file, and is zeros; nobody else knows it yet.
-            let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
-            match &settings.window {
-                Some(asked) => asked.prepare(window),
-                None => *window.mask.get_mut() = abi::flag::INSIDE,
-            }
-        }
+        prepare_window(&mapping, settings.window.as_ref());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             // SAFETY: the flags' pages lie inside the file, as checked above.
             unsafe {
@@ -197,6 +190,16 @@ impl Control {
             at += 2 + length;
         }
         notes
+    }
+}
+
+/// Prepares the capture window of a control file that nobody else knows yet.
+fn prepare_window(mapping: &Mapping, asked: Option<&Asked>) {
+    // SAFETY: the window's page lies inside the fresh file, which is zeros and nobody else's.
+    let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
+    match asked {
+        Some(asked) => asked.prepare(window),
+        None => *window.mask.get_mut() = abi::flag::INSIDE,
     }
 }
 

@@ -174,10 +174,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         wake();
     });
     recorders.open_os(options, &mut manifest);
-    if let Some(Asked::Toggle(signal)) = options.window {
-        child::toggle_on(signal);
-    }
-    let child = start(&options.command, &injection.variables, &inherited)?;
+    let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
@@ -185,15 +182,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
-    let windows = options.window.as_ref().map(|asked| {
-        Windows::new(
-            &trace,
-            asked,
-            control.window(),
-            started.tsc,
-            manifest.capture.clone().unwrap_or_default(),
-        )
-    });
     let names = present.iter().map(|l| l.api.clone()).collect();
     let mut running = Running {
         child,
@@ -202,7 +190,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         contents: Contents::new(folder.path(), trace.path(), options.access),
         looked,
         measuring: Measuring::default(),
-        windows,
+        windows: windows(options, &trace, control.window(), started, &manifest),
     };
     running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
@@ -330,12 +318,28 @@ pub(crate) fn reference() -> ReferencePoint {
 }
 
 fn start(
-    command: &[OsString],
+    options: &RunOptions,
     variables: &[(OsString, OsString)],
     inherited: &Inherited,
 ) -> Result<Child, RunError> {
+    if let Some(Asked::Toggle(signal)) = options.window {
+        child::toggle_on(signal);
+    }
+    let command = &options.command;
     let name = || command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     Child::start(command, variables, inherited).map_err(|error| RunError::Start { program: name(), error })
+}
+
+/// Returns the capture windows of a run that has begun, if it has some.
+fn windows(
+    options: &RunOptions,
+    trace: &TraceFolder,
+    page: &abi::Window,
+    started: ReferencePoint,
+    manifest: &Manifest,
+) -> Option<Windows> {
+    let report = manifest.capture.clone().unwrap_or_default();
+    options.window.as_ref().map(|asked| Windows::new(trace, asked, page, started.tsc, report))
 }
 
 /// A program that runs, and what becomes of what it records.

@@ -135,14 +135,7 @@ impl Windows {
         let mut name = [0; 16];
         name[..NAME.len()].copy_from_slice(NAME);
         stream.identify(Identity { pid, tid: pid, name });
-        Windows {
-            stream,
-            report,
-            plan: Vec::new(),
-            toggle: false,
-            toggled: toggles(),
-            started: Instant::now(),
-        }
+        Windows { stream, report, plan: Vec::new(), toggle: false, toggled: 0, started: Instant::now() }
     }
 
     /// Opens or closes the window if it is time, and reads the log. Returns how long there is nothing to do.
