@@ -362,7 +362,7 @@ fn reports_say_what_the_trace_covers() {
             && print.contains("capture window closes: launch 200"),
         "{print}"
     );
-    let drawn = traced.folder.join("drawn");
+    let drawn = traced.folder.with_file_name("drawn");
     let done = run(Command::new(hetrace()).arg("timeline").arg(&traced.folder).arg("-o").arg(&drawn));
     assert_eq!(done.status, 0, "{}", done.err);
     let drawn = String::from_utf8_lossy(&std::fs::read(drawn).expect("a timeline")).into_owned();
@@ -371,4 +371,19 @@ fn reports_say_what_the_trace_covers() {
         let shown = text(report, &traced.folder);
         assert!(shown.contains("apture window"), "{report}: {shown}");
     }
+}
+
+#[test]
+fn the_window_of_one_trace_is_not_that_of_a_merged_one() {
+    let part = windows(&["--range", "step@2..4"], &["push:step:6"]);
+    let whole = windows(&[], &["push:step:6"]);
+    assert!(whole.manifest().get("capture").is_none() && flips(&whole.folder).is_empty());
+    let merged = part.folder.with_file_name("merged");
+    let done =
+        run(Command::new(hetrace()).arg("merge").args([&part.folder, &whole.folder]).arg("-o").arg(&merged));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let tally = tally(&merged);
+    assert_eq!(tally["ranges"][0]["calls"], 12, "{}", tally["ranges"]);
+    let notes = tally["notes"].to_string();
+    assert!(notes.contains("covers a capture window only (--range step@2..4)"), "{notes}");
 }

@@ -18,12 +18,21 @@ use crate::{call, glob, own};
 #[inline(always)]
 pub fn entering(function: usize) -> u8 {
     let on = flags(function);
-    if on & flag::COUNTED == 0 { on } else { counted(function) }
+    // One comparison for both of what is rare: nothing counts, or the call is counted.
+    if on.wrapping_sub(1) < LOWEST_COUNTED - 1 { on } else { rare(function, on) }
+}
+
+/// The lowest bit of [`flag::COUNTED`], which are the highest of all.
+const LOWEST_COUNTED: u8 = flag::COUNTED & flag::COUNTED.wrapping_neg();
+const _: () = assert!(flag::COUNTED.leading_ones() + flag::COUNTED.trailing_zeros() == u8::BITS);
+
+#[cold]
+#[inline(never)]
+fn rare(function: usize, on: u8) -> u8 {
+    if on == 0 { 0 } else { counted(function) }
 }
 
 /// Counts a launch. Whether it belongs to the window its number says, however threads overtake each other.
-#[cold]
-#[inline(never)]
 fn counted(function: usize) -> u8 {
     let Some(window) = window() else { return 0 };
     if call::is_own() {
