@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 
-use hetrace_interpose::flags;
+use hetrace_interpose::{flags, window};
 
 use crate::attributes::{Event, Message, Resource, sync_user};
 use crate::generated::prelude::P;
@@ -30,10 +30,10 @@ const fn number(name: &CStr) -> usize {
     panic!("no such function");
 }
 
-/// Whether a function is recorded, so that a wide text is worth the trouble.
+/// Whether a function is recorded, or its name may begin a capture window, so that a wide text is worth the trouble.
 macro_rules! on {
     ($name:literal) => {
-        flags(const { number($name) }) != 0
+        flags(const { number($name) }) != 0 || window::has_ranges()
     };
 }
 

@@ -1,13 +1,13 @@
 //! What NVTX's functions answer. Nothing real stands behind them, so the
 //! generated `real` functions lead here.
 
-use std::ptr::without_provenance_mut;
+use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::generated::prelude::{P, REAL};
 use crate::generated::real::known;
 use crate::generated::tables::NAMES;
-use crate::levels;
+use crate::{levels, named};
 
 /// Something that no other in the process has: a number from 1 on. A forked
 /// child counts on, and is distinguished by its process.
@@ -35,12 +35,10 @@ nothing! {
     nvtxInitialize(*const std::ffi::c_void);
     nvtxMarkEx(u32, u32, u32, u64, *const i8, P);
     nvtxMark(*const i8);
-    nvtxRangeEnd(u64);
     nvtxNameCategory(u32, *const i8);
     nvtxNameOsThread(u32, *const i8);
     nvtxDomainDestroy(P);
     nvtxDomainMarkEx(P, u32, u32, u32, u64, *const i8, P);
-    nvtxDomainRangeEnd(P, u64);
     nvtxDomainNameCategory(P, u32, *const i8);
     nvtxDomainResourceDestroy(P);
     nvtxNameCuDevice(i32, *const i8);
@@ -63,31 +61,58 @@ nothing! {
     nvtxDomainSyncUserAcquireSuccess(P);
     nvtxDomainSyncUserReleasing(P);
     nvtxMarkPayload(P, u64, *const std::ffi::c_void, u64, u64);
-    nvtxRangeEndPayload(P, u64, u64, *const std::ffi::c_void, u64, u64);
 }
 
-unsafe extern "C" fn nvtxRangeStartEx(_: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> u64 {
-    unique()
+unsafe extern "C" fn nvtxRangeStartEx(_: u32, _: u32, _: u32, _: u64, text: *const i8, registered: P) -> u64 {
+    start(text, registered)
 }
 
-unsafe extern "C" fn nvtxRangeStart(_: *const i8) -> u64 {
-    unique()
+unsafe extern "C" fn nvtxRangeStart(text: *const i8) -> u64 {
+    start(text, null_mut())
 }
 
-unsafe extern "C" fn nvtxDomainRangeStartEx(_: P, _: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> u64 {
-    unique()
+unsafe extern "C" fn nvtxDomainRangeStartEx(
+    _: P,
+    _: u32,
+    _: u32,
+    _: u32,
+    _: u64,
+    text: *const i8,
+    registered: P,
+) -> u64 {
+    start(text, registered)
 }
 
-unsafe extern "C" fn nvtxRangePushEx(_: u32, _: u32, _: u32, _: u64, _: *const i8, _: P) -> i32 {
-    levels::push(DEFAULT)
+/// A range that any thread may end.
+fn start(text: *const i8, registered: P) -> u64 {
+    let id = unique();
+    // SAFETY: the program's text and handle.
+    unsafe { named::started(id, text, registered) };
+    id
 }
 
-unsafe extern "C" fn nvtxRangePush(_: *const i8) -> i32 {
-    levels::push(DEFAULT)
+unsafe extern "C" fn nvtxRangeEnd(id: u64) {
+    named::ended(id);
+}
+
+unsafe extern "C" fn nvtxDomainRangeEnd(_: P, id: u64) {
+    named::ended(id);
+}
+
+unsafe extern "C" fn nvtxRangeEndPayload(_: P, id: u64, _: u64, _: *const std::ffi::c_void, _: u64, _: u64) {
+    named::ended(id);
+}
+
+unsafe extern "C" fn nvtxRangePushEx(_: u32, _: u32, _: u32, _: u64, text: *const i8, registered: P) -> i32 {
+    push(DEFAULT, text, registered)
+}
+
+unsafe extern "C" fn nvtxRangePush(text: *const i8) -> i32 {
+    push(DEFAULT, text, null_mut())
 }
 
 unsafe extern "C" fn nvtxRangePop() -> i32 {
-    levels::pop(DEFAULT)
+    pop(DEFAULT)
 }
 
 unsafe extern "C" fn nvtxDomainRangePushEx(
@@ -96,22 +121,38 @@ unsafe extern "C" fn nvtxDomainRangePushEx(
     _: u32,
     _: u32,
     _: u64,
-    _: *const i8,
-    _: P,
+    text: *const i8,
+    registered: P,
 ) -> i32 {
-    levels::push(domain as u64)
+    push(domain as u64, text, registered)
 }
 
 unsafe extern "C" fn nvtxDomainRangePop(domain: P) -> i32 {
-    levels::pop(domain as u64)
+    pop(domain as u64)
+}
+
+fn push(domain: u64, text: *const i8, registered: P) -> i32 {
+    let level = levels::push(domain);
+    // SAFETY: the program's text and handle.
+    unsafe { named::pushed(domain, level, text, registered) };
+    level
+}
+
+fn pop(domain: u64) -> i32 {
+    let level = levels::pop(domain);
+    named::popped(domain, level);
+    level
 }
 
 unsafe extern "C" fn nvtxDomainCreate(_: *const i8) -> P {
     handle()
 }
 
-unsafe extern "C" fn nvtxDomainRegisterString(_: P, _: *const i8) -> P {
-    handle()
+unsafe extern "C" fn nvtxDomainRegisterString(_: P, text: *const i8) -> P {
+    let handle = handle();
+    // SAFETY: the program's text.
+    unsafe { named::registered(handle, text) };
+    handle
 }
 
 unsafe extern "C" fn nvtxDomainResourceCreate(_: P, _: u32, _: u64, _: *const i8, _: P) -> P {
@@ -160,7 +201,7 @@ unsafe extern "C" fn nvtxRangePushPayload(
     _: u64,
     _: u64,
 ) -> i32 {
-    levels::push(domain as u64)
+    push(domain as u64, null(), null_mut())
 }
 
 unsafe extern "C" fn nvtxRangePopPayload(
@@ -170,11 +211,11 @@ unsafe extern "C" fn nvtxRangePopPayload(
     _: u64,
     _: u64,
 ) -> i32 {
-    levels::pop(domain as u64)
+    pop(domain as u64)
 }
 
 unsafe extern "C" fn nvtxRangeStartPayload(_: P, _: u64, _: *const std::ffi::c_void, _: u64, _: u64) -> u64 {
-    unique()
+    start(null(), null_mut())
 }
 
 /// Makes `answer` what the wrapper of that name leads to. The compiler holds it

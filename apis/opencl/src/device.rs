@@ -103,7 +103,8 @@ pub unsafe fn enqueue<R: Copy>(
     call: impl FnOnce(*mut P) -> R,
     succeeded: impl FnOnce(R) -> bool,
 ) -> R {
-    let Some(known) = queues::get(queue).filter(|q| q.flags & PROFILED != 0 && timing()) else {
+    // No time: outside of a capture window.
+    let Some(known) = queues::get(queue).filter(|q| q.flags & PROFILED != 0 && timing() && time != 0) else {
         return call(event);
     };
     // Where not all commands are timed, this one is counted.

@@ -10,9 +10,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod read;
 mod time;
+mod window;
 
 pub use read::{Print, Tally};
 pub use time::time;
+pub use window::Window;
 
 /// Shows what a program and its accelerators really did, on one timeline.
 #[derive(Debug, Parser)]
@@ -291,6 +293,9 @@ pub struct Run {
     /// commands only, then adds calls up by function, and goes back when it can; counts stay exact
     #[arg(long, value_name = "PERCENT", value_parser = percent, env = "HETRACE_MAX_OVERHEAD")]
     pub max_overhead: Option<f64>,
+    /// When it is recorded.
+    #[command(flatten)]
+    pub window: Window,
     /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,

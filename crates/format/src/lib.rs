@@ -30,6 +30,7 @@ pub mod job;
 pub mod manifest;
 pub mod object;
 pub mod telemetry;
+pub mod window;
 
 use hetrace_ctf::class::{EventClass, StructClass};
 

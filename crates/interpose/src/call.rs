@@ -151,7 +151,7 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
 /// Records a call: its entry, the real function, its exit.
 ///
 /// `real` gets the entry's time, by which a command on a device names the call
-/// that caused it. `after` runs when the exit is recorded, for work that must
+/// that caused it; 0 if a command is not to be timed, outside of a capture window. `after` runs when the exit is recorded, for work that must
 /// not be counted as the call's time.
 ///
 /// # Safety
@@ -175,9 +175,10 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
         return real(clock::ticks());
     };
     let adds_up = flags & flag::METERED != 0 && budget::adds_up(writer, flags);
+    let is_timed = flags & TIMED != 0;
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
     let time = if adds_up { Some(clock::ticks()) } else { unsafe { put(writer, id, entry()) } };
-    let result = real(time.unwrap_or_else(clock::ticks));
+    let result = real(if is_timed { time.unwrap_or_else(clock::ticks) } else { 0 });
     if let Some(time) = time
         && let Some(writer) = again(writer)
     {
@@ -192,6 +193,10 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
     after();
     result
 }
+
+/// With any of these bits commands of a call are timed: with others alone it is recorded outside of a capture window,
+/// because of the objects that it makes or frees.
+const TIMED: u8 = flag::RECORD & flag::INSIDE | flag::HOOK;
 
 /// Ticks, about half a minute, after which the low bits of a record's time say too little.
 const LONG: u64 = 1 << 36;
@@ -371,6 +376,11 @@ impl<T> Put for WithText<'_, T> {
             at.add(size_of::<T>() + text.len())
         }
     }
+}
+
+/// Whether this thread's calls are the tracer's own just now.
+pub(crate) fn is_own() -> bool {
+    recording().is_some_and(Writer::is_own_call)
 }
 
 /// Runs `work`, during which this thread's calls are the tracer's own.

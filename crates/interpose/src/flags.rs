@@ -2,43 +2,72 @@
 //!
 //! The bytes are a page of this library, all zero: dormant. Joining a session
 //! maps a page of the session's control file over it, so the launcher switches
-//! functions in all processes at once, and a wrapper still needs one load.
+//! functions in all processes at once. In front of it lies the page of the session's
+//! capture window ([`Window`]), whose mask says which bits of all these bytes count now: zero
+//! before a session is joined, and then what the launcher, or a program that came to where the
+//! window begins or ends, has stored there. A wrapper needs two loads, beside each other.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use hetrace_ring::abi::{MAX_FUNCTIONS, PAGE};
+use hetrace_ring::abi::{MAX_FUNCTIONS, PAGE, WINDOW_OFFSET, Window, flag};
 
-/// A page of flags.
+/// The page of the window, and a page of flags.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct Flags([AtomicU8; MAX_FUNCTIONS]);
-
-/// The flags of this API. Not `const`-folded: the page is replaced at run time.
-pub static FLAGS: Flags = Flags([const { AtomicU8::new(0) }; MAX_FUNCTIONS]);
-
-/// The flags of one function; see [`hetrace_ring::abi::flag`].
-#[inline(always)]
-pub fn flags(function: usize) -> u8 {
-    match FLAGS.0.get(function) {
-        // A stale value for a moment is harmless.
-        Some(flag) => flag.load(Ordering::Relaxed),
-        None => 0,
-    }
+pub struct Flags {
+    /// First byte of the window's page: its mask.
+    mask: AtomicU8,
+    rest: [AtomicU8; PAGE - 1],
+    flags: [AtomicU8; MAX_FUNCTIONS],
 }
 
-/// Maps the session's flags over this library's. Returns whether it worked.
+const _: () = assert!(std::mem::offset_of!(Window, mask) == 0);
+const _: () = assert!(size_of::<Flags>() == 2 * PAGE);
+
+/// The flags of this API. Not `const`-folded: the pages are replaced at run time.
+pub static FLAGS: Flags = Flags {
+    mask: AtomicU8::new(0),
+    rest: [const { AtomicU8::new(0) }; PAGE - 1],
+    flags: [const { AtomicU8::new(0) }; MAX_FUNCTIONS],
+};
+
+/// The flags of one function that count now; see [`hetrace_ring::abi::flag`].
+#[inline(always)]
+pub fn flags(function: usize) -> u8 {
+    // A stale value for a moment is harmless, of either.
+    all_flags(function) & FLAGS.mask.load(Ordering::Relaxed)
+}
+
+/// The flags of one function, whether or not they count now.
+#[inline(always)]
+pub(crate) fn all_flags(function: usize) -> u8 {
+    FLAGS.flags.get(function).map_or(0, |flag| flag.load(Ordering::Relaxed))
+}
+
+/// Whether the capture window is open; always so in a session without windows.
+#[inline(always)]
+pub fn in_window() -> bool {
+    FLAGS.mask.load(Ordering::Relaxed) & flag::INSIDE & !flag::COUNTED != 0
+}
+
+/// Maps the session's flags and its window over this library's. Returns whether it worked.
 pub(crate) fn join(control: libc::c_int, offset: usize) -> bool {
-    // SAFETY: replaces exactly the page of `FLAGS`, which is aligned to a page
-    // and consists of atomics only, by another page of bytes.
-    let mapped = unsafe {
-        libc::mmap(
-            (&raw const FLAGS).cast_mut().cast(),
-            PAGE,
-            libc::PROT_READ,
-            libc::MAP_SHARED | libc::MAP_FIXED,
-            control,
-            offset as libc::off_t,
-        )
+    let map = |at: *const u8, offset: usize| {
+        // SAFETY: replaces exactly one page of `FLAGS`, which is aligned to a page, as both of its pages are, and
+        // consists of atomics only, by another page of bytes.
+        let mapped = unsafe {
+            libc::mmap(
+                at.cast_mut().cast(),
+                PAGE,
+                libc::PROT_READ,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                control,
+                offset as libc::off_t,
+            )
+        };
+        mapped != libc::MAP_FAILED
     };
-    mapped != libc::MAP_FAILED
+    let first: *const u8 = (&raw const FLAGS).cast();
+    // The mask comes last: until then it is zero.
+    map(first.wrapping_add(PAGE), offset) && map(first, WINDOW_OFFSET)
 }

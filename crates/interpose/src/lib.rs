@@ -27,6 +27,7 @@ mod errors;
 mod extra;
 mod flags;
 mod forked;
+pub mod glob;
 mod grow;
 mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
@@ -45,6 +46,7 @@ pub mod table;
 mod text;
 mod tls;
 mod who;
+pub mod window;
 
 pub use budget::Outcome;
 pub use call::{
@@ -55,13 +57,14 @@ pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, set_error_reporter};
 pub use extra::Extra;
-pub use flags::{FLAGS, Flags, flags};
+pub use flags::{FLAGS, Flags, flags, in_window};
 pub use hetrace_ring as ring;
 pub use own::pid;
 pub use process::{Session, note, session, start, store_blob};
 pub use real::{Address, Real, is_ours, look_up_next};
 pub use room::await_room;
 pub use spent::{Spent, spend};
+pub use window::entering;
 
 /// Version of the shared memory that this library was built for, for a
 /// launcher that reads the file: one of another version says so and stops.
@@ -100,7 +103,11 @@ macro_rules! wrapper {
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(never)]
             unsafe extern "C" fn recorded($($arg: $ty),*) $(-> $ret)? {
-                let $on = $crate::flags($index);
+                let $on = $crate::entering($index);
+                if $on == 0 {
+                    // SAFETY: the arguments are the program's own.
+                    return unsafe { real::$name($($arg),*) };
+                }
                 // SAFETY: the arguments are the program's own.
                 unsafe { $body }
             }
@@ -137,12 +144,16 @@ macro_rules! value_wrapper {
         pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
             unsafe fn recorded($($arg: $ty),*) $(-> $ret)? {
-                let $on = $crate::flags($index);
+                let $on = $crate::entering($index);
                 if $on == 0
                     && let Some(known) = real::known::$name()
                 {
                     // SAFETY: the arguments are the program's own.
                     return unsafe { known($($arg),*) };
+                }
+                if $on == 0 {
+                    // SAFETY: the arguments are the program's own.
+                    return unsafe { real::$name($($arg),*) };
                 }
                 // SAFETY: the arguments are the program's own.
                 unsafe { $body }
@@ -200,7 +211,7 @@ macro_rules! changed_wrapper {
 macro_rules! extension {
     ($index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
         pub unsafe extern "C" fn $name<const I: usize>($($arg: $ty),*) $(-> $ret)? {
-            let $on = $crate::flags($index);
+            let $on = $crate::entering($index);
             if $on == 0 {
                 // SAFETY: the arguments are the program's own.
                 return unsafe { real::$name::<I>($($arg),*) };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
     ABI_VERSION, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE,
-    flags_offset,
+    WINDOW_OFFSET, Window, flags_offset,
 };
 use hetrace_ring::map_file;
 
@@ -56,6 +56,13 @@ impl Session {
     pub fn control(&self) -> &'static Control {
         // SAFETY: mapped for ever, and checked by `start`.
         unsafe { &*self.control }
+    }
+
+    /// The page of its capture window.
+    pub(crate) fn window(&self) -> &'static Window {
+        // SAFETY: the whole control file is mapped for ever, and this page lies inside of it; all of it is numbers, for
+        // which all bit patterns are valid, and what programs change are atomics.
+        unsafe { &*self.control.byte_add(WINDOW_OFFSET).cast::<Window>() }
     }
 
     pub(crate) fn control_pointer(&self) -> *const Control {

@@ -10,11 +10,13 @@ use crate::cursor::{Head, Tail};
 use crate::tenure::State;
 
 pub mod records;
+pub mod window;
 
 pub use records::*;
+pub use window::{Flip, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -30,7 +32,7 @@ pub const MAX_FUNCTIONS: usize = PAGE;
 /// Pages for notes.
 pub const NOTE_PAGES: usize = 4;
 /// Size of a control file.
-pub const CONTROL_BYTES: usize = (1 + NOTE_PAGES + MAX_APIS) * PAGE;
+pub const CONTROL_BYTES: usize = flags_offset(MAX_APIS);
 /// Name of the control file in the session's folder.
 pub const CONTROL_FILE: &str = "control";
 /// Prefix of arena files.
@@ -40,9 +42,12 @@ pub const BLOB_PREFIX: &str = "blob-";
 /// The environment variable with the session's folder.
 pub const SESSION_VARIABLE: &str = "HETRACE_SESSION";
 
+/// Byte offset of the page with the [`Window`].
+pub const WINDOW_OFFSET: usize = (1 + NOTE_PAGES) * PAGE;
+
 /// Byte offset of the flags of API number `api`.
 pub const fn flags_offset(api: usize) -> usize {
-    (1 + NOTE_PAGES + api) * PAGE
+    WINDOW_OFFSET + (1 + api) * PAGE
 }
 
 /// Options of a session, as bits of [`Control::options`].
@@ -68,18 +73,30 @@ pub mod option {
     /// Only every [`super::Control::sample_every`]-th launch of each kernel is
     /// timed, by events; the others are counted.
     pub const SAMPLED: u32 = 1 << 9;
+    /// The session has a capture window: see [`super::Window`].
+    pub const WINDOW: u32 = 1 << 10;
 }
 
 /// Bits of a function's flag byte.
+///
+/// A program combines the byte with [`super::Window::mask`] by `and`: bits of [`INSIDE`] count while the capture
+/// window is open, those of [`OUTSIDE`] while it is not, and none at all under a mask of 0. So what has a meaning in
+/// both has a bit for each.
 pub mod flag {
     /// Calls are recorded.
-    pub const RECORD: u8 = 1 << 0;
+    pub const RECORD: u8 = 1 << 0 | 1 << 4;
     /// The function's hook is active, even if calls are not recorded.
-    pub const HOOK: u8 = 1 << 1;
+    pub const HOOK: u8 = 1 << 1 | 1 << 5;
     /// Calls count towards the budget of [`super::Control::overhead_ppm`].
     pub const METERED: u8 = 1 << 2;
     /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
     pub const SUMMABLE: u8 = 1 << 3;
+    /// Calls are counted in [`super::Window::launches`], which opens and closes the window.
+    pub const COUNTED: u8 = 1 << 6 | 1 << 7;
+    /// The bits that count while the capture window is open, and in a session without windows.
+    pub const INSIDE: u8 = 0b0100_1111;
+    /// The bits that count while it is not open.
+    pub const OUTSIDE: u8 = !INSIDE;
 }
 
 /// Start of the control file. The launcher writes it, traced programs read it.
@@ -369,6 +386,7 @@ pub struct OpenFold {
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
+const _: () = assert!(size_of::<Window>() <= PAGE);
 const _: () = assert!(size_of::<ArenaHeader>() <= PAGE);
 const _: () = assert!(size_of::<RingHeader>() <= PAGE);
 // A record that begins in the last byte of the data ends in the page behind it.

@@ -14,6 +14,7 @@ use hetrace_ring::writer::wake;
 use hetrace_ring::{Mapping, map_file};
 
 use crate::options::Options;
+use crate::window::Asked;
 use crate::{budget, keeper};
 
 /// Collectors hand out what they have this often.
@@ -32,6 +33,8 @@ pub struct Settings {
     pub most_in_flight: u32,
     /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
     pub overhead_ppm: u32,
+    /// When programs record; none: always.
+    pub window: Option<Asked>,
     /// Name and flags of each API.
     pub apis: Vec<(String, Vec<u8>)>,
 }
@@ -94,6 +97,7 @@ impl Control {
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);
         }
+        prepare_window(&mapping, settings.window.as_ref());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             // SAFETY: the flags' pages lie inside the file, as checked above.
             unsafe {
@@ -118,6 +122,12 @@ impl Control {
     pub fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<abi::Control>() }
+    }
+
+    /// Returns the page of the capture window.
+    pub fn window(&self) -> &abi::Window {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what programs change are atomics.
+        unsafe { &*self.mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() }
     }
 
     /// Lets programs take as much memory for rings as there is, besides what they have: `used` says how much that
@@ -183,10 +193,45 @@ impl Control {
     }
 }
 
+/// Prepares the capture window of a control file that nobody else knows yet.
+fn prepare_window(mapping: &Mapping, asked: Option<&Asked>) {
+    // SAFETY: the window's page lies inside the fresh file, which is zeros and nobody else's.
+    let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
+    match asked {
+        Some(asked) => asked.prepare(window),
+        None => *window.mask.get_mut() = abi::flag::INSIDE,
+    }
+}
+
+/// The capture window of a session whose launcher was killed.
+#[derive(Debug)]
+pub struct LeftWindow(Mapping);
+
+impl LeftWindow {
+    /// Opens it, if the session's control file is of this version.
+    pub fn open(session: &Path) -> Option<Self> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file =
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(session.join(CONTROL_FILE));
+        let mapping = map_file(&file.ok()?, CONTROL_BYTES, true).ok()?;
+        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
+        let page = unsafe { &*mapping.base().cast::<abi::Control>() };
+        let known = page.magic.load(Ordering::Acquire) == CONTROL_MAGIC && page.version == ABI_VERSION;
+        known.then_some(LeftWindow(mapping))
+    }
+
+    /// Its page.
+    pub fn page(&self) -> &abi::Window {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what programs change are atomics.
+        unsafe { &*self.0.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() }
+    }
+}
+
 impl Drop for Control {
     fn drop(&mut self) {
         // A program that outlives us must not wait for us.
         self.page().drainer_alive.store(0, Ordering::Relaxed);
+        self.window().mask.store(0, Ordering::Relaxed);
         for api in 0..self.apis {
             for function in 0..MAX_FUNCTIONS {
                 // SAFETY: inside the flags' pages. Programs only read them.

@@ -44,6 +44,7 @@ pub mod select;
 mod settings;
 pub mod telemetry;
 pub mod time;
+mod window;
 
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
@@ -57,3 +58,4 @@ pub use os::{Asked as OsAsked, Options as OsOptions};
 pub use place::Place;
 pub use run::{Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};
+pub use window::{Asked as WindowAsked, LONGEST_GLOB};

@@ -72,12 +72,15 @@ pub struct Options {
     pub properties: bool,
     /// Whether there are [`Capture::buffers`].
     pub buffers: bool,
+    /// Whether there is a capture window.
+    pub window: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
-        let Self { block, fold, devices, sources, build_logs, kernel_args, properties, buffers } = self;
+        let Self { block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window } =
+            self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -94,6 +97,7 @@ impl Options {
             (kernel_args, option::KERNEL_ARGS),
             (properties, option::PROPERTIES),
             (buffers, option::BUFFERS),
+            (window, option::WINDOW),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -115,14 +119,14 @@ impl Options {
             kernel_args: has(option::KERNEL_ARGS),
             properties: has(option::PROPERTIES),
             buffers: has(option::BUFFERS),
+            window: has(option::WINDOW),
         }
     }
 
     /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
     /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
-        let Self { sources, build_logs, kernel_args, properties, buffers, block: _, fold: _, devices: _ } =
-            self;
+        let Self { sources, build_logs, kernel_args, properties, buffers, .. } = self;
         [
             (sources, "--sources"),
             (build_logs, "--build-logs"),
@@ -163,10 +167,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 7]>(), devices in times()) {
-            let [block, fold, sources, build_logs, kernel_args, properties, buffers] = on;
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 8]>(), devices in times()) {
+            let [block, fold, sources, build_logs, kernel_args, properties, buffers, window] = on;
             let options =
-                Options { block, fold, devices, sources, build_logs, kernel_args, properties, buffers };
+                Options { block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);
         }

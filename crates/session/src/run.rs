@@ -26,7 +26,7 @@ use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
 use crate::lifetime::Lifetime;
-use crate::manifest::{Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
+use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
 use crate::os;
@@ -39,6 +39,7 @@ use crate::select::Selection;
 use crate::settings;
 use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
+use crate::window::{Asked, Windows};
 
 /// What to run and how.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +59,10 @@ pub struct RunOptions {
     pub most_in_flight: u32,
     /// How much of each thread's time recording may take, in percent; none: as much as it takes.
     pub max_overhead: Option<f64>,
+    /// When it is recorded, and how the user asked for it; none: always.
+    pub window: Option<Asked>,
+    /// [`Self::window`] as the options that ask for it.
+    pub window_shown: String,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -169,7 +174,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         wake();
     });
     recorders.open_os(options, &mut manifest);
-    let child = start(&options.command, &injection.variables, &inherited)?;
+    let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
@@ -185,6 +190,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         contents: Contents::new(folder.path(), trace.path(), options.access),
         looked,
         measuring: Measuring::default(),
+        windows: windows(options, &trace, control.window(), started, &manifest),
     };
     running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
@@ -233,6 +239,10 @@ fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path)
         session: Some(session.to_owned()),
         options: options.shown.clone(),
         max_overhead: options.max_overhead,
+        capture: options.window.as_ref().map(|_| manifest::Capture {
+            asked: options.window_shown.clone(),
+            ..manifest::Capture::default()
+        }),
         ..Manifest::default()
     }
 }
@@ -308,12 +318,28 @@ pub(crate) fn reference() -> ReferencePoint {
 }
 
 fn start(
-    command: &[OsString],
+    options: &RunOptions,
     variables: &[(OsString, OsString)],
     inherited: &Inherited,
 ) -> Result<Child, RunError> {
+    if let Some(Asked::Toggle(signal)) = options.window {
+        child::toggle_on(signal);
+    }
+    let command = &options.command;
     let name = || command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     Child::start(command, variables, inherited).map_err(|error| RunError::Start { program: name(), error })
+}
+
+/// Returns the capture windows of a run that has begun, if it has some.
+fn windows(
+    options: &RunOptions,
+    trace: &TraceFolder,
+    page: &abi::Window,
+    started: ReferencePoint,
+    manifest: &Manifest,
+) -> Option<Windows> {
+    let report = manifest.capture.clone().unwrap_or_default();
+    options.window.as_ref().map(|asked| Windows::new(trace, asked, page, started.tsc, report))
 }
 
 /// A program that runs, and what becomes of what it records.
@@ -324,6 +350,7 @@ struct Running {
     contents: Contents,
     looked: Looked,
     measuring: Measuring,
+    windows: Option<Windows>,
 }
 
 impl Running {
@@ -359,6 +386,7 @@ impl Running {
                 self.drainer.discover();
             }
             let pass = self.drainer.pass(&self.host);
+            let due = self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host));
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.tick(control);
@@ -386,7 +414,7 @@ impl Running {
             if nap == NAP {
                 self.measure(control);
             }
-            control.wait(nap);
+            control.wait(due.map_or(nap, |due| nap.min(due)));
         }
     }
 
@@ -435,6 +463,9 @@ impl Running {
             }
             // An account that lacks something would make it seem not to belong there.
             Err(_) => manifest.written.account = None,
+        }
+        if let Some(windows) = self.windows.take() {
+            windows.finish(control.window(), &self.host, manifest);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::control::Settings;
 use crate::options::{Capture, Options};
 use crate::run::RunOptions;
 use crate::select::Mode;
+use crate::window::Asked;
 
 /// Returns the options of a session.
 fn page(options: &RunOptions) -> Options {
@@ -21,6 +22,7 @@ fn page(options: &RunOptions) -> Options {
         kernel_args: *kernel_args,
         properties: *properties,
         buffers: !buffers.is_empty(),
+        window: options.window.is_some(),
     }
 }
 
@@ -43,10 +45,49 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
             *flags &= if timed { !0 } else { !flag::HOOK };
         }
     }
+    for (f, flags) in index.rows().zip(&mut flags) {
+        *flags &= flag::INSIDE | outside(&f, options.window.as_ref());
+        if f.commands && f.has_role("launch") && options.window.as_ref().is_some_and(Asked::counts_launches) {
+            *flags |= flag::COUNTED;
+        }
+    }
     // Functions that the model lacks have no byte of their own: the last stands for all.
     flags.resize(abi::MAX_FUNCTIONS, 0);
-    flags[abi::MAX_FUNCTIONS - 1] = if options.selection.unknown() { flag::RECORD } else { 0 };
+    let unknown = if options.selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
+    flags[abi::MAX_FUNCTIONS - 1] = unknown;
     flags
+}
+
+/// Roles of functions that are recorded outside of capture windows, too: without them nobody knows inside of one which
+/// objects, names and memory there are, and which ranges are open.
+const KNOWN: &[&str] = &[
+    index::KEPT,
+    "alloc",
+    "build",
+    "create",
+    "entry-point",
+    "free",
+    "interop",
+    "name",
+    "range-end",
+    "range-pop",
+    "range-push",
+    "range-start",
+    "release",
+    "retain",
+];
+
+/// Returns which bits of a function's flags may count outside of a capture window.
+fn outside(f: &Row<'_>, window: Option<&Asked>) -> u8 {
+    if window.is_none() {
+        return 0;
+    }
+    // What ends a group of calls, of which the others are not recorded, means nothing by itself.
+    let known = KNOWN.iter().any(|role| f.has_role(role)) && !f.has_role("flush");
+    // Functions whose hooks hide us from the program, or see objects come and go, need them always; those that wait
+    // collect commands from inside. Commands have none: of these nothing is done outside.
+    let hook = if f.commands { 0 } else { flag::HOOK };
+    flag::OUTSIDE & (if known { flag::RECORD } else { 0 } | hook)
 }
 
 /// Returns how much of a thread's time recording may take, in parts per million; 0: as much as it takes.
@@ -95,5 +136,6 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
     let ring_bytes = options.ring_bytes.clamp(4096, 1 << 30).next_power_of_two();
     let most_in_flight = options.most_in_flight;
     let overhead_ppm = overhead_ppm(options);
-    Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, apis }
+    let window = options.window.clone();
+    Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, window, apis }
 }

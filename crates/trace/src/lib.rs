@@ -15,6 +15,7 @@
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
 //!  budget                          threads that recorded less, to keep within a budget
+//!  capture                         the parts of a run that were recorded
 //!  sums                            a whole run in sums, as saved tallies have it
 //!  watch                           long work asks whether to go on
 //! ```
@@ -32,6 +33,7 @@
 
 pub mod args;
 pub mod budget;
+pub mod capture;
 pub mod collectives;
 pub mod demangle;
 pub mod facts;

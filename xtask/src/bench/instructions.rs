@@ -11,10 +11,10 @@ use serde_json::json;
 use super::calls::CALLS;
 use super::ground::{Ground, succeeds};
 use super::report::{Report, difference, number};
-use super::setting::{DEFAULT, FULL, Pin, Setting, run as run_in};
+use super::setting::{DEFAULT, FULL, OUTSIDE, Pin, Setting, run as run_in};
 
 const SETTINGS: &[Setting] =
-    &[Setting::Bare, Setting::Dormant, DEFAULT, FULL, Setting::PeerOff, Setting::PeerOn];
+    &[Setting::Bare, Setting::Dormant, OUTSIDE, DEFAULT, FULL, Setting::PeerOff, Setting::PeerOn];
 /// The loops of sync_loop, in the order of [`CALLS`].
 const LOOPS: &[&str] = &["get_platforms", "set_argument", "event_info", "kernel_info"];
 /// Largest loop. With one round, a loop of each power of ten up to this, and

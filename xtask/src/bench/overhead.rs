@@ -21,6 +21,9 @@ pub struct Args {
     /// Fewer rounds and sizes: minutes instead of a quarter of an hour
     #[arg(long)]
     quick: bool,
+    /// Only count instructions per call: no times, a minute
+    #[arg(long)]
+    instructions: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -56,6 +59,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     report.keep("machine", machine);
 
+    if args.instructions {
+        instructions::run(&ground, &mut report);
+        report.finish();
+        return Ok(ExitCode::SUCCESS);
+    }
     let calls = calls::run(&ground, &scale, &mut report);
     calls::run_long(&ground, &scale, &mut report);
     let instructions = instructions::run(&ground, &mut report);

@@ -45,6 +45,8 @@ pub enum Setting {
 pub const DEFAULT: Setting = Setting::Hetrace("default", &["-m", "default"]);
 /// `hetrace run -m full`.
 pub const FULL: Setting = Setting::Hetrace("full", &["-m", "full"]);
+/// Outside of a capture window, which never opens: only calls about objects are recorded.
+pub const OUTSIDE: Setting = Setting::Hetrace("outside a window", &["-m", "default", "--delay", "1000000s"]);
 /// A full ring makes the program wait.
 pub const BLOCK: Setting =
     Setting::Hetrace("default, on-full block", &["-m", "default", "--on-full", "block"]);

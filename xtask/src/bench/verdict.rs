@@ -8,7 +8,7 @@ use super::instructions::Instructions;
 use super::iterations::Small;
 use super::memory::Memory;
 use super::report::{Report, number};
-use super::setting::{DEFAULT, Setting};
+use super::setting::{DEFAULT, OUTSIDE, Setting};
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// The call that stands for one with arguments.
@@ -105,6 +105,8 @@ fn targets(found: &Found) -> Vec<Target> {
     let (call, most) = worst(&|c| to_peer(c));
     all.push(target(&named("added / added by LTTng, worst", call), most, 0.4, "x", 2));
 
+    let (call, most) = worst(&|c| found.instructions.added(OUTSIDE, c));
+    all.push(target(&format!("instructions added outside of a window, worst: {call}"), most, 20.0, "", 1));
     let instructions = |call: &str| found.instructions.added(recorded(call), call);
     all.push(target(&named("instructions added", TYPICAL), instructions(TYPICAL), 150.0, "", 1));
     let (call, most) = worst(&|c| instructions(c));

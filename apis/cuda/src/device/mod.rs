@@ -101,8 +101,10 @@ unsafe fn timed<R: Copy>(
     call: impl FnOnce() -> R,
     ok: impl FnOnce(R) -> bool,
 ) -> R {
+    // No time: outside of a capture window.
     match SOURCE.load(Ordering::Relaxed) {
-        CUPTI => {}
+        _ if wanted.time == 0 => return call(),
+        CUPTI => cupti::needed(),
         // SAFETY: `wanted` has the handles that the program passes to this very call: live ones, or NULL.
         EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
         _ => return call(),
@@ -122,7 +124,7 @@ unsafe fn timed<R: Copy>(
 /// Runs a call that is no command itself, and makes the driver enqueue some.
 #[inline(always)]
 pub fn inside<R>(time: u64, call: impl FnOnce() -> R) -> R {
-    if SOURCE.load(Ordering::Relaxed) != CUPTI {
+    if SOURCE.load(Ordering::Relaxed) != CUPTI || time == 0 {
         return call();
     }
     let outer = slot::get();

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use hetrace_interpose::in_window;
+
 use crate::device;
 use crate::generated::prelude::{P, c_void, null_mut};
 use crate::generated::real;
@@ -282,6 +284,8 @@ macro_rules! enqueues {
     ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(time: u64 $(, $arg: $ty)*) -> CUresult {
+            // Outside of a capture window they are recorded because of the code that they load, and their copies are not.
+            let time = if in_window() { time } else { 0 };
             // SAFETY: the program's own arguments.
             device::inside(time, || unsafe { real::$name($($arg),*) })
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::{BufferChoice, option};
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{note, session};
+use hetrace_interpose::{glob, note, session};
 
 use super::wanted;
 use crate::generated::prelude::P;
@@ -207,7 +207,7 @@ pub fn choose(name: &[u8]) -> Option<u64> {
     if control.drainer_alive.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    let fits = |choice: &&BufferChoice| glob(&choice.kernel, name);
+    let fits = |choice: &&BufferChoice| glob::matches(&choice.kernel, name);
     let mut fitting = control.buffer_choices.iter().filter(fits).peekable();
     fitting.peek()?;
     let number = count(name)?;
@@ -234,61 +234,9 @@ fn count(name: &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether a NUL-terminated glob of `*` and `?` matches a whole name; an empty
-/// one matches none.
-fn glob(glob: &[AtomicU8], name: &[u8]) -> bool {
-    let at = |i: usize| match glob.get(i).map_or(0, |b| b.load(Ordering::Relaxed)) {
-        0 => None,
-        byte => Some(byte),
-    };
-    if at(0).is_none() {
-        return false;
-    }
-    let (mut g, mut n) = (0, 0);
-    // Where to go on after the last `*` took one more byte.
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(byte) = name.get(n) {
-        match at(g) {
-            Some(b'*') => {
-                star = Some((g + 1, n));
-                g += 1;
-            }
-            Some(c) if c == b'?' || c == *byte => (g, n) = (g + 1, n + 1),
-            _ => match star {
-                Some((after, from)) => {
-                    (g, n) = (after, from + 1);
-                    star = Some((after, from + 1));
-                }
-                None => return false,
-            },
-        }
-    }
-    while at(g) == Some(b'*') {
-        g += 1;
-    }
-    at(g).is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn matches(pattern: &[u8], name: &[u8]) -> bool {
-        let pattern: Vec<AtomicU8> = pattern.iter().map(|b| AtomicU8::new(*b)).collect();
-        glob(&pattern, name)
-    }
-
-    #[test]
-    fn globs_match_whole_names() {
-        assert!(matches(b"gemm", b"gemm") && matches(b"gemm\0ignored", b"gemm"));
-        assert!(!matches(b"gemm", b"gemm2") && !matches(b"gemm", b"gem"));
-        assert!(matches(b"*", b"") && matches(b"*", b"any") && !matches(b"?", b""));
-        assert!(matches(b"g?mm", b"gemm") && !matches(b"g?mm", b"gmm"));
-        assert!(matches(b"a*b*c", b"a_b_b_c") && !matches(b"a*b*c", b"a_c_b"));
-        assert!(matches(b"*mm", b"gemmm"), "a star gives back what it took");
-        assert!(matches(b"gemm***", b"gemm"));
-        assert!(!matches(b"", b"") && !matches(b"\0*", b"any"), "an empty one matches none");
-    }
 
     /// Objects, arguments and launches are the process's; one test, so that none disturbs another.
     #[test]

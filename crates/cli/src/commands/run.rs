@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
-use hetrace_session::manifest::Exit;
+use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::{
     Access, BUFFER_CHOICES, Capture, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
     RunOptions, Selection, Way, apis, end_by, ended, run as session_run, telemetry,
@@ -83,6 +83,9 @@ fn record(args: &Run) -> Result<Outcome> {
         Some(path) => Place::Named(path.clone()),
         None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
     };
+    let window = args.window.asked()?;
+    let (window, window_shown) =
+        window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let off = args.no_device || args.device_times == DeviceTimes::Off;
     let options = RunOptions {
         device_times: match args.device_times {
@@ -92,6 +95,8 @@ fn record(args: &Run) -> Result<Outcome> {
         },
         most_in_flight: args.max_in_flight,
         max_overhead: args.max_overhead,
+        window,
+        window_shown,
         command: args.command.clone(),
         output,
         access: match args.share {
@@ -186,6 +191,9 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     if *living > 0 {
         writeln!(out, "hetrace: {living} traced processes are still running; the trace ends here")?;
     }
+    if let Some(missed) = manifest.capture.as_ref().and_then(missed_window) {
+        writeln!(out, "hetrace: {missed}")?;
+    }
     let records = manifest.written.records.unwrap_or(0);
     if !quiet && records > 0 {
         tables(out, trace)?;
@@ -215,6 +223,31 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
     }
     Ok(())
+}
+
+/// Returns what is to be said of a window that never opened: what there was instead, and what to do.
+fn missed_window(capture: &CaptureWindows) -> Option<String> {
+    if !capture.windows.is_empty() {
+        return None;
+    }
+    let asked = &capture.asked;
+    Some(match (capture.launches, capture.ranges) {
+        (Some(0), _) => format!(
+            "the capture window never opened ({asked}): the program launched no kernel that hetrace sees"
+        ),
+        (Some(n), _) => format!(
+            "the capture window never opened ({asked}): the program launched {n} kernels, numbers 0 to {}",
+            n - 1
+        ),
+        (_, Some(0)) => format!(
+            "the capture window never opened ({asked}): no range has such a name; `hetrace tally` shows the names of all"
+        ),
+        (_, Some(n)) => format!(
+            "the capture window never opened ({asked}): there were {n} such ranges, numbers 0 to {}",
+            n - 1
+        ),
+        _ => format!("the capture window never opened ({asked}): the program ended before"),
+    })
 }
 
 /// Writes what was recorded of the operating system, and what was dropped.

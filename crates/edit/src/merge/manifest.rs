@@ -236,6 +236,12 @@ fn changed(manifest: &Manifest, change: &Change) -> Manifest {
         }
     }
     manifest.device_clocks.iter_mut().for_each(|clock| pid(&mut clock.pid));
+    // A window is one of a run, and of the other runs it says nothing; its events are in the streams.
+    if let Some(capture) = manifest.capture.take() {
+        manifest
+            .notes
+            .push(format!("one of the merged traces covers a capture window only ({})", capture.asked));
+    }
     for thread in &mut manifest.losses.threads {
         if let (Ok(own), Ok(tid)) = (u32::try_from(thread.pid), u32::try_from(thread.tid)) {
             thread.tid = change.tid(own, tid).into();
@@ -280,6 +286,8 @@ fn join(all: &mut Manifest, other: Manifest) {
         job: _,
         // Of one program.
         lifetime_ns: _,
+        // Taken by `changed`.
+        capture: _,
         // In a trace beside it, which is left out.
         os: _,
         // Of what comes to be written.

@@ -21,6 +21,8 @@ use hetrace_ctf::account::Account;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::window::{Capture, Window};
+
 pub use clocks::{DeviceClock, HostClock};
 pub use cost::{Cost, Timing};
 pub use exit::Exit;
@@ -79,6 +81,9 @@ pub struct Manifest {
     /// How much of each thread's time recording was allowed to take, in percent; none if there was no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_overhead: Option<f64>,
+    /// The capture windows, if the run had some: outside of them only objects and ranges were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
     /// What recording itself costs, if that could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

@@ -101,6 +101,8 @@ pub(super) struct Findings {
     pub dropped: u64,
     /// Processes that have begun to add calls up.
     summing: HashSet<i64>,
+    /// Only a part of the run was recorded.
+    windowed: bool,
 }
 
 impl Findings {
@@ -122,12 +124,20 @@ impl Findings {
         self.summing.len() as u64
     }
 
+    /// Outside of capture windows only objects are known.
+    pub fn is_windowed(&mut self) {
+        self.windowed = true;
+    }
+
     pub fn add(&mut self, hit: Hit) {
         if !self.wants(hit.rule) {
             return;
         }
         let rule = position(hit.rule);
         let alone = RULES.get(rule).is_some_and(Rule::looks_at_one);
+        if self.windowed && !alone && !RULES.get(rule).is_some_and(Rule::looks_at_objects) {
+            return;
+        }
         if !alone && hit.calls.iter().any(|(_, call)| self.summing.contains(&call.pid)) {
             return;
         }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::findings::Ref;
 use super::rules::{RULES, Severity};
 use super::walk::Linter;
+use hetrace_trace::capture::Covered;
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
 
@@ -156,6 +157,11 @@ pub(super) fn report(
     if let Some(doubt) = doubt {
         notes
             .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
+    }
+    if let Some(covered) = Covered::of(trace, start, summary.last.unwrap_or(start)) {
+        notes.push(format!(
+            "{covered} Only rules that look at each call by itself, and at leaks, are applied."
+        ));
     }
     if trace.lacks_manifest() {
         notes.push("The manifest is missing: the end of the program was not seen.".to_owned());

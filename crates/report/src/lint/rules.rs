@@ -82,6 +82,11 @@ const BY_THEMSELVES: [&str; 6] =
     ["unfinished-call", "deprecated", "pageable-async", "default-stream", "small-launch", "busy-poll"];
 
 impl Rule {
+    /// Whether it looks at nothing but which objects are made and freed.
+    pub(super) fn looks_at_objects(&self) -> bool {
+        self.id == "leak"
+    }
+
     /// Whether it looks at each call or command by itself.
     pub(super) fn looks_at_one(&self) -> bool {
         BY_THEMSELVES.contains(&self.id)

@@ -76,7 +76,10 @@ pub(super) struct Linter<'t> {
 }
 
 impl<'t> Linter<'t> {
-    pub fn new(trace: &'t Trace, findings: Findings, pace: Pace<'t>) -> Self {
+    pub fn new(trace: &'t Trace, mut findings: Findings, pace: Pace<'t>) -> Self {
+        if trace.manifest().capture.is_some() {
+            findings.is_windowed();
+        }
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         let knowledge = Knowledge::new(trace);

@@ -17,6 +17,7 @@ use super::{Form, Options};
 use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
+use hetrace_trace::capture::flip_of;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why,
@@ -596,6 +597,11 @@ impl Visitor for Printer<'_, '_> {
         }
         if !self.wants_event(at, "", &event.class().name) {
             return ControlFlow::Continue(());
+        }
+        if let Some(flip) = flip_of(event).filter(|_| self.form != Form::Events) {
+            self.begin(at, at.time);
+            self.line.push_str(&flip);
+            return self.end();
         }
         match step_of(event).filter(|_| self.form != Form::Events) {
             Some((api, step)) => self.budget_step(at, api, &step),

@@ -367,6 +367,13 @@ fn merge_runs(to: &mut Tally, from: &mut Tally) {
         }
         (one, other) => one.or(other),
     };
+    to.capture = match (to.capture.take(), from.capture.take()) {
+        (Some(mut one), Some(other)) => {
+            one.add(&other);
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    };
     if to.command != from.command {
         to.command.clear();
     }

@@ -19,7 +19,8 @@ use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
-use super::rows::{BudgetRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use hetrace_trace::capture::Covered;
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
 use hetrace_trace::ranges::{Ranges, Step};
@@ -192,7 +193,7 @@ impl<'t> Collector<'t> {
             meters,
             energy: KernelEnergy::default(),
             in_ranges: ranges.is_active(),
-            marked: Marked::new(ranges),
+            marked: Marked::new(ranges, trace.manifest().capture.as_ref()),
             in_collectives: collectives.is_active(),
             collectives,
             makers: Makers::new(trace),
@@ -404,6 +405,7 @@ impl Collector<'_> {
             host_clock_error_ns: manifest.host_clock.error_ns as f64,
             clock_errors: clock_errors(manifest),
             tracing: self.host.tracing(trace, query.is_of_all()),
+            capture: capture_row(trace, summary),
             budget: BudgetRow::of(trace, &summary.threads).filter(|_| query.is_of_all()),
             apis: self.host.apis(trace, &summary.threads),
             errors: self.host.errors(trace),
@@ -421,6 +423,14 @@ impl Collector<'_> {
             ..missing(manifest, summary)
         }
     }
+}
+
+/// What the trace covers, if it has capture windows.
+fn capture_row(trace: &Trace, summary: &Summary) -> Option<CaptureRow> {
+    let (first, last) = (summary.first.unwrap_or(0), summary.last.unwrap_or(0));
+    let Covered { capture, asked, open_ns, whole_ns } = Covered::of(trace, first, last)?;
+    let (asked, windows) = (asked.to_owned(), capture.len() as u64);
+    Some(CaptureRow { asked, windows, open_ns, lifetime_ns: whole_ns })
 }
 
 /// The time since the first event.

@@ -8,6 +8,7 @@ use super::energy::{Meters, RangeEnergy};
 use super::query::{Choice, Query};
 use super::rows::OpenRangeRow;
 use super::times::Times;
+use hetrace_trace::capture::Capture;
 use hetrace_trace::history::History;
 use hetrace_trace::ranges::{Range, Ranges, Step, Style};
 use hetrace_trace::spans::{At, Command};
@@ -54,6 +55,8 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Marked<'t> {
     ranges: Ranges<'t>,
+    /// Only ranges that were open in one of these windows count.
+    capture: Option<&'t Capture>,
     keys: Vec<Key>,
     by_key: HashMap<Key, u32>,
     sums: Vec<Sum>,
@@ -66,9 +69,10 @@ pub(super) struct Marked<'t> {
 }
 
 impl<'t> Marked<'t> {
-    pub fn new(ranges: Ranges<'t>) -> Self {
+    pub fn new(ranges: Ranges<'t>, capture: Option<&'t Capture>) -> Self {
         Self {
             ranges,
+            capture,
             keys: Vec::new(),
             by_key: HashMap::new(),
             sums: Vec::new(),
@@ -102,7 +106,8 @@ impl<'t> Marked<'t> {
                 let row = self.row(&range) as usize;
                 let ns = end.saturating_sub(range.begin);
                 let who = at.threads.get(range.thread);
-                if choice.has_range(who.pid, who.tid, range.begin) {
+                let covered = |capture: &Capture| capture.parts(range.begin, end).next().is_some();
+                if choice.has_range(who.pid, who.tid, range.begin) && self.capture.is_none_or(covered) {
                     let sum = &mut self.sums[row];
                     sum.times.add(ns);
                     sum.energy.add(meters, range.begin, end);

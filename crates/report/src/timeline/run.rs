@@ -20,6 +20,7 @@ use super::tracks::Tracks;
 use super::traits::{Traits, traits};
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::budget::step_of;
+use hetrace_trace::capture::flip_of;
 use hetrace_trace::memory::Table;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
@@ -540,6 +541,10 @@ impl Visitor for Drawer<'_, '_> {
     }
 
     fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        if let Some(flip) = flip_of(event) {
+            let row = self.tracks.remarks(&mut self.sheet);
+            return step(self.sheet.mark(Mark::instant(at.time, row, "capture", &flip)));
+        }
         step(self.step_of_budget(at, event))
     }
 }

@@ -14,6 +14,7 @@ use super::threads::{Span, Threads};
 use super::waits::{Recent, Waits};
 use super::{Options, Window};
 use hetrace_trace::budget;
+use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, facts};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{FunctionId, Trace};
@@ -346,20 +347,27 @@ impl<'t> Collector<'t> {
         });
     }
 
-    /// What came after the last command of each device.
+    /// From when to when capture windows were open, if the trace has some.
+    fn reach(&self) -> Option<(u64, u64)> {
+        Covered::of(self.trace, 0, 0).and_then(|covered| covered.reach())
+    }
+
+    /// What came after the last command of each device. Commands of a capture window may end behind it.
     pub fn finish(&mut self, last: u64) {
         self.last = last;
+        let last = self.reach().map_or(last, |(_, end)| last.min(end));
         for device in &mut self.devices {
             device.sweep.finish(self.window);
             let thread = device.last_thread.and_then(|t| self.threads.get(t));
             let (Some(thread), Some(_)) = (thread, device.first) else { continue };
+            let last = last.max(device.last_end);
             let mut parts: Vec<GapPart> = outside(thread, device.last_end, last);
             if let Some(system) = self.trace.system() {
                 parts = by_states(parts, system, &self.threads, (thread.pid, thread.tid));
             }
             let evidence = Evidence {
                 start: device.last_end,
-                end: last.max(device.last_end),
+                end: last,
                 before: device.last,
                 after: None,
                 thread: device.last_thread,
@@ -380,6 +388,11 @@ impl Visitor for Collector<'_> {
             let after = |ns: Option<u64>| ns.map(|ns| at.time.saturating_add(ns));
             self.window.from = after(self.options.from).unwrap_or(0);
             self.window.to = after(self.options.to).unwrap_or(u64::MAX).max(self.window.from);
+            // Outside of capture windows nothing is known: what seems to be idle there is not.
+            if let Some((from, _)) = self.reach() {
+                self.window.from = self.window.from.max(from);
+                self.window.to = self.window.to.max(from);
+            }
         }
         self.pace.step()
     }

@@ -61,6 +61,9 @@ fn some(n: u64) -> String {
 impl Renderer<'_> {
     fn write(&mut self) -> fmt::Result {
         self.missing()?;
+        if let Some(covers) = &self.report.covers {
+            writeln!(self.out, "{covers} What is between two windows counts as idle.\n")?;
+        }
         if let Some((from, to)) = self.report.window_ns {
             writeln!(self.out, "Only from {} to {} of {}.\n", duration(from), duration(to), {
                 duration(self.report.duration_ns)

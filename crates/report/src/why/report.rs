@@ -12,6 +12,7 @@ use super::rows::{
 };
 use super::sharing::Delayed;
 use super::sweep::Part;
+use hetrace_trace::capture::Covered;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{CommandKind, Summary};
 use hetrace_trace::titles::queue_title;
@@ -44,7 +45,8 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         });
     }
     devices.sort_by_key(|d| (std::cmp::Reverse(d.total_ns), d.number));
-    let limited = from.options.from.is_some() || from.options.to.is_some();
+    let covered = Covered::of(from.trace, reporter.zero, summary.last.unwrap_or(0));
+    let limited = from.options.from.is_some() || from.options.to.is_some() || covered.is_some();
     let window = (
         from.window.from.saturating_sub(reporter.zero),
         from.window.to.min(from.last).saturating_sub(reporter.zero),
@@ -54,6 +56,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         command: manifest.command.clone(),
         duration_ns: summary.duration(),
         window_ns: limited.then_some(window),
+        covers: covered.map(|covered| covered.to_string()),
         devices,
         waits: reporter.waits(),
         transfers: reporter.transfers(),

@@ -18,6 +18,9 @@ pub struct Report {
     /// What was looked at, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<(u64, u64)>,
+    /// What part of the run was recorded, in words, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covers: Option<String>,
     /// By device, the one that was used longest first.
     pub devices: Vec<DeviceRow>,
     /// By waiting function, the longest first.

@@ -30,7 +30,7 @@ use crate::manifest::Exit;
 
 pub use ending::Ending;
 pub use inherited::Inherited;
-pub use signals::{end_by, ended};
+pub use signals::{end_by, ended, toggle_on, toggles};
 
 /// The program, started.
 #[derive(Debug)]

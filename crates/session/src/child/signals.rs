@@ -4,7 +4,7 @@
 //! what comes from `kill`, a timer or a queue comes to the launcher alone and is passed on.
 //! Who sends to the whole group by `kill` sends twice: the two cases look alike from here.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use super::inherited::{KernelAction, SIGNALS, kernel_action};
 use crate::manifest::Exit;
@@ -16,6 +16,21 @@ pub(super) static WATCHER: AtomicI32 = AtomicI32::new(0);
 /// With which status this process ends as soon as it is asked to: the program has ended and
 /// the trace is written.
 static STATUS: AtomicI32 = AtomicI32::new(-1);
+
+/// The signal that opens and closes the capture window and is not passed on; 0 if there is none.
+static TOGGLE: AtomicI32 = AtomicI32::new(0);
+/// How often it came.
+static TOGGLES: AtomicU32 = AtomicU32::new(0);
+
+/// From now on a signal is the launcher's own: it is counted in [`toggles`], and does not reach the program.
+pub fn toggle_on(signal: libc::c_int) {
+    TOGGLE.store(signal, Ordering::Relaxed);
+}
+
+/// How often the signal came that [`toggle_on`] names.
+pub fn toggles() -> u32 {
+    TOGGLES.load(Ordering::Relaxed)
+}
 
 /// Signals with which the launcher has nothing to do itself. SIGSEGV and SIGBUS are faults
 /// of ours, SIGCHLD is how the kernel reports the program's end.
@@ -168,6 +183,10 @@ unsafe fn act(signal: libc::c_int, info: &mut libc::siginfo_t) {
         let status = STATUS.load(Ordering::Relaxed);
         if status >= 0 && REQUESTS.contains(&signal) {
             libc::_exit(status);
+        }
+        if signal == TOGGLE.load(Ordering::Relaxed) && by_process {
+            TOGGLES.fetch_add(1, Ordering::Relaxed);
+            return;
         }
         let program = PROGRAM.load(Ordering::Relaxed);
         // The program's own signals to its process group reach it without us, and those of this

@@ -16,6 +16,7 @@ use hetrace_ring::clock;
 
 use crate::beside::write_manifest;
 use crate::contents::Contents;
+use crate::control::LeftWindow;
 use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::job;
@@ -23,6 +24,7 @@ use crate::manifest::Manifest;
 use crate::output::TraceFolder;
 use crate::run::reference;
 use crate::time::HostClock;
+use crate::window::Windows;
 use ticket::Ticket;
 
 /// What was recovered.
@@ -134,6 +136,9 @@ fn one(
     let (records, bytes) = drainer.written();
     manifest.notes.extend(contents.notes(&drainer));
     complete(&mut manifest, &drainer, &trace, records);
+    if let Some((left, report)) = LeftWindow::open(session.path()).zip(manifest.capture.clone()) {
+        Windows::recover(&trace, left.page(), &host, report).finish(left.page(), &host, &mut manifest);
+    }
     if let Err(error) = write_manifest(&trace, &manifest) {
         // The rings are read and stay; a second time their records come again, in other files.
         session.leave();

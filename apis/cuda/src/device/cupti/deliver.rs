@@ -10,8 +10,8 @@ use hetrace_interpose::table::Table;
 use hetrace_interpose::{await_room, record_extra};
 
 use super::api::API;
-use super::expected;
 use super::layout::{Activity, Kernel, Lengths, Unread, read};
+use super::{chosen, expected};
 use crate::device;
 
 /// `CUPTI_ERROR_MAX_LIMIT_REACHED`: there are no more records in the buffer.
@@ -140,6 +140,9 @@ fn is_text(at: *const c_char) -> bool {
 /// Records one activity. Returns whether there was room. `seen` is the queue and
 /// the device of the one before.
 fn record(activity: Activity, shift: i64, seen: &mut Option<(u32, u32, u32)>) -> bool {
+    if !chosen::has(activity.command.correlation) {
+        return true; // Of outside of the capture window.
+    }
     let Activity { mut command, context, stream, device, peer, kernel } = activity;
     if *seen != Some((context, stream, device)) {
         *seen = Some((context, stream, device));

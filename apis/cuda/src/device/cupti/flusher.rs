@@ -13,7 +13,7 @@ use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{Spent, note, session, spend};
 
 use super::api::{API, FORCED};
-use super::{buffers, give_up_unreadable, ours, read_filled, settle, sleep, tid, timespec};
+use super::{buffers, give_up_unreadable, look_at_window, ours, read_filled, settle, sleep, tid, timespec};
 
 /// The period, if the session does not say.
 const DEFAULT_MS: u32 = 100;
@@ -257,6 +257,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             buffers::read_filled();
             if now() >= next {
                 next = now() + period_ns();
+                look_at_window();
                 if WORK.swap(false, Ordering::Relaxed) {
                     (passed, pause) = (0, 1);
                 } else {

@@ -10,11 +10,11 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_interpose::record_extra_at;
 use hetrace_interpose::ring::abi::special;
+use hetrace_interpose::{in_window, record_extra_at};
 
 use super::api::{API, DRIVER, ENTER};
-use super::{expected, flusher};
+use super::{chosen, expected, flusher};
 use crate::device::entry;
 
 /// Numbers of the driver functions that enqueue work, and of those that load
@@ -166,6 +166,9 @@ pub unsafe extern "C" fn launching(_: *mut c_void, domain: u32, function: u32, d
     flusher::work();
     // 0: the program made no call that was recorded; a library bypassed us.
     let (time, mark) = entry();
+    if time != 0 || in_window() {
+        chosen::add(correlation.into());
+    }
     // SAFETY: a plain number.
     if time != 0 && unsafe { record_extra_at(special::LINK, u64::from(correlation), time) } {
         expected::begun(correlation, mark);

@@ -23,17 +23,18 @@
 //! [`taken`] notices another tool, which then gets CUPTI for itself.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, Spent, note, pid, session, spend, with_guard};
+use hetrace_interpose::{ErrnoGuard, Spent, in_window, note, pid, session, spend, with_guard};
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use layout::{Lengths, counter, kind};
 
 mod api;
 mod buffers;
+mod chosen;
 mod deliver;
 mod ends;
 pub mod expected;
@@ -207,6 +208,8 @@ unsafe fn enable(subscriber: *mut c_void) -> Result<(), Unavailable> {
                 note(missing);
             }
         }
+        COLLECTS.store(true, Ordering::Relaxed);
+        chosen::start();
         launches::enable(subscriber);
         // Full buffers come by themselves then; for the others there is the flusher.
         API.flush_period(flusher::period_ms());
@@ -245,6 +248,59 @@ extern "C" fn monotonic() -> u64 {
 /// The clock that CUPTI uses if nobody sets one.
 extern "C" fn realtime() -> u64 {
     nanoseconds(libc::CLOCK_REALTIME)
+}
+
+/// Whether CUPTI makes records of commands. Outside of a capture window it need not.
+static COLLECTS: AtomicBool = AtomicBool::new(false);
+
+/// A command is about to be enqueued that is to be timed.
+#[inline(always)]
+pub fn needed() {
+    if !COLLECTS.load(Ordering::Relaxed) {
+        collect(true);
+    }
+}
+
+/// Ends CUPTI's records when the capture window has been closed for a while: what was enqueued before has ended by then,
+/// but for what takes longer. Called once in a period of the flusher, not in a callback of CUPTI.
+pub fn look_at_window() {
+    const PERIODS: u32 = 10;
+    static CLOSED: AtomicU32 = AtomicU32::new(0);
+    if in_window() || !COLLECTS.load(Ordering::Relaxed) {
+        CLOSED.store(0, Ordering::Relaxed);
+    } else if CLOSED.fetch_add(1, Ordering::Relaxed) >= PERIODS {
+        collect(false);
+    }
+}
+
+/// Begins or ends CUPTI's records of commands.
+#[cold]
+fn collect(begin: bool) {
+    static BUSY: AtomicBool = AtomicBool::new(false);
+    if !active() || !ours() {
+        return;
+    }
+    let _errno = ErrnoGuard::new();
+    // Who needs them waits for who ends them, a short time; not for a thread that a signal handler interrupted.
+    for _ in 0..1000 {
+        if !BUSY.swap(true, Ordering::Acquire) {
+            break;
+        }
+        if !begin {
+            return;
+        }
+        sleep(10_000);
+    }
+    if COLLECTS.load(Ordering::Relaxed) != begin && (begin || !in_window()) {
+        with_guard(|| {
+            for kind in NEEDED.into_iter().chain(WANTED.map(|w| w.0)) {
+                // SAFETY: CUPTI is subscribed to, and no callback of it calls this.
+                unsafe { if begin { API.enable(kind) } else { API.disable(kind) } };
+            }
+        });
+        COLLECTS.store(begin, Ordering::Release);
+    }
+    BUSY.store(false, Ordering::Release);
 }
 
 /// Whether CUPTI collects, so that nothing else must time commands.

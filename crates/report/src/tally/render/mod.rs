@@ -62,6 +62,7 @@ impl Tally {
         let mut renderer =
             Renderer { tally: self, out, options, style: Style { colour: options.colour }, blocks: 0 };
         renderer.about()?;
+        renderer.covered()?;
         renderer.host()?;
         renderer.layers()?;
         renderer.errors()?;

@@ -7,14 +7,25 @@ use super::device::MAP;
 use super::{Form, NOTHING_CHOSEN, Renderer};
 use crate::tally::by::NONE;
 use crate::tally::energy::LEAST;
-use crate::tally::rows::{ClockError, DeviceRow, SteppedRow, TracingRow, UnknownRow};
+use crate::tally::rows::{CaptureRow, ClockError, DeviceRow, SteppedRow, TracingRow, UnknownRow};
 use crate::tally::times::average;
 use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
+use hetrace_trace::capture::sentence;
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
 use hetrace_trace::trace::Exit;
 
 impl Renderer<'_> {
+    /// What part of the run the tables cover, if not all of it.
+    pub fn covered(&mut self) -> fmt::Result {
+        let Some(CaptureRow { asked, windows, open_ns, lifetime_ns }) = &self.tally.capture else {
+            return Ok(());
+        };
+        let mut text = String::new();
+        sentence(&mut text, asked, *windows, *open_ns, *lifetime_ns)?;
+        writeln!(self.out, "{text}\n")
+    }
+
     /// What the tables do not show, and how far to trust them.
     pub fn truth(&mut self) -> fmt::Result {
         let red = self.warnings();

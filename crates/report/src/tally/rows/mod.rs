@@ -1,6 +1,7 @@
 //! The tables as data; serialized, they are `tally --json`.
 
 mod budget;
+mod capture;
 mod device;
 mod host;
 mod program;
@@ -8,6 +9,7 @@ mod program;
 use serde::{Deserialize, Serialize};
 
 pub use budget::{BudgetRow, LevelRow};
+pub use capture::CaptureRow;
 pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
 pub use hetrace_trace::collectives::{
     Communicator as CommunicatorRow, Row as CollectiveRow, Unfinished as UnfinishedCollectiveRow,
@@ -93,6 +95,9 @@ pub struct Tally {
     /// How the budget for recording was kept; none if there was none, and where only a part of the trace is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetRow>,
+    /// The capture windows, if the run had some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CaptureRow>,
     /// Who called, by API.
     pub apis: Vec<ApiTotals>,
     /// Calls by function.

@@ -1,0 +1,98 @@
+//! Capture windows, as a program comes to where they begin and end.
+//!
+//! A wrapper reads [`flags`](crate::flags), which depend on the window already. What is here is done in addition where
+//! launches of kernels are counted (`--launches`), or ranges (`--range`), in all processes of the session together: the
+//! one that comes to the first or last of them opens or closes the window, for all.
+
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi::flag;
+use hetrace_ring::abi::window::{Cause, Window, reason, trigger};
+use hetrace_ring::clock;
+
+use crate::flags::{all_flags, flags};
+use crate::process::session;
+use crate::{call, glob, own};
+
+/// The flags of a function that is called now; calls that are counted are counted here.
+#[inline(always)]
+pub fn entering(function: usize) -> u8 {
+    let on = flags(function);
+    // One comparison for both of what is rare: nothing counts, or the call is counted.
+    if on.wrapping_sub(1) < LOWEST_COUNTED - 1 { on } else { rare(function, on) }
+}
+
+/// The lowest bit of [`flag::COUNTED`], which are the highest of all.
+const LOWEST_COUNTED: u8 = flag::COUNTED & flag::COUNTED.wrapping_neg();
+const _: () = assert!(flag::COUNTED.leading_ones() + flag::COUNTED.trailing_zeros() == u8::BITS);
+
+#[cold]
+#[inline(never)]
+fn rare(function: usize, on: u8) -> u8 {
+    if on == 0 { 0 } else { counted(function) }
+}
+
+/// Counts a launch. Whether it belongs to the window its number says, however threads overtake each other.
+fn counted(function: usize) -> u8 {
+    let Some(window) = window() else { return 0 };
+    if call::is_own() {
+        return 0;
+    }
+    let number = window.launches.fetch_add(1, Ordering::Relaxed);
+    if number == window.first {
+        window.open_once(clock::ticks(), cause(reason::LAUNCH, number));
+    } else if number == window.last {
+        window.close_for_good(clock::ticks(), cause(reason::LAUNCH, number));
+    }
+    let counts = if window.has(number) { flag::INSIDE } else { flag::OUTSIDE };
+    all_flags(function) & counts & !flag::COUNTED
+}
+
+/// Whether ranges open and close the window, so that an API has to say which begin and end.
+#[inline]
+pub fn has_ranges() -> bool {
+    window().is_some_and(|w| w.trigger == trigger::RANGES)
+}
+
+/// Whether a range of this name may belong to the window.
+pub fn is_range(name: &[u8]) -> bool {
+    window().is_some_and(|w| w.trigger == trigger::RANGES && glob::matches(&w.glob, name))
+}
+
+/// A range of such a name begins. Returns whether it belongs to the window: its end must be reported, too.
+#[cold]
+pub fn range_begins() -> bool {
+    let Some(window) = window() else { return false };
+    let number = window.ranges.fetch_add(1, Ordering::Relaxed);
+    if number == window.last {
+        // A range of the window whose end was not seen must not keep it open.
+        window.close_for_good(clock::ticks(), cause(reason::RANGE, number));
+    }
+    if !window.has(number) {
+        return false;
+    }
+    window.open_ranges.fetch_add(1, Ordering::Relaxed);
+    if number == window.first {
+        window.open_once(clock::ticks(), cause(reason::RANGE, number));
+    }
+    true
+}
+
+/// A range of the window ends.
+#[cold]
+pub fn range_ends() {
+    let Some(window) = window() else { return };
+    let open = window.open_ranges.fetch_sub(1, Ordering::Relaxed);
+    let begun = window.ranges.load(Ordering::Relaxed);
+    if open == 1 && begun >= window.last {
+        window.close_for_good(clock::ticks(), cause(reason::RANGE, begun.saturating_sub(1)));
+    }
+}
+
+fn cause(reason: u32, number: u64) -> Cause {
+    Cause { reason, number, pid: own::pid(), tid: own::tid() }
+}
+
+fn window() -> Option<&'static Window> {
+    session().map(|session| session.window())
+}

@@ -1,0 +1,192 @@
+//! The page of the control file that says whether programs record: capture windows.
+//!
+//! Each library maps this page in front of its functions' flags, so a wrapper reads the mask with one relaxed load.
+//! Whoever opens or closes the window stores the mask and logs that as a [`Flip`]: a program that has come to the
+//! launch or range at which a window begins, or the launcher by its clock or at a signal.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use super::flag;
+
+/// What opens and closes the window; the value of [`Window::trigger`].
+pub mod trigger {
+    /// Nothing in the programs: the launcher does, or the session has no windows.
+    pub const LAUNCHER: u32 = 0;
+    /// Launches of kernels, counted in [`super::Window::launches`].
+    pub const LAUNCHES: u32 = 1;
+    /// Ranges that the programs mark, counted in [`super::Window::ranges`].
+    pub const RANGES: u32 = 2;
+}
+
+/// How far the window has come; the value of [`Window::state`].
+pub mod state {
+    /// It was not open yet.
+    pub const BEFORE: u32 = 0;
+    /// It is open.
+    pub const OPEN: u32 = 1;
+    /// It was closed.
+    pub const CLOSED: u32 = 2;
+}
+
+/// Why the window was opened or closed; the value of [`Flip::reason`].
+pub mod reason {
+    /// Time has passed since the program's start.
+    pub const TIME: u32 = 1;
+    /// A launch of a kernel; [`super::Flip::number`] says which, counted from 0.
+    pub const LAUNCH: u32 = 2;
+    /// A range began or ended; [`super::Flip::number`] says which began last, counted from 0.
+    pub const RANGE: u32 = 3;
+    /// The launcher got a signal.
+    pub const SIGNAL: u32 = 4;
+}
+
+/// How many flips the log holds that the launcher has not read yet.
+pub const LOG: usize = 64;
+/// Bytes of a range's glob, with its NUL.
+pub const GLOB: usize = 240;
+
+/// Whether programs record, and what decides it. Programs read and write it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Window {
+    /// What of each flag byte counts now: [`flag::INSIDE`], [`flag::OUTSIDE`], a part of these, or 0.
+    pub mask: AtomicU8,
+    /// Not used.
+    pub reserved: [u8; 3],
+    /// See [`trigger`].
+    pub trigger: u32,
+    /// See [`state`].
+    pub state: AtomicU32,
+    /// Flips logged so far.
+    pub flips: AtomicU32,
+    /// Flips that the launcher has read.
+    pub drained: AtomicU32,
+    /// Not used.
+    pub reserved_too: u32,
+    /// The first launch or range of the window, counted from 0.
+    pub first: u64,
+    /// The first one behind it.
+    pub last: u64,
+    /// Launches of kernels so far, in all processes. It stands still once the window was closed.
+    pub launches: AtomicU64,
+    /// Ranges so far that the glob matches, in all processes.
+    pub ranges: AtomicU64,
+    /// Those of the window that have not ended.
+    pub open_ranges: AtomicU64,
+    /// NUL-terminated glob of ranges' names.
+    pub glob: [AtomicU8; GLOB],
+    /// The log. Flip number `n` is in place `n % LOG`.
+    pub log: [Flip; LOG],
+}
+
+/// The window was opened or closed.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Flip {
+    /// Its number plus 1, stored last.
+    pub sequence: AtomicU32,
+    /// 1 if the window was opened, 0 if it was closed.
+    pub open: AtomicU32,
+    /// See [`reason`].
+    pub reason: AtomicU32,
+    /// Process id of who did it, in its own PID namespace.
+    pub pid: AtomicU32,
+    /// Its thread id.
+    pub tid: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
+    /// Counter value.
+    pub ticks: AtomicU64,
+    /// The launch or range.
+    pub number: AtomicU64,
+}
+
+/// Who opens or closes the window, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cause {
+    /// See [`reason`].
+    pub reason: u32,
+    /// See [`Flip::number`].
+    pub number: u64,
+    /// See [`Flip::pid`].
+    pub pid: u32,
+    /// See [`Flip::tid`].
+    pub tid: u32,
+}
+
+impl Window {
+    /// Returns whether a window is open, as far as the mask says.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.mask.load(Ordering::Relaxed) & flag::INSIDE & !flag::COUNTED != 0
+    }
+
+    /// Opens the window of a session that has one. Does nothing if it was open before, also if it is closed by
+    /// now: its end may overtake its beginning. `now` is the counter's value.
+    pub fn open_once(&self, now: u64, cause: Cause) {
+        let begun =
+            self.state.compare_exchange(state::BEFORE, state::OPEN, Ordering::AcqRel, Ordering::Relaxed);
+        if begun.is_ok() {
+            self.mask.store(flag::INSIDE, Ordering::Relaxed);
+            self.log(now, true, cause);
+            // Its end came in between, and saw a mask that was not stored yet.
+            if self.state.load(Ordering::Acquire) == state::CLOSED {
+                self.mask.store(flag::OUTSIDE & !flag::COUNTED, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Closes the window for good. Nothing is counted from here on.
+    pub fn close_for_good(&self, now: u64, cause: Cause) {
+        let before = self.state.swap(state::CLOSED, Ordering::AcqRel);
+        self.mask.store(flag::OUTSIDE & !flag::COUNTED, Ordering::Relaxed);
+        if before == state::OPEN {
+            self.log(now, false, cause);
+        }
+    }
+
+    /// Opens or closes the window; it may be the other way round again later. Only for one who does so alone.
+    pub fn set_open(&self, open: bool, now: u64, cause: Cause) {
+        if self.is_open() == open {
+            return;
+        }
+        self.state.store(if open { state::OPEN } else { state::CLOSED }, Ordering::Relaxed);
+        self.mask.store(if open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::Relaxed);
+        self.log(now, open, cause);
+    }
+
+    fn log(&self, now: u64, open: bool, cause: Cause) {
+        let number = self.flips.fetch_add(1, Ordering::Relaxed);
+        let Some(place) = self.log.get(number as usize % LOG) else { return };
+        place.open.store(open.into(), Ordering::Relaxed);
+        place.reason.store(cause.reason, Ordering::Relaxed);
+        place.pid.store(cause.pid, Ordering::Relaxed);
+        place.tid.store(cause.tid, Ordering::Relaxed);
+        place.ticks.store(now, Ordering::Relaxed);
+        place.number.store(cause.number, Ordering::Relaxed);
+        // Pairs with the Acquire load in `flip`: what stands above is there.
+        place.sequence.store(number.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Returns a flip that was logged and not overwritten: counter value, whether it opened the window, and its
+    /// cause.
+    pub fn flip(&self, number: u32) -> Option<(u64, bool, Cause)> {
+        let place = self.log.get(number as usize % LOG)?;
+        if place.sequence.load(Ordering::Acquire) != number.wrapping_add(1) {
+            return None;
+        }
+        let cause = Cause {
+            reason: place.reason.load(Ordering::Relaxed),
+            number: place.number.load(Ordering::Relaxed),
+            pid: place.pid.load(Ordering::Relaxed),
+            tid: place.tid.load(Ordering::Relaxed),
+        };
+        Some((place.ticks.load(Ordering::Relaxed), place.open.load(Ordering::Relaxed) != 0, cause))
+    }
+
+    /// Returns whether a launch or range belongs to the window.
+    #[inline]
+    pub fn has(&self, number: u64) -> bool {
+        (self.first..self.last).contains(&number)
+    }
+}

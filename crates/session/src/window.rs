@@ -1,0 +1,249 @@
+//! Capture windows, from the launcher's side.
+//!
+//! ```text
+//!   run --delay 5s ──► Asked ──► the control file's page: mask, first, last, glob
+//!                        │                │ a program comes to the first launch or range
+//!     the clock, a signal└──► Windows ◄───┘ log of flips
+//!                                ├──► capture-1: an event for each flip
+//!                                └──► manifest: the windows
+//! ```
+//! Whoever opens or closes the window stores one mask, which all programs of the session read with each call, and logs
+//! it. The launcher reads the log now and then; one that finishes the trace of a killed launcher goes on where that one
+//! stopped reading.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hetrace_format::window::{Capture, CaptureBegin, CaptureEnd, STREAM, Window as Recorded};
+use hetrace_ring::abi::window::{Cause, GLOB, LOG, reason, trigger};
+use hetrace_ring::abi::{Window, flag};
+use hetrace_ring::clock;
+
+use crate::child::toggles;
+use crate::manifest::Manifest;
+use crate::output::{Identity, Stream, TraceFolder};
+use crate::time::HostClock;
+
+/// Longest glob of [`Asked::Ranges`], in bytes.
+pub const LONGEST_GLOB: usize = GLOB - 1;
+
+/// What opens and closes the window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Time since the program's start.
+    Time {
+        /// When it opens.
+        delay: Duration,
+        /// How long it is open; none: to the end.
+        duration: Option<Duration>,
+    },
+    /// Launches of kernels, counted from 0 over all processes: from the begin of the first to the begin of the one
+    /// behind the last.
+    Launches(Range<u64>),
+    /// Ranges that the programs mark, counted from 0 over all processes: from the begin of the first to the end of
+    /// the last.
+    Ranges {
+        /// Glob of their names.
+        glob: String,
+        /// Which.
+        numbers: Range<u64>,
+    },
+    /// A signal to the launcher opens it, and the next one closes it.
+    Toggle(i32),
+}
+
+impl Asked {
+    /// Prepares the page before any program has it.
+    pub(crate) fn prepare(&self, page: &mut Window) {
+        let mask = if self.is_open_at_start() { flag::INSIDE } else { flag::OUTSIDE };
+        *page.mask.get_mut() = mask;
+        let numbers = match self {
+            Asked::Time { .. } | Asked::Toggle(_) => return,
+            Asked::Launches(numbers) => {
+                page.trigger = trigger::LAUNCHES;
+                numbers
+            }
+            Asked::Ranges { glob, numbers } => {
+                page.trigger = trigger::RANGES;
+                for (place, byte) in page.glob.iter_mut().zip(glob.bytes().take(LONGEST_GLOB)) {
+                    *place.get_mut() = byte;
+                }
+                numbers
+            }
+        };
+        (page.first, page.last) = (numbers.start, numbers.end);
+    }
+
+    /// Whether it is open from the program's first call on, without anything that opens it.
+    fn is_open_at_start(&self) -> bool {
+        matches!(self, Asked::Time { delay: Duration::ZERO, .. })
+    }
+
+    /// Whether calls of functions that launch kernels are counted.
+    pub(crate) fn counts_launches(&self) -> bool {
+        matches!(self, Asked::Launches(_))
+    }
+}
+
+/// The windows of a run.
+#[derive(Debug)]
+pub struct Windows {
+    stream: Stream,
+    report: Capture,
+    /// What is still to be done, with when since the program's start; none if the programs do it.
+    plan: Vec<(Duration, bool)>,
+    toggle: bool,
+    /// Signals that were taken.
+    toggled: u32,
+    started: Instant,
+}
+
+impl Windows {
+    /// Those of a program that starts now; `started` is the counter's value before it, and `report` how the user asked
+    /// for them.
+    pub fn new(folder: &TraceFolder, asked: &Asked, page: &Window, started: u64, report: Capture) -> Self {
+        let mut plan = Vec::new();
+        if let Asked::Time { delay, duration } = asked {
+            plan.push((*delay, true));
+            plan.extend(duration.map(|duration| (delay.saturating_add(duration), false)));
+        }
+        if asked.is_open_at_start() {
+            page.open_once(started, by(reason::TIME));
+            plan.remove(0);
+        }
+        let toggle = matches!(asked, Asked::Toggle(_));
+        Windows { plan, toggle, ..Self::resume(folder, report) }
+    }
+
+    /// Those of a trace whose launcher was killed: the events of what it has read are in the trace, and its manifest lacks
+    /// all.
+    pub fn recover(folder: &TraceFolder, page: &Window, host: &HostClock, report: Capture) -> Self {
+        let mut windows = Self::resume(folder, report);
+        let read = page.drained.load(Ordering::Relaxed);
+        for number in read.saturating_sub(LOG as u32)..read {
+            if let Some((ticks, open, cause)) = page.flip(number) {
+                windows.note(host.to_ns(ticks), open, word(cause.reason));
+            }
+        }
+        windows
+    }
+
+    fn resume(folder: &TraceFolder, report: Capture) -> Self {
+        let mut stream = Stream::new(folder, "capture-1".to_owned(), STREAM, 1);
+        let pid = std::process::id();
+        let mut name = [0; 16];
+        name[..NAME.len()].copy_from_slice(NAME);
+        stream.identify(Identity { pid, tid: pid, name });
+        Windows { stream, report, plan: Vec::new(), toggle: false, toggled: 0, started: Instant::now() }
+    }
+
+    /// Opens or closes the window if it is time, and reads the log. Returns how long there is nothing to do.
+    pub fn look(&mut self, page: &Window, host: &HostClock) -> Duration {
+        let since = self.started.elapsed();
+        while let Some((_, open)) = self.plan.first().filter(|(at, _)| *at <= since) {
+            match open {
+                true => page.open_once(clock::ticks(), by(reason::TIME)),
+                false => page.close_for_good(clock::ticks(), by(reason::TIME)),
+            }
+            self.plan.remove(0);
+        }
+        let toggled = toggles();
+        if self.toggle && toggled != self.toggled {
+            // An even number of signals that came together leaves it as it is.
+            if toggled.wrapping_sub(self.toggled) % 2 == 1 {
+                page.set_open(!page.is_open(), clock::ticks(), by(reason::SIGNAL));
+            }
+            self.toggled = toggled;
+        }
+        self.drain(page, host);
+        self.plan.first().map_or(Duration::MAX, |(at, _)| at.saturating_sub(since))
+    }
+
+    /// Takes what is in the log.
+    fn drain(&mut self, page: &Window, host: &HostClock) {
+        let flips = page.flips.load(Ordering::Acquire);
+        // A program can write anything there.
+        let mut next = page.drained.load(Ordering::Relaxed);
+        if flips.wrapping_sub(next) > LOG as u32 {
+            next = flips.wrapping_sub(LOG as u32);
+        }
+        while next != flips {
+            // One that is not complete yet comes with the next look.
+            let Some((ticks, open, cause)) = page.flip(next) else { break };
+            next = next.wrapping_add(1);
+            page.drained.store(next, Ordering::Relaxed);
+            self.take(host.to_ns(ticks), open, cause);
+        }
+    }
+
+    /// Adds a window to the report, or its end. Returns whether that is something new.
+    fn note(&mut self, time: u64, open: bool, reason: &str) -> bool {
+        match (open, self.report.windows.last_mut().filter(|w| w.end_ns.is_none())) {
+            (true, None) => {
+                let (begin_ns, opened_by) = (time, reason.to_owned());
+                self.report.windows.push(Recorded { begin_ns, opened_by, ..Recorded::default() });
+            }
+            (false, Some(window)) => {
+                window.end_ns = Some(time.max(window.begin_ns));
+                window.closed_by = Some(reason.to_owned());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn take(&mut self, time: u64, open: bool, cause: Cause) {
+        let time = time.max(self.stream.last());
+        if !self.note(time, open, word(cause.reason)) {
+            return;
+        }
+        let reason = word(cause.reason).to_owned();
+        let Cause { number, pid, tid, .. } = cause;
+        let (id, body) = match open {
+            true => (CaptureBegin::ID, CaptureBegin { reason, number, pid, tid }.encode()),
+            false => (CaptureEnd::ID, CaptureEnd { reason, number, pid, tid }.encode()),
+        };
+        self.stream.record(id, time).extend_from_slice(&body);
+        // A window that was open when the launcher is killed must not seem never to have been.
+        self.stream.flush();
+    }
+
+    /// Takes what is left, and writes it into the manifest of a run.
+    pub fn finish(mut self, page: &Window, host: &HostClock, manifest: &mut Manifest) {
+        self.drain(page, host);
+        self.stream.flush();
+        self.report.launches =
+            (page.trigger == trigger::LAUNCHES).then(|| page.launches.load(Ordering::Relaxed));
+        self.report.ranges = (page.trigger == trigger::RANGES).then(|| page.ranges.load(Ordering::Relaxed));
+        let (bytes, records, unwritten) = self.stream.counts();
+        manifest.losses.unwritten_bytes += unwritten;
+        manifest.written.bytes += bytes;
+        manifest.written.records.iter_mut().for_each(|all| *all += records);
+        if let Some(account) = &mut manifest.written.account {
+            account.streams.extend(self.stream.account());
+        }
+        manifest.capture = Some(self.report);
+    }
+}
+
+fn by(reason: u32) -> Cause {
+    let pid = std::process::id();
+    Cause { reason, number: 0, pid, tid: pid }
+}
+
+fn word(of: u32) -> &'static str {
+    match of {
+        reason::TIME => "time",
+        reason::LAUNCH => "launch",
+        reason::RANGE => "range",
+        reason::SIGNAL => "signal",
+        _ => "unknown",
+    }
+}
+
+/// The launcher's name in the stream.
+const NAME: &[u8] = b"hetrace";
+
+#[cfg(test)]
+mod tests;

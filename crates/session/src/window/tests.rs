@@ -1,0 +1,109 @@
+//! Windows without programs: the page, its log, and what the manifest says.
+
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi::window::state;
+use proptest::prelude::*;
+
+use super::*;
+use crate::time::ReferencePoint;
+
+fn page() -> Box<Window> {
+    // SAFETY: numbers only, for which zeros are valid.
+    unsafe { Box::new(std::mem::zeroed()) }
+}
+
+fn host() -> HostClock {
+    let point = |tsc| ReferencePoint { tsc, monotonic_ns: tsc, realtime_ns: tsc, uncertainty_ns: 1 };
+    HostClock::new(point(0), point(1_000_000))
+}
+
+fn windows(asked: &Asked, page: &Window) -> (tempfile::TempDir, Windows) {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let trace = TraceFolder::new(folder.path().to_owned(), [1; 16], false);
+    let windows = Windows::new(&trace, asked, page, 0, Capture::default());
+    (folder, windows)
+}
+
+fn launch(number: u64) -> Cause {
+    Cause { reason: reason::LAUNCH, number, pid: 7, tid: 8 }
+}
+
+#[test]
+fn a_window_of_launches_is_in_the_manifest() {
+    let mut page = page();
+    let asked = Asked::Launches(3..5);
+    asked.prepare(&mut page);
+    assert!(!page.is_open() && page.has(3) && page.has(4) && !page.has(5) && !page.has(2));
+    let (_folder, mut windows) = windows(&asked, &page);
+    page.open_once(100, launch(3));
+    windows.look(&page, &host());
+    page.close_for_good(200, launch(5));
+    page.launches.store(6, Ordering::Relaxed);
+    let mut manifest = Manifest::default();
+    windows.finish(&page, &host(), &mut manifest);
+    let capture = manifest.capture.expect("windows");
+    assert_eq!((capture.launches, capture.ranges), (Some(6), None));
+    let window = Recorded {
+        begin_ns: 100,
+        end_ns: Some(200),
+        opened_by: "launch".to_owned(),
+        closed_by: Some("launch".to_owned()),
+    };
+    assert_eq!(capture.windows, [window]);
+    assert_eq!(
+        page.mask.load(Ordering::Relaxed),
+        flag::OUTSIDE & !flag::COUNTED,
+        "nothing is counted any more"
+    );
+}
+
+#[test]
+fn an_end_that_overtakes_its_beginning_leaves_it_closed() {
+    let page = page();
+    page.close_for_good(5, launch(9));
+    page.open_once(6, launch(8));
+    assert!(!page.is_open() && page.state.load(Ordering::Relaxed) == state::CLOSED);
+    assert_eq!(page.flips.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn without_a_delay_it_is_open_before_the_first_call() {
+    let mut page = page();
+    let asked = Asked::Time { delay: Duration::ZERO, duration: Some(Duration::from_secs(3600)) };
+    asked.prepare(&mut page);
+    assert!(page.is_open());
+    let (_folder, mut windows) = windows(&asked, &page);
+    let left = windows.look(&page, &host());
+    assert!(page.is_open() && left > Duration::from_secs(3000) && windows.report.windows.len() == 1);
+}
+
+#[test]
+fn a_log_that_makes_no_sense_ends() {
+    let page = page();
+    let (_folder, mut windows) = windows(&Asked::Launches(1..2), &page);
+    page.flips.store(u32::MAX, Ordering::Relaxed);
+    windows.look(&page, &host());
+    assert!(windows.report.windows.is_empty());
+}
+
+proptest! {
+    /// Whatever is done in which order, windows have their ends behind their beginnings and do not overlap, and the
+    /// last one is open exactly if the mask says so.
+    #[test]
+    fn windows_follow_each_other(flips in prop::collection::vec((any::<bool>(), 1u64..100), 0..40)) {
+        let mut page = page();
+        Asked::Toggle(10).prepare(&mut page);
+        let (_folder, mut windows) = windows(&Asked::Toggle(10), &page);
+        let mut now = 0;
+        for (open, after) in flips {
+            now += after;
+            page.set_open(open, now, by(reason::SIGNAL));
+            windows.drain(&page, &host());
+        }
+        let all = &windows.report.windows;
+        prop_assert!(all.iter().all(|w| w.end_ns.is_none_or(|end| end >= w.begin_ns)));
+        prop_assert!(all.windows(2).all(|two| two[0].end_ns.is_some_and(|end| end <= two[1].begin_ns)));
+        prop_assert_eq!(all.last().is_some_and(|w| w.end_ns.is_none()), page.is_open());
+    }
+}
