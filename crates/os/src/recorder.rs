@@ -7,11 +7,12 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::perf::close;
+use crate::perf::open::{self, Pid};
 use crate::sources::Sources;
 use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
 use crate::worker::{Source, Worker, now};
-use crate::{Options, Place, Report};
+use crate::{Options, Place, Report, Scope};
 
 /// A recording.
 #[derive(Debug)]
@@ -33,13 +34,60 @@ pub struct Finished {
     pub open: Option<Box<Sources>>,
 }
 
+/// A recording that is being opened, by a thread of its own: that takes the kernel some milliseconds, in
+/// which the caller has other things to do.
+#[derive(Debug)]
+pub struct Opening {
+    options: Options,
+    starter: Pid,
+    thread: Option<JoinHandle<Recorder>>,
+}
+
+impl Opening {
+    /// Begins to open the best that the privileges allow, for a program that the calling thread starts once
+    /// [`Opening::ready`] has returned: its events are inherited from there.
+    pub fn begin(options: Options) -> Self {
+        let starter = rustix::thread::gettid();
+        let copy = options.clone();
+        let open = move || Recorder::open(copy, starter);
+        let thread = thread::Builder::new().name("hetrace-os-open".to_owned()).spawn(open).ok();
+        Self { options, starter, thread }
+    }
+
+    /// Waits until all is open, and begins to record. Nothing is written yet.
+    pub fn ready(mut self) -> Recorder {
+        let opened = self.thread.take().and_then(|thread| thread.join().ok());
+        // There can be no thread, so this one does it.
+        let mut recorder = opened.unwrap_or_else(|| Recorder::open(self.options.clone(), self.starter));
+        recorder.enable();
+        recorder
+    }
+}
+
+impl Drop for Opening {
+    /// The program is not started: what was opened closes in a process of its own, before this one ends.
+    fn drop(&mut self) {
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
 impl Recorder {
-    /// Opens the best that the privileges allow, on the thread that starts the program: its events are
-    /// inherited from there. Nothing is written yet.
-    pub fn open(options: Options) -> Self {
-        let opened = now();
-        let (probe, source) = best(&options);
-        Self { probe, options, source: Some((source, opened)), stop: None, running: None }
+    fn open(options: Options, starter: Pid) -> Self {
+        // Nothing of a thread is opened for the whole machine. The descriptor may close at once: the kernel
+        // stays prepared for a second.
+        let wait = (options.scope == Scope::Tree)
+            .then(|| thread::Builder::new().name("hetrace-os-wait".to_owned()).spawn(open::nothing));
+        let (probe, source) = best(&options, starter);
+        drop(wait.and_then(Result::ok).map(JoinHandle::join));
+        Self { probe, options, source: Some((source, now())), stop: None, running: None }
+    }
+
+    fn enable(&mut self) {
+        let Some((Source::Tracepoints { sources, .. }, opened)) = &mut self.source else { return };
+        *opened = now();
+        if let Err(error) = sources.enable() {
+            sources.missing.push(format!("events of the whole machine: {error}"));
+        }
     }
 
     /// Returns which way it is, and why no better one.
@@ -92,16 +140,16 @@ impl Drop for Recorder {
     }
 }
 
-fn best(options: &Options) -> (Probe, Source) {
+fn best(options: &Options, starter: Pid) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
-        let sources = Sources::tracepoints(options, &tracefs)?;
+        let sources = Sources::tracepoints(options, starter, &tracefs)?;
         Ok(Source::Tracepoints { sources: Box::new(sources), tracefs })
     });
     let why = match opened {
         Ok(source) => return (Probe { way: Way::Tracepoints, why: None, fix: None }, source),
         Err(why) => why,
     };
-    match Sources::switches(options) {
+    match Sources::switches(options, starter) {
         Ok(sources) => (less(Way::Switches, why), Source::Switches(Box::new(sources))),
         Err(_) => (less(Way::Statistics, why), Source::Statistics),
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::event::Event;
 use crate::layout::{Field, Layout};
-use crate::perf::open::{self, Of};
+use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::syscall;
 use crate::tracefs::Tracefs;
@@ -21,13 +21,19 @@ const WATERMARK: usize = 4;
 /// Open events, and the ring buffers that they are in.
 #[derive(Debug)]
 pub struct Sources {
-    /// By place among the CPUs.
+    /// By place among the CPUs. Their events lead those of the whole machine.
     pub rings: Vec<Ring>,
+    /// Leaders of the program's own events, by place among the CPUs.
+    own: Vec<OwnedFd>,
+    /// Members of these groups.
     others: Vec<OwnedFd>,
+    /// The thread that starts the program.
+    starter: Pid,
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
-    /// How records of tracepoints are read, by the number that they begin with.
-    decoders: Vec<Option<Decoder>>,
+    /// How records of tracepoints are read, by the number that they begin with: up to some thousands, of
+    /// which a few are in use.
+    decoders: Vec<Option<Box<Decoder>>>,
     /// What could not be opened, and why.
     pub missing: Vec<String>,
 }
@@ -115,13 +121,16 @@ impl Decoder {
 }
 
 impl Sources {
-    /// Opens tracepoints.
+    /// Opens tracepoints, for a program that this thread of the process starts later. [`Sources::enable`]
+    /// begins to record.
     ///
     /// # Errors
     /// When the first one, of switches, cannot be opened: why, in the system's words.
-    pub fn tracepoints(options: &Options, tracefs: &Tracefs) -> Result<Self, String> {
-        let mut sources = Self::of(online(), Vec::new());
-        for tracepoint in TRACEPOINTS {
+    pub fn tracepoints(options: &Options, starter: Pid, tracefs: &Tracefs) -> Result<Self, String> {
+        let mut sources = Self::of(online(), starter);
+        // The program's own come last: by then the wait of `open::nothing` is over, perhaps.
+        let (own, machine): (Vec<&Tracepoint>, _) = TRACEPOINTS.iter().partition(|t| t.kind == Kind::Own);
+        for tracepoint in machine.into_iter().chain(own) {
             if tracepoint.kind == Kind::Machine && options.scope == Scope::Tree {
                 continue;
             }
@@ -141,34 +150,54 @@ impl Sources {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn switches(options: &Options) -> io::Result<Self> {
+    pub fn switches(options: &Options, starter: Pid) -> io::Result<Self> {
         let bytes = options.ring_bytes.min(OWN_RING);
-        let mut sources = Self::of(online(), Vec::new());
+        let mut sources = Self::of(online(), starter);
         for cpu in sources.cpus.clone() {
-            let event = open::switches(cpu, (bytes / WATERMARK) as u32)?;
+            let event = open::switches(starter, cpu, (bytes / WATERMARK) as u32)?;
             sources.rings.push(Ring::map(event, bytes)?);
         }
         Ok(sources)
     }
 
-    fn of(cpus: Vec<u32>, rings: Vec<Ring>) -> Self {
-        Self { rings, others: Vec::new(), cpus, decoders: Vec::new(), missing: Vec::new() }
+    fn of(cpus: Vec<u32>, starter: Pid) -> Self {
+        Self {
+            rings: Vec::new(),
+            own: Vec::new(),
+            others: Vec::new(),
+            starter,
+            cpus,
+            decoders: Vec::new(),
+            missing: Vec::new(),
+        }
     }
 
     /// Returns how a record of a tracepoint is read.
     pub fn decoder(&mut self, record: &[u8]) -> Option<&mut Decoder> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
-        self.decoders.get_mut(usize::from(id))?.as_mut()
+        self.decoders.get_mut(usize::from(id))?.as_deref_mut()
     }
 
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::event).chain(self.others.iter().map(AsFd::as_fd)).collect()
+        self.leaders().chain(self.others.iter().map(AsFd::as_fd)).collect()
+    }
+
+    fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.iter().map(Ring::event).chain(self.own.iter().map(AsFd::as_fd))
+    }
+
+    /// Begins to record what is of the whole machine. The program's own events begin with it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn enable(&self) -> io::Result<()> {
+        self.rings.iter().try_for_each(|ring| open::enable(ring.event()))
     }
 
     /// Records nothing more.
     pub fn disable(&self) {
-        for event in self.events() {
+        for event in self.leaders() {
             // One that cannot be stopped ends with its descriptor.
             let _ = open::disable(event);
         }
@@ -184,7 +213,7 @@ impl Sources {
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
         let event = Event::new(of.event, layout, of.renamed, of.added);
         let whose = match (of.kind, options.scope) {
-            (Kind::Own, Scope::Tree) => Of::Child,
+            (Kind::Own, Scope::Tree) => Of::Child(self.starter),
             _ => Of::Machine,
         };
         let decoder = Decoder::new(Role::Catalog(of.kind), layout, event);
@@ -227,7 +256,7 @@ impl Sources {
         let Some(wanted) = &options.syscalls else { return };
         let filter = syscall::filter(&**wanted).and_then(|text| CString::new(text).ok());
         let whose = match options.scope {
-            Scope::Tree => Of::Child,
+            Scope::Tree => Of::Child(self.starter),
             Scope::System => Of::Machine,
         };
         for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
@@ -250,8 +279,12 @@ impl Sources {
     ) -> io::Result<()> {
         let watermark = (options.ring_bytes / WATERMARK) as u32;
         let mut opened = Vec::new();
-        for cpu in &self.cpus {
-            let event = open::tracepoint(id, of, *cpu, watermark)?;
+        for (place, cpu) in self.cpus.iter().enumerate() {
+            let leader = match of {
+                Of::Machine => self.rings.get(place).map(Ring::event),
+                Of::Child(_) => self.own.get(place).map(AsFd::as_fd),
+            };
+            let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
             if let Some(filter) = filter {
                 // Without it more comes, and is passed over later.
                 let _ = open::filter(&event, filter);
@@ -263,16 +296,18 @@ impl Sources {
                 opened.into_iter().map(|event| Ring::map(event, options.ring_bytes)).collect();
             self.rings = rings?;
         } else {
-            for (event, ring) in opened.into_iter().zip(&self.rings) {
-                open::redirect(&event, ring.event())?;
-                self.others.push(event);
-            }
+            opened
+                .iter()
+                .zip(&self.rings)
+                .try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
+            let leads = matches!(of, Of::Child(_)) && self.own.is_empty();
+            if leads { self.own = opened } else { self.others.extend(opened) }
         }
         let place = usize::from(id);
         if self.decoders.len() <= place {
             self.decoders.resize_with(place + 1, || None);
         }
-        self.decoders[place] = Some(decoder);
+        self.decoders[place] = Some(Box::new(decoder));
         Ok(())
     }
 }

@@ -165,10 +165,20 @@ fn describe(number: i64, tracefs: &Tracefs) -> Syscall {
 /// Returns an expression over `id` by which the kernel passes on the calls that are wanted; none if these
 /// are more than a few, as each is a comparison.
 pub fn filter(wanted: &dyn Fn(&str) -> bool) -> Option<String> {
-    let is_wanted = |call: &Sysno| kernel_names(call.name()).iter().any(|name| wanted(name));
-    let terms: Vec<String> =
-        Sysno::iter().filter(is_wanted).map(|call| format!("id == {}", call.id())).collect();
+    let terms: Vec<String> = Sysno::iter()
+        .filter(|call| is_wanted(*call, wanted))
+        .map(|call| format!("id == {}", call.id()))
+        .collect();
     (1..=MOST_TERMS).contains(&terms.len()).then(|| terms.join(" || "))
+}
+
+/// Returns whether any system call of this processor is wanted.
+pub fn any(wanted: &dyn Fn(&str) -> bool) -> bool {
+    Sysno::iter().any(|call| is_wanted(call, wanted))
+}
+
+fn is_wanted(call: Sysno, wanted: &dyn Fn(&str) -> bool) -> bool {
+    kernel_names(call.name()).iter().any(|name| wanted(name))
 }
 
 /// Most comparisons of a filter.
@@ -204,5 +214,13 @@ mod tests {
         assert_eq!(filter(&|name| name == "read"), Some(format!("id == {}", Sysno::read.id())));
         assert_eq!(filter(&|_| true), None);
         assert_eq!(filter(&|_| false), None);
+    }
+
+    #[test]
+    fn a_call_is_wanted_by_any_of_its_names() {
+        for name in ["read", "newuname", "uname", "openat"] {
+            assert!(any(&|known| known == name), "{name}");
+        }
+        assert!(!any(&|known| known == "raed"));
     }
 }

@@ -53,7 +53,7 @@ pub use hetrace_os::probe as os_probe;
 pub use inject::{Way, loader};
 pub use ldcache::find as find_library;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
-pub use os::{Asked as OsAsked, Options as OsOptions};
+pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};
 pub use place::Place;
 pub use run::{Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};

@@ -136,6 +136,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let started = reference();
     // A program may cut short what it shares with us.
     survive::install();
+    // It takes the kernel a while, in which all else is prepared.
+    let opening = options.os.as_ref().map(os::Opening::begin);
     // What no program can use here would only make the start longer.
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
@@ -158,7 +160,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
-    let mut recorders = Recorders::open(options, &trace, kernel, &mut manifest);
+    let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
@@ -168,7 +170,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         ended.end();
         wake();
     });
-    recorders.open_os(options, &mut manifest);
+    recorders.ready_os(&mut manifest);
     let child = start(&options.command, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
