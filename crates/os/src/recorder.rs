@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::perf::bpf::Loaded;
 use crate::perf::close;
 use crate::perf::open::{self, Pid};
 use crate::sources::Sources;
@@ -73,11 +74,13 @@ impl Drop for Opening {
 
 impl Recorder {
     fn open(options: Options, starter: Pid) -> Self {
-        // Nothing of a thread is opened for the whole machine. The descriptor may close at once: the kernel
-        // stays prepared for a second.
-        let wait = (options.scope == Scope::Tree)
-            .then(|| thread::Builder::new().name("hetrace-os-wait".to_owned()).spawn(open::nothing));
-        let (probe, source) = best(&options, starter);
+        let loaded = Sources::load(&options);
+        // Only then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared
+        // for a second.
+        let waits = loaded.is_none() && options.scope == Scope::Tree;
+        let wait =
+            waits.then(|| thread::Builder::new().name("hetrace-os-wait".to_owned()).spawn(open::nothing));
+        let (probe, source) = best(&options, starter, loaded);
         drop(wait.and_then(Result::ok).map(JoinHandle::join));
         Self { probe, options, source: Some((source, now())), stop: None, running: None }
     }
@@ -140,9 +143,9 @@ impl Drop for Recorder {
     }
 }
 
-fn best(options: &Options, starter: Pid) -> (Probe, Source) {
+fn best(options: &Options, starter: Pid, loaded: Option<Loaded>) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
-        let sources = Sources::tracepoints(options, starter, &tracefs)?;
+        let sources = Sources::tracepoints(options, starter, loaded, &tracefs)?;
         Ok(Source::Tracepoints { sources: Box::new(sources), tracefs })
     });
     let why = match opened {

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::event::Event;
 use crate::layout::{Field, Layout};
+use crate::perf::bpf::{Calls, Hooks, Layouts, Loaded, Own};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::syscall;
@@ -23,12 +24,16 @@ const WATERMARK: usize = 4;
 pub struct Sources {
     /// By place among the CPUs. Their events lead those of the whole machine.
     pub rings: Vec<Ring>,
-    /// Leaders of the program's own events, by place among the CPUs.
-    own: Vec<OwnedFd>,
+    /// Records the program's own events, where programs in the kernel may; otherwise perf does.
+    pub own: Option<Own>,
+    /// Leaders of the program's own events of perf, by place among the CPUs.
+    leaders: Vec<OwnedFd>,
     /// Members of these groups.
     others: Vec<OwnedFd>,
     /// The thread that starts the program.
     starter: Pid,
+    /// Places among `others` of an event of these kinds, and the layouts of their records.
+    hooks: Vec<(Kind, usize, Layout)>,
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
     /// How records of tracepoints are read, by the number that they begin with: up to some thousands, of
@@ -122,16 +127,21 @@ impl Decoder {
 
 impl Sources {
     /// Opens tracepoints, for a program that this thread of the process starts later. [`Sources::enable`]
-    /// begins to record.
+    /// begins to record. What the program does itself is recorded by the programs that were loaded for that; if
+    /// there are none, by perf.
     ///
     /// # Errors
     /// When the first one, of switches, cannot be opened: why, in the system's words.
-    pub fn tracepoints(options: &Options, starter: Pid, tracefs: &Tracefs) -> Result<Self, String> {
+    pub fn tracepoints(
+        options: &Options,
+        starter: Pid,
+        loaded: Option<Loaded>,
+        tracefs: &Tracefs,
+    ) -> Result<Self, String> {
         let mut sources = Self::of(online(), starter);
-        // The program's own come last: by then the wait of `open::nothing` is over, perhaps.
-        let (own, machine): (Vec<&Tracepoint>, _) = TRACEPOINTS.iter().partition(|t| t.kind == Kind::Own);
-        for tracepoint in machine.into_iter().chain(own) {
-            if tracepoint.kind == Kind::Machine && options.scope == Scope::Tree {
+        for tracepoint in TRACEPOINTS {
+            let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
+            if machine || tracepoint.kind == Kind::Own {
                 continue;
             }
             if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
@@ -142,8 +152,23 @@ impl Sources {
             return Err(sources.missing.swap_remove(0));
         }
         sources.drivers(options, tracefs);
-        sources.syscalls(options, tracefs);
+        sources.own(options, loaded, tracefs);
         Ok(sources)
+    }
+
+    /// Loads the programs in the kernel that record what the program does itself; none if that is not possible
+    /// here, for whatever reason: perf does it, then. The numbers of threads that these programs see are those of
+    /// the first PID namespace.
+    pub fn load(options: &Options) -> Option<Loaded> {
+        if !crate::proc::first_namespace() {
+            return None;
+        }
+        let follow = options.scope == Scope::Tree;
+        let calls = match &options.syscalls {
+            None => Calls::None,
+            Some(wanted) => syscall::few(&**wanted).map_or(Calls::All, Calls::Some),
+        };
+        Loaded::load(&online(), options.ring_bytes, follow, &calls).ok()
     }
 
     /// Opens the switches of the program that is started next, which needs no privilege.
@@ -163,9 +188,11 @@ impl Sources {
     fn of(cpus: Vec<u32>, starter: Pid) -> Self {
         Self {
             rings: Vec::new(),
-            own: Vec::new(),
+            own: None,
+            leaders: Vec::new(),
             others: Vec::new(),
             starter,
+            hooks: Vec::new(),
             cpus,
             decoders: Vec::new(),
             missing: Vec::new(),
@@ -180,11 +207,12 @@ impl Sources {
 
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
-        self.leaders().chain(self.others.iter().map(AsFd::as_fd)).collect()
+        let links = self.own.iter().flat_map(Own::links);
+        self.leaders().chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
     }
 
     fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::event).chain(self.own.iter().map(AsFd::as_fd))
+        self.rings.iter().map(Ring::event).chain(self.leaders.iter().map(AsFd::as_fd))
     }
 
     /// Begins to record what is of the whole machine. The program's own events begin with it.
@@ -212,18 +240,19 @@ impl Sources {
 
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
         let event = Event::new(of.event, layout, of.renamed, of.added);
-        let whose = match (of.kind, options.scope) {
-            (Kind::Own, Scope::Tree) => Of::Child(self.starter),
-            _ => Of::Machine,
-        };
         let decoder = Decoder::new(Role::Catalog(of.kind), layout, event);
-        match self.add(options, layout.id, whose, decoder, None) {
+        match self.add(options, layout.id, Of::Machine, decoder, None) {
             Err(why) if self.rings.is_empty() => Err(why.to_string()),
             Err(why) => {
                 self.missing.push(format!("{}:{}: {why}", of.system, of.name));
                 Ok(())
             }
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if matches!(of.kind, Kind::Fork | Kind::Exec | Kind::Exit) {
+                    self.hooks.push((of.kind, self.others.len().saturating_sub(1), layout.clone()));
+                }
+                Ok(())
+            }
         }
     }
 
@@ -252,18 +281,56 @@ impl Sources {
         }
     }
 
-    fn syscalls(&mut self, options: &Options, tracefs: &Tracefs) {
-        let Some(wanted) = &options.syscalls else { return };
-        let filter = syscall::filter(&**wanted).and_then(|text| CString::new(text).ok());
+    /// Records what the program does itself: page faults and system calls.
+    fn own(&mut self, options: &Options, loaded: Option<Loaded>, tracefs: &Tracefs) {
+        let catalogued = TRACEPOINTS.iter().filter(|of| of.kind == Kind::Own);
+        let mut own: Vec<(Layout, Decoder)> = Vec::new();
+        for of in catalogued {
+            let Some(layout) = self.layout(tracefs, of.system, of.name) else { continue };
+            let event = Event::new(of.event, &layout, of.renamed, of.added);
+            own.push((layout.clone(), Decoder::new(Role::Catalog(of.kind), &layout, event)));
+        }
+        if options.syscalls.is_some() {
+            for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
+                let Some(layout) = self.layout(tracefs, system, name) else { continue };
+                let event = Event::new(name, &layout, &[], &[]);
+                own.push((layout.clone(), Decoder::new(role, &layout, event)));
+            }
+        }
+        let attached = loaded.and_then(|loaded| self.attach(loaded, &own));
+        match attached {
+            Some(attached) => {
+                self.own = Some(attached);
+                own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
+            }
+            None => self.own_by_perf(options, own),
+        }
+    }
+
+    /// Attaches the programs; none if the kernel refuses.
+    fn attach(&self, loaded: Loaded, own: &[(Layout, Decoder)]) -> Option<Own> {
+        let hook = |kind: Kind| {
+            let (_, place, layout) = self.hooks.iter().find(|(of, ..)| *of == kind)?;
+            Some((self.others.get(*place)?.as_fd(), layout))
+        };
+        let hooks = Hooks { fork: hook(Kind::Fork)?, exec: hook(Kind::Exec)?, exit: hook(Kind::Exit)?.0 };
+        let of = |role: Role| own.iter().find(|(_, decoder)| decoder.role == role).map(|(layout, _)| layout);
+        let layouts =
+            Layouts { entry: of(Role::Entry), exit: of(Role::Exit), fault: of(Role::Catalog(Kind::Own)) };
+        loaded.attach(self.starter, &hooks, &layouts).ok()
+    }
+
+    fn own_by_perf(&mut self, options: &Options, own: Vec<(Layout, Decoder)>) {
+        let few = options.syscalls.as_ref().and_then(|wanted| syscall::few(&**wanted));
+        let filter = few.and_then(|numbers| CString::new(syscall::filter(&numbers)).ok());
         let whose = match options.scope {
             Scope::Tree => Of::Child(self.starter),
             Scope::System => Of::Machine,
         };
-        for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
-            let Some(layout) = self.layout(tracefs, system, name) else { continue };
-            let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
-            if let Err(why) = self.add(options, layout.id, whose, decoder, filter.as_ref()) {
-                self.missing.push(format!("{system}:{name}: {why}"));
+        for (layout, decoder) in own {
+            let filter = filter.as_ref().filter(|_| decoder.role != Role::Catalog(Kind::Own));
+            if let Err(why) = self.add(options, layout.id, whose, decoder, filter) {
+                self.missing.push(format!("{}: {why}", layout.name));
             }
         }
     }
@@ -282,7 +349,7 @@ impl Sources {
         for (place, cpu) in self.cpus.iter().enumerate() {
             let leader = match of {
                 Of::Machine => self.rings.get(place).map(Ring::event),
-                Of::Child(_) => self.own.get(place).map(AsFd::as_fd),
+                Of::Child(_) => self.leaders.get(place).map(AsFd::as_fd),
             };
             let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
             if let Some(filter) = filter {
@@ -300,15 +367,20 @@ impl Sources {
                 .iter()
                 .zip(&self.rings)
                 .try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
-            let leads = matches!(of, Of::Child(_)) && self.own.is_empty();
-            if leads { self.own = opened } else { self.others.extend(opened) }
+            let leads = matches!(of, Of::Child(_)) && self.leaders.is_empty();
+            if leads { self.leaders = opened } else { self.others.extend(opened) }
         }
+        self.decodes(id, decoder);
+        Ok(())
+    }
+
+    /// Records that begin with this number are read so.
+    fn decodes(&mut self, id: u16, decoder: Decoder) {
         let place = usize::from(id);
         if self.decoders.len() <= place {
             self.decoders.resize_with(place + 1, || None);
         }
         self.decoders[place] = Some(Box::new(decoder));
-        Ok(())
     }
 }
 

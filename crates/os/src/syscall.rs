@@ -162,14 +162,17 @@ fn describe(number: i64, tracefs: &Tracefs) -> Syscall {
     Syscall::unknown(name)
 }
 
-/// Returns an expression over `id` by which the kernel passes on the calls that are wanted; none if these
-/// are more than a few, as each is a comparison.
-pub fn filter(wanted: &dyn Fn(&str) -> bool) -> Option<String> {
-    let terms: Vec<String> = Sysno::iter()
-        .filter(|call| is_wanted(*call, wanted))
-        .map(|call| format!("id == {}", call.id()))
-        .collect();
-    (1..=MOST_TERMS).contains(&terms.len()).then(|| terms.join(" || "))
+/// Returns the numbers of the calls that are wanted; none if these are more than a few, as each is a comparison
+/// that the kernel makes.
+pub fn few(wanted: &dyn Fn(&str) -> bool) -> Option<Vec<i32>> {
+    let numbers: Vec<i32> =
+        Sysno::iter().filter(|call| is_wanted(*call, wanted)).map(|call| call.id()).collect();
+    (1..=MOST_TERMS).contains(&numbers.len()).then_some(numbers)
+}
+
+/// Returns an expression over `id` by which perf passes on these calls.
+pub fn filter(numbers: &[i32]) -> String {
+    numbers.iter().map(|number| format!("id == {number}")).collect::<Vec<_>>().join(" || ")
 }
 
 /// Returns whether any system call of this processor is wanted.
@@ -211,9 +214,10 @@ mod tests {
 
     #[test]
     fn the_kernel_filters_a_few_calls() {
-        assert_eq!(filter(&|name| name == "read"), Some(format!("id == {}", Sysno::read.id())));
-        assert_eq!(filter(&|_| true), None);
-        assert_eq!(filter(&|_| false), None);
+        assert_eq!(few(&|name| name == "read"), Some(vec![Sysno::read.id()]));
+        assert_eq!(few(&|_| true), None);
+        assert_eq!(few(&|_| false), None);
+        assert_eq!(filter(&[3, 5]), "id == 3 || id == 5");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::form::{self, Environment};
 use crate::order::{Order, PATIENCE};
+use crate::perf::bpf::Own;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::stream::Trace;
@@ -137,12 +138,14 @@ impl Worker {
     /// Sleeps. Returns whether the program has ended.
     fn wait(&self) -> bool {
         let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
-        let events = rings.iter().map(|ring| ring.event());
+        let own = self.source.sources().and_then(|s| s.own.as_ref());
+        let events = rings.iter().map(|ring| ring.event()).chain(own.map(Own::wake));
         let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
         waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
         let nap = Timespec { tv_sec: 0, tv_nsec: NAP };
         // An interrupted sleep is a short one.
         let _ = poll(&mut waited, Some(&nap));
+        own.into_iter().for_each(Own::awake);
         waited.first().is_some_and(|stop| stop.revents().contains(PollFlags::IN))
     }
 
@@ -150,11 +153,7 @@ impl Worker {
     fn pass(&mut self, before: u64, at: u64) {
         let Self { source, order, writer, statistics, .. } = self;
         if let Some(sources) = source.sources_mut() {
-            for (cpu, ring) in sources.rings.iter_mut().enumerate() {
-                order.add(cpu, |bytes| {
-                    ring.take(bytes);
-                });
-            }
+            take(sources, order, writer);
         }
         match source {
             Source::Statistics => writer.statistics(at, statistics.sample()),
@@ -177,7 +176,39 @@ impl Worker {
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
-            missing: self.source.sources().map(|s| s.missing.clone()).unwrap_or_default(),
+            missing: self.source.sources().map(missing).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns what was not recorded, and why.
+fn missing(sources: &Sources) -> Vec<String> {
+    let mut missing = sources.missing.clone();
+    let forgotten = sources.own.as_ref().map_or(0, Own::forgotten);
+    if forgotten > 0 {
+        missing
+            .push(format!("system calls and page faults of {forgotten} threads: too many threads at a time"));
+    }
+    missing
+}
+
+/// Takes what is unread in all ring buffers.
+fn take(sources: &mut Sources, order: &mut Order, writer: &mut Writer) {
+    for (cpu, ring) in sources.rings.iter_mut().enumerate() {
+        order.add(cpu, |bytes| {
+            ring.take(bytes);
+        });
+    }
+    let Some(own) = &mut sources.own else { return };
+    for cpu in 0..sources.cpus.len() {
+        let mut damaged = 0;
+        order.add(cpu, |bytes| damaged = own.take(cpu, bytes));
+        writer.damaged += damaged as u64;
+    }
+    for (number, dropped) in (0..).zip(own.dropped()) {
+        if dropped > 0 {
+            let cpu = sources.cpus.iter().position(|cpu| *cpu == number).unwrap_or(0);
+            writer.trace.discard(cpu, dropped);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Chooses records, and writes them as events.
 
 use std::collections::HashMap;
-use std::fs;
 
 use crate::catalog::Kind;
 use crate::dump;
 use crate::event::Source;
 use crate::own;
 use crate::perf::record::{Record, What, Who};
+use crate::proc::first_namespace;
 use crate::sources::{Decoder, Role, Sources};
 use crate::statistics;
 use crate::stream::Trace;
@@ -21,8 +21,6 @@ use crate::{Options, Scope, Way};
 const CLONE_THREAD: i64 = 0x1_0000;
 /// Most threads of which it is kept to which process they belong.
 const MOST_THREADS: usize = 1 << 20;
-/// The first PID namespace (`PROC_PID_INIT_INO` of the kernel).
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Chooses records, and writes them.
 #[derive(Debug)]
@@ -71,7 +69,7 @@ impl Writer {
             Way::Statistics => vec![trace.declare(statistics::EVENT, &statistics::fields())],
             Way::Tracepoints => Vec::new(),
         };
-        let first = fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == FIRST_NAMESPACE);
+        let first = first_namespace();
         let tree = (options.scope == Scope::Tree).then(|| Tree::new(first.then_some(pid)));
         let wanted = options.syscalls.clone();
         let wanted = move |name: &str| wanted.as_ref().is_some_and(|wanted| wanted(name));

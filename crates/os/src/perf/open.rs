@@ -144,6 +144,16 @@ pub fn disable(event: impl AsFd) -> io::Result<()> {
     check(unsafe { sys::ioctls::DISABLE(event.as_fd().as_raw_fd(), 0) })
 }
 
+/// Runs a program of the kernel's at the tracepoint of an event, on all CPUs, until the event is closed.
+///
+/// # Errors
+/// When the system refuses.
+pub fn run(event: impl AsFd, program: OwnedFd) -> io::Result<()> {
+    let program = program.as_raw_fd().cast_unsigned();
+    // SAFETY: a system call on two descriptors that are open.
+    check(unsafe { sys::ioctls::SET_BPF(event.as_fd().as_raw_fd(), program) })
+}
+
 /// Records a tracepoint only where an expression over its fields holds; `id == 1 || id == 3`, say.
 ///
 /// # Errors
