@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::dump;
 use crate::perf::bpf::Loaded;
 use crate::perf::close;
 use crate::perf::open::{self, Pid};
@@ -74,14 +75,14 @@ impl Drop for Opening {
 
 impl Recorder {
     fn open(options: Options, starter: Pid) -> Self {
-        let loaded = Sources::load(&options);
-        // Only then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared
-        // for a second.
-        let waits = loaded.is_none() && options.scope == Scope::Tree;
-        let wait =
-            waits.then(|| thread::Builder::new().name("hetrace-os-wait".to_owned()).spawn(open::nothing));
-        let (probe, source) = best(&options, starter, loaded);
-        drop(wait.and_then(Result::ok).map(JoinHandle::join));
+        let copy = options.clone();
+        let beside = move || Beside::prepare(&copy);
+        let beside = thread::Builder::new().name("hetrace-os-load".to_owned()).spawn(beside);
+        let (probe, source) = best(&options, starter, move || match beside.map(JoinHandle::join) {
+            Ok(Ok(beside)) => beside,
+            // There can be no thread, so this one does it.
+            _ => Beside::default(),
+        });
         Self { probe, options, source: Some((source, now())), stop: None, running: None }
     }
 
@@ -143,10 +144,31 @@ impl Drop for Recorder {
     }
 }
 
-fn best(options: &Options, starter: Pid, loaded: Option<Loaded>) -> (Probe, Source) {
+/// What a second thread does while the first opens tracepoints.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Programs in the kernel; none if these are not possible here.
+    pub loaded: Option<Loaded>,
+    /// Disks, for the state dump.
+    pub disks: Vec<(u32, String)>,
+}
+
+impl Beside {
+    fn prepare(options: &Options) -> Self {
+        let loaded = Sources::load(options);
+        if loaded.is_none() && options.scope == Scope::Tree {
+            // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
+            // a second.
+            drop(open::nothing());
+        }
+        Self { loaded, disks: dump::disks() }
+    }
+}
+
+fn best(options: &Options, starter: Pid, beside: impl FnOnce() -> Beside) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
-        let sources = Sources::tracepoints(options, starter, loaded, &tracefs)?;
-        Ok(Source::Tracepoints { sources: Box::new(sources), tracefs })
+        let (sources, disks) = Sources::tracepoints(options, starter, beside, &tracefs)?;
+        Ok(Source::Tracepoints { sources: Box::new(sources), tracefs, disks })
     });
     let why = match opened {
         Ok(source) => return (Probe { way: Way::Tracepoints, why: None, fix: None }, source),

@@ -11,6 +11,7 @@ use crate::layout::{Field, Layout};
 use crate::perf::bpf::{Calls, Hooks, Layouts, Loaded, Own};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
+use crate::recorder::Beside;
 use crate::syscall;
 use crate::tracefs::Tracefs;
 use crate::tree::Concerns;
@@ -127,17 +128,17 @@ impl Decoder {
 
 impl Sources {
     /// Opens tracepoints, for a program that this thread of the process starts later. [`Sources::enable`]
-    /// begins to record. What the program does itself is recorded by the programs that were loaded for that; if
-    /// there are none, by perf.
+    /// begins to record. What the program does itself is recorded by the programs that were loaded `beside`; if
+    /// there are none, by perf. Returns the disks, too.
     ///
     /// # Errors
     /// When the first one, of switches, cannot be opened: why, in the system's words.
     pub fn tracepoints(
         options: &Options,
         starter: Pid,
-        loaded: Option<Loaded>,
+        beside: impl FnOnce() -> Beside,
         tracefs: &Tracefs,
-    ) -> Result<Self, String> {
+    ) -> Result<(Self, Vec<(u32, String)>), String> {
         let mut sources = Self::of(online(), starter);
         for tracepoint in TRACEPOINTS {
             let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
@@ -152,8 +153,9 @@ impl Sources {
             return Err(sources.missing.swap_remove(0));
         }
         sources.drivers(options, tracefs);
+        let Beside { loaded, disks } = beside();
         sources.own(options, loaded, tracefs);
-        Ok(sources)
+        Ok((sources, disks))
     }
 
     /// Loads the programs in the kernel that record what the program does itself; none if that is not possible

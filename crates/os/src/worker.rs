@@ -32,6 +32,8 @@ pub enum Source {
         sources: Box<Sources>,
         /// Their descriptions.
         tracefs: Tracefs,
+        /// Numbers and names of disks.
+        disks: Vec<(u32, String)>,
     },
     /// See [`Way::Switches`].
     Switches(Box<Sources>),
@@ -102,8 +104,8 @@ impl Worker {
 
     /// Reads until the program has ended, and then all that is left.
     pub fn run(&mut self) -> Report {
-        if self.source.way() == Way::Tracepoints {
-            self.writer.look(self.program);
+        if let Source::Tracepoints { disks, .. } = &mut self.source {
+            self.writer.look(self.program, std::mem::take(disks));
         }
         let mut flushed = now();
         loop {
@@ -158,7 +160,7 @@ impl Worker {
         match source {
             Source::Statistics => writer.statistics(at, statistics.sample()),
             Source::Switches(_) => order.release(before, |cpu, record| writer.own(cpu, &record)),
-            Source::Tracepoints { sources, tracefs } => {
+            Source::Tracepoints { sources, tracefs, .. } => {
                 order.release(before, |cpu, record| writer.record(cpu, &record, sources, tracefs));
             }
         }

@@ -99,14 +99,14 @@ impl Writer {
 
     /// Looks at what there is, for the state dump. In another namespace `/proc` has other numbers than the
     /// kernel's events: there are no threads in it then.
-    pub fn look(&mut self, program: u32) {
+    pub fn look(&mut self, program: u32, disks: Vec<(u32, String)>) {
         let time = now();
         let threads = match (self.first, &self.tree) {
             (false, _) => Vec::new(),
             (true, Some(_)) => dump::threads(Some(program)),
             (true, None) => dump::threads(None),
         };
-        self.dump = Some(Dump { time, threads, disks: dump::disks() });
+        self.dump = Some(Dump { time, threads, disks });
     }
 
     /// Writes the state dump, if it is due.

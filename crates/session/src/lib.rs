@@ -55,5 +55,5 @@ pub use ldcache::find as find_library;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
 pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};
 pub use place::Place;
-pub use run::{Outcome, RunError, RunOptions, run};
+pub use run::{Early, Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};

@@ -70,7 +70,7 @@ pub struct RunOptions {
     pub compress: bool,
     /// What devices say of themselves is sampled.
     pub sample: Option<telemetry::Options>,
-    /// Events of the operating system are recorded.
+    /// Events of the operating system are recorded: [`Early`] has begun that.
     pub os: Option<os::Options>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
@@ -126,18 +126,33 @@ const MEMORY: u64 = 1 << 42;
 /// Longest sleep between two looks at the rings.
 const NAP: Duration = Duration::from_millis(25);
 
+/// What a run begins with, before anything else is known of it.
+#[derive(Debug)]
+pub struct Early {
+    inherited: Inherited,
+    opening: Option<os::Opening>,
+}
+
+impl Early {
+    /// Takes note of what the caller handed down, and begins to open the operating system's events: it takes the
+    /// kernel a while, in which all else is prepared. The calling thread is the one that calls [`run`].
+    pub fn begin(os: Option<&os::Options>) -> Self {
+        // Limits are raised by it, also that of descriptors.
+        let inherited = Inherited::take();
+        Self { inherited, opening: os.map(os::Opening::begin) }
+    }
+}
+
 /// Runs a program, records it, and writes the trace.
 ///
 /// # Errors
 /// When the program could not be started or nothing could be written. An end
 /// of the program by a signal or with a status is no error.
-pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunError> {
-    let inherited = Inherited::take();
+pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<Outcome, RunError> {
+    let Early { inherited, opening } = early;
     let started = reference();
     // A program may cut short what it shares with us.
     survive::install();
-    // It takes the kernel a while, in which all else is prepared.
-    let opening = options.os.as_ref().map(os::Opening::begin);
     // What no program can use here would only make the start longer.
     let (absent, present): (Vec<Found>, Vec<Found>) =
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));

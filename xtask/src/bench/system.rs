@@ -293,7 +293,8 @@ fn look(trace: &Path, ran: &mut Ran) -> Result<()> {
 /// Returns how many events perf lost, as far as its file says.
 fn perf_lost(data: &Path) -> f64 {
     let file = data.to_string_lossy();
-    let dump = output("sh", &["-c", &format!("perf script -i '{file}' --show-lost-events 2>/dev/null | grep LOST")]);
+    let dump =
+        output("sh", &["-c", &format!("perf script -i '{file}' --show-lost-events 2>/dev/null | grep LOST")]);
     let lost = |line: &str| line.rsplit(' ').find_map(|word| word.parse::<f64>().ok());
     dump.unwrap_or_default().lines().filter_map(lost).sum()
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::Exit;
 use hetrace_session::{
-    Access, BUFFER_CHOICES, Capture, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
+    Access, BUFFER_CHOICES, Capture, Early, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
     RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run, telemetry,
 };
 
@@ -81,7 +81,6 @@ fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         bail!("--capture-buffers accepts at most {BUFFER_CHOICES} globs");
     }
-    let libraries = chosen(&args.trace)?;
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())
@@ -89,6 +88,9 @@ fn record(args: &Run) -> Result<Outcome> {
         Some(path) => Place::Named(path.clone()),
         None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
     };
+    let os = os(args)?;
+    let early = Early::begin(os.as_ref());
+    let libraries = chosen(&args.trace)?;
     let off = args.no_device || args.device_times == DeviceTimes::Off;
     let options = RunOptions {
         device_times: match args.device_times {
@@ -127,10 +129,10 @@ fn record(args: &Run) -> Result<Outcome> {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();
             telemetry::Options { period, libraries }
         }),
-        os: os(args)?,
+        os,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
-    Ok(session_run(&options, libraries)?)
+    Ok(session_run(&options, libraries, early)?)
 }
 
 fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
