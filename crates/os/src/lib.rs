@@ -23,6 +23,7 @@ pub mod catalog;
 pub mod dump;
 pub mod event;
 pub mod form;
+mod hash;
 pub mod layout;
 pub mod order;
 pub mod own;

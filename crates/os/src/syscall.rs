@@ -4,11 +4,10 @@
 //! are opened, and the descriptions of the pairs serve for names and types of arguments; each is read when
 //! the first call of its kind comes.
 
-use std::collections::HashMap;
-
 use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
 use syscalls::Sysno;
 
+use crate::hash::NumberMap;
 use crate::layout::{Field, Form, Layout};
 use crate::tracefs::Tracefs;
 
@@ -116,7 +115,7 @@ fn argument_class(field: &Field) -> IntegerClass {
 
 /// Which system calls there are, by number, and which are recorded.
 pub struct Syscalls {
-    known: HashMap<i64, Option<Syscall>>,
+    known: NumberMap<i64, Option<Syscall>>,
     wanted: Box<dyn Fn(&str) -> bool + Send>,
 }
 
@@ -129,7 +128,7 @@ impl std::fmt::Debug for Syscalls {
 impl Syscalls {
     /// Records the calls whose names are wanted.
     pub fn new(wanted: Box<dyn Fn(&str) -> bool + Send>) -> Self {
-        Self { known: HashMap::new(), wanted }
+        Self { known: NumberMap::default(), wanted }
     }
 
     /// Returns the call of a number; none if it is not recorded.

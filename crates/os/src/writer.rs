@@ -1,10 +1,9 @@
 //! Chooses records, and writes them as events.
 
-use std::collections::HashMap;
-
 use crate::catalog::Kind;
 use crate::dump;
 use crate::event::Source;
+use crate::hash::NumberMap;
 use crate::own;
 use crate::perf::record::{Record, What, Who};
 use crate::proc::first_namespace;
@@ -33,9 +32,9 @@ pub struct Writer {
     root: Option<u32>,
     syscalls: Syscalls,
     /// Numbers of events, by the number of the system call and whether it is an entry.
-    calls: HashMap<(i64, bool), Option<u16>>,
+    calls: NumberMap<(i64, bool), Option<u16>>,
     /// Processes of threads that have begun meanwhile, by the kernel's numbers.
-    processes: HashMap<u32, u32>,
+    processes: NumberMap<u32, u32>,
     /// Whether our numbers of processes are the kernel's.
     first: bool,
     /// Numbers of events without a tracepoint.
@@ -78,8 +77,8 @@ impl Writer {
             root: tree.is_some().then_some(pid).filter(|_| !first),
             tree,
             syscalls: Syscalls::new(Box::new(wanted)),
-            calls: HashMap::new(),
-            processes: HashMap::new(),
+            calls: NumberMap::default(),
+            processes: NumberMap::default(),
             first,
             own,
             dump: None,
