@@ -75,6 +75,7 @@ impl Drop for Opening {
 
 impl Recorder {
     fn open(options: Options, starter: Pid) -> Self {
+        let opened = now();
         let copy = options.clone();
         let beside = move || Beside::prepare(&copy);
         let beside = thread::Builder::new().name("hetrace-os-load".to_owned()).spawn(beside);
@@ -83,12 +84,11 @@ impl Recorder {
             // There can be no thread, so this one does it.
             _ => Beside::default(),
         });
-        Self { probe, options, source: Some((source, now())), stop: None, running: None }
+        Self { probe, options, source: Some((source, opened)), stop: None, running: None }
     }
 
     fn enable(&mut self) {
-        let Some((Source::Tracepoints { sources, .. }, opened)) = &mut self.source else { return };
-        *opened = now();
+        let Some((Source::Tracepoints { sources, .. }, _)) = &mut self.source else { return };
         if let Err(error) = sources.enable() {
             sources.missing.push(format!("events of the whole machine: {error}"));
         }

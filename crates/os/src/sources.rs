@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::event::Event;
 use crate::layout::{Field, Layout};
-use crate::perf::bpf::{Calls, Hooks, Layouts, Loaded, Own};
+use crate::perf::bpf::{Calls, Layouts, Loaded, Own};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::recorder::Beside;
@@ -33,8 +33,6 @@ pub struct Sources {
     others: Vec<OwnedFd>,
     /// The thread that starts the program.
     starter: Pid,
-    /// Places among `others` of an event of these kinds, and the layouts of their records.
-    hooks: Vec<(Kind, usize, Layout)>,
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
     /// How records of tracepoints are read, by the number that they begin with: up to some thousands, of
@@ -132,7 +130,7 @@ impl Sources {
     /// there are none, by perf. Returns the disks, too.
     ///
     /// # Errors
-    /// When the first one, of switches, cannot be opened: why, in the system's words.
+    /// When the first one cannot be opened: why, in the system's words.
     pub fn tracepoints(
         options: &Options,
         starter: Pid,
@@ -142,7 +140,7 @@ impl Sources {
         let mut sources = Self::of(online(), starter);
         for tracepoint in TRACEPOINTS {
             let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
-            if machine || tracepoint.kind == Kind::Own {
+            if machine || tracepoint.kind == Kind::Own || is_frequent(tracepoint) {
                 continue;
             }
             if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
@@ -154,7 +152,7 @@ impl Sources {
         }
         sources.drivers(options, tracefs);
         let Beside { loaded, disks } = beside();
-        sources.own(options, loaded, tracefs);
+        sources.by_programs(options, loaded, tracefs)?;
         Ok((sources, disks))
     }
 
@@ -194,7 +192,6 @@ impl Sources {
             leaders: Vec::new(),
             others: Vec::new(),
             starter,
-            hooks: Vec::new(),
             cpus,
             decoders: Vec::new(),
             missing: Vec::new(),
@@ -241,20 +238,13 @@ impl Sources {
     }
 
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
-        let event = Event::new(of.event, layout, of.renamed, of.added);
-        let decoder = Decoder::new(Role::Catalog(of.kind), layout, event);
-        match self.add(options, layout.id, Of::Machine, decoder, None) {
+        match self.add(options, layout.id, Of::Machine, decoder(of, layout), None) {
             Err(why) if self.rings.is_empty() => Err(why.to_string()),
             Err(why) => {
                 self.missing.push(format!("{}:{}: {why}", of.system, of.name));
                 Ok(())
             }
-            Ok(()) => {
-                if matches!(of.kind, Kind::Fork | Kind::Exec | Kind::Exit) {
-                    self.hooks.push((of.kind, self.others.len().saturating_sub(1), layout.clone()));
-                }
-                Ok(())
-            }
+            Ok(()) => Ok(()),
         }
     }
 
@@ -283,43 +273,67 @@ impl Sources {
         }
     }
 
-    /// Records what the program does itself: page faults and system calls.
-    fn own(&mut self, options: &Options, loaded: Option<Loaded>, tracefs: &Tracefs) {
-        let catalogued = TRACEPOINTS.iter().filter(|of| of.kind == Kind::Own);
+    /// Opens what programs in the kernel record, if they may.
+    fn by_programs(
+        &mut self,
+        options: &Options,
+        loaded: Option<Loaded>,
+        tracefs: &Tracefs,
+    ) -> Result<(), String> {
+        let own = self.own_tracepoints(options, tracefs);
+        let frequent: Vec<(&Tracepoint, Layout)> = TRACEPOINTS
+            .iter()
+            .filter(|of| is_frequent(of))
+            .filter_map(|of| Some((of, self.layout(tracefs, of.system, of.name)?)))
+            .collect();
+        let attached = loaded.and_then(|loaded| self.attach(loaded, &own, &frequent));
+        if attached.is_none() {
+            self.own_by_perf(options, own);
+            return frequent.iter().try_for_each(|(of, layout)| self.tracepoint(options, of, layout));
+        }
+        self.own = attached;
+        own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
+        for (of, layout) in &frequent {
+            self.decodes(layout.id, decoder(of, layout));
+        }
+        Ok(())
+    }
+
+    /// Returns how records are read of what the program does itself: page faults and system calls.
+    fn own_tracepoints(&mut self, options: &Options, tracefs: &Tracefs) -> Vec<(Layout, Decoder)> {
         let mut own: Vec<(Layout, Decoder)> = Vec::new();
-        for of in catalogued {
+        for of in TRACEPOINTS.iter().filter(|of| of.kind == Kind::Own) {
             let Some(layout) = self.layout(tracefs, of.system, of.name) else { continue };
-            let event = Event::new(of.event, &layout, of.renamed, of.added);
-            own.push((layout.clone(), Decoder::new(Role::Catalog(of.kind), &layout, event)));
+            let decoder = decoder(of, &layout);
+            own.push((layout, decoder));
         }
         if options.syscalls.is_some() {
             for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
                 let Some(layout) = self.layout(tracefs, system, name) else { continue };
-                let event = Event::new(name, &layout, &[], &[]);
-                own.push((layout.clone(), Decoder::new(role, &layout, event)));
+                let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
+                own.push((layout, decoder));
             }
         }
-        let attached = loaded.and_then(|loaded| self.attach(loaded, &own));
-        match attached {
-            Some(attached) => {
-                self.own = Some(attached);
-                own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
-            }
-            None => self.own_by_perf(options, own),
-        }
+        own
     }
 
     /// Attaches the programs; none if the kernel refuses.
-    fn attach(&self, loaded: Loaded, own: &[(Layout, Decoder)]) -> Option<Own> {
-        let hook = |kind: Kind| {
-            let (_, place, layout) = self.hooks.iter().find(|(of, ..)| *of == kind)?;
-            Some((self.others.get(*place)?.as_fd(), layout))
-        };
-        let hooks = Hooks { fork: hook(Kind::Fork)?, exec: hook(Kind::Exec)?, exit: hook(Kind::Exit)?.0 };
+    fn attach(
+        &self,
+        loaded: Loaded,
+        own: &[(Layout, Decoder)],
+        frequent: &[(&Tracepoint, Layout)],
+    ) -> Option<Own> {
         let of = |role: Role| own.iter().find(|(_, decoder)| decoder.role == role).map(|(layout, _)| layout);
         let layouts =
             Layouts { entry: of(Role::Entry), exit: of(Role::Exit), fault: of(Role::Catalog(Kind::Own)) };
-        loaded.attach(self.starter, &hooks, &layouts).ok()
+        let first = *self.cpus.first()?;
+        let mut copied = Vec::new();
+        for (_, layout) in frequent {
+            // It is not enabled: the program runs nevertheless.
+            copied.push((open::tracepoint(layout.id, Of::Machine, first, 0, None).ok()?, layout));
+        }
+        loaded.attach(self.starter, &layouts, copied).ok()
     }
 
     fn own_by_perf(&mut self, options: &Options, own: Vec<(Layout, Decoder)>) {
@@ -384,6 +398,17 @@ impl Sources {
         }
         self.decoders[place] = Some(Box::new(decoder));
     }
+}
+
+/// Returns whether there are many of a tracepoint's records, for which perf takes long.
+fn is_frequent(of: &Tracepoint) -> bool {
+    matches!(of.kind, Kind::Switch | Kind::Wake)
+}
+
+/// Returns how records of a tracepoint of the catalog are read.
+fn decoder(of: &Tracepoint, layout: &Layout) -> Decoder {
+    let event = Event::new(of.event, layout, of.renamed, of.added);
+    Decoder::new(Role::Catalog(of.kind), layout, event)
 }
 
 /// Bits of `prev_state` of a thread that waits for something: the states that `/proc` has letters for. One

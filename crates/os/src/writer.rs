@@ -135,6 +135,12 @@ impl Writer {
         self.event(0, end, dump.time, |_| true);
     }
 
+    /// Counts events of a CPU that the kernel dropped. Switches may be among them.
+    pub fn dropped(&mut self, cpu: usize, events: u64) {
+        self.went_to(cpu, None);
+        self.trace.discard(cpu, events);
+    }
+
     /// Takes a record of one's own threads.
     pub fn own(&mut self, cpu: usize, record: &Record<'_>) {
         if let What::Lost(events) = record.what {
@@ -164,10 +170,7 @@ impl Writer {
         self.dump_before(record.time);
         let raw = match record.what {
             What::Sample(raw) => raw,
-            What::Lost(events) => {
-                self.went_to(cpu, None);
-                return self.trace.discard(cpu, events);
-            }
+            What::Lost(events) => return self.dropped(cpu, events),
             _ => return,
         };
         let number = sources.cpus.get(cpu).copied().unwrap_or(0);

@@ -148,7 +148,7 @@ pub fn disable(event: impl AsFd) -> io::Result<()> {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn run(event: impl AsFd, program: OwnedFd) -> io::Result<()> {
+pub fn run(event: impl AsFd, program: BorrowedFd<'_>) -> io::Result<()> {
     let program = program.as_raw_fd().cast_unsigned();
     // SAFETY: a system call on two descriptors that are open.
     check(unsafe { sys::ioctls::SET_BPF(event.as_fd().as_raw_fd(), program) })

@@ -113,6 +113,11 @@ impl Code {
         self.put(0x62 | size as u8, to, R(0), offset, number);
     }
 
+    /// `*(to + offset) += from`, of eight bytes, also if another CPU does the same.
+    pub fn add_atomically(&mut self, to: R, offset: i16, from: R) {
+        self.put(0xdb, to, from, offset, 0);
+    }
+
     /// `to` becomes a map, by its descriptor.
     pub fn map(&mut self, to: R, map: BorrowedFd<'_>) {
         // BPF_PSEUDO_MAP_FD: the number is a descriptor.

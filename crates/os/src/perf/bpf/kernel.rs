@@ -9,9 +9,9 @@ use super::code::Code;
 /// Commands of the system call (`enum bpf_cmd`).
 mod command {
     pub const MAP_CREATE: libc::c_long = 0;
-    pub const MAP_LOOKUP: libc::c_long = 1;
     pub const MAP_UPDATE: libc::c_long = 2;
     pub const PROG_LOAD: libc::c_long = 5;
+    pub const GET_INFO: libc::c_long = 15;
     pub const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
 }
 
@@ -20,8 +20,8 @@ mod command {
 pub enum Map {
     /// Values by key; entries take memory when they are made.
     Hash = 1,
-    /// A value for each CPU.
-    PerCpuArray = 6,
+    /// Values by place, in memory that can be mapped.
+    Array = 2,
     /// A ring buffer.
     Ring = 27,
 }
@@ -38,6 +38,8 @@ pub enum Kind {
 
 /// Flag of a hash: nothing is allocated before it is used (`BPF_F_NO_PREALLOC`).
 const NO_PREALLOC: u32 = 1;
+/// Flag of an array: it can be mapped (`BPF_F_MMAPABLE`).
+const MAPPABLE: u32 = 1 << 10;
 /// What the functions of the kernel that record ask for.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
@@ -77,12 +79,44 @@ struct AttachAttr {
     padding: u32,
 }
 
+#[repr(C)]
+struct InfoAttr {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+/// Words of `struct bpf_prog_info`, and which of them counts the runs that were left out (since 5.12).
+const INFO: usize = 29;
+const MISSES: usize = 26;
+
+/// Returns how often the kernel did not run a program because another one was interrupted on the CPU.
+///
+/// # Errors
+/// When the system refuses.
+pub fn misses(program: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut info = [0u64; INFO];
+    let attr = InfoAttr {
+        descriptor: program.as_raw_fd().cast_unsigned(),
+        length: size_of_val(&info) as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and lives until it returns. All
+    // else in it is zero, so that it writes nothing elsewhere.
+    unsafe { call(command::GET_INFO, &attr) }?;
+    Ok(info[MISSES])
+}
+
 /// Makes a map. Sizes of keys and values are in bytes, that of a ring buffer is its number of entries.
 ///
 /// # Errors
 /// When the system refuses.
 pub fn map(kind: Map, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
-    let flags = if kind == Map::Hash { NO_PREALLOC } else { 0 };
+    let flags = match kind {
+        Map::Hash => NO_PREALLOC,
+        Map::Array => MAPPABLE,
+        Map::Ring => 0,
+    };
     let attr = MapAttr { kind: kind as u32, key, value, entries, flags };
     // SAFETY: the kernel reads the structure, which has numbers only.
     unsafe { made(command::MAP_CREATE, &attr) }
@@ -102,25 +136,6 @@ pub fn update(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Result<()> {
     };
     // SAFETY: both addresses are of four bytes each, as the map has them, which live until it returns.
     unsafe { call(command::MAP_UPDATE, &attr) }.map(drop)
-}
-
-/// Reads the first value of a map of eight bytes for each of so many possible CPUs.
-///
-/// # Errors
-/// When the system refuses.
-pub fn numbers(map: BorrowedFd<'_>, possible: usize) -> io::Result<Vec<u64>> {
-    let (key, mut values) = (0u32, vec![0u64; possible]);
-    let attr = ElementAttr {
-        map: map.as_raw_fd().cast_unsigned(),
-        padding: 0,
-        key: &raw const key as u64,
-        value: values.as_mut_ptr() as u64,
-        flags: 0,
-    };
-    // SAFETY: the key has four bytes; the kernel writes eight for each possible CPU, for which the caller says
-    // that there are so many, and all that they say is in `values`, which lives until it returns.
-    unsafe { call(command::MAP_LOOKUP, &attr) }?;
-    Ok(values)
 }
 
 /// Loads a program.

@@ -1,15 +1,19 @@
-//! What the traced threads do themselves (system calls, page faults), recorded by programs that the kernel runs
-//! at these tracepoints.
+//! What comes most often, recorded by programs that the kernel runs at the tracepoints: what the traced threads do
+//! themselves (system calls, page faults), and switches and wake-ups of the whole machine.
 //!
 //! ```text
-//!  sched_process_fork, exec, exit ──► which threads are traced ─┐
-//!  sys_enter, sys_exit, page_fault_user ──► one of them? ───────┴─► ring buffer of the CPU ──► recorder
+//!  sched_wakeup_new, exec, exit ──► which threads are traced ───┐
+//!  sys_enter, sys_exit, page_fault_user ──► one of them? ───────┴─┐
+//!  sched_switch, sched_waking, sched_wakeup, sched_wakeup_new ────┴─► ring buffer of the CPU ──► recorder
 //! ```
-//! perf can do the same, by events that are inherited with each thread, and does where this is not allowed. But a
-//! record takes it 2.5 times as long, every switch of these threads costs more, and the first such event of the
-//! system takes 10 ms to open.
+//! perf can do the same, and does where this is not allowed. But a record takes it 2.5 times as long; and its
+//! events of threads are inherited with each thread, cost more at each of its switches, and the first such event of
+//! the system takes 10 ms to open ([decision 0049]).
+//!
+//! [decision 0049]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0049-programs-in-the-kernel.md
 
 mod code;
+mod counts;
 mod kernel;
 mod programs;
 mod ring;
@@ -23,6 +27,7 @@ use rustix::event::epoll;
 
 use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
+use counts::Counts;
 use kernel::{Kind, Map};
 use programs::{Maps, What};
 use ring::Ring;
@@ -30,8 +35,8 @@ use shape::Shape;
 
 /// Most threads that are followed at a time.
 const MOST_THREADS: u32 = 1 << 16;
-/// No kernel that these programs are for has more possible CPUs (`NR_CPUS` of x86-64).
-const MOST_CPUS: usize = 8192;
+/// The tracepoint at which a new thread is known, with its parent running and interrupts off.
+const NEW: &str = "sched_wakeup_new";
 /// The smallest ring buffer, in bytes.
 const LEAST: usize = 64 << 10;
 
@@ -65,16 +70,8 @@ pub struct Layouts<'a> {
     pub fault: Option<&'a Layout>,
 }
 
-/// Events of perf's for the same tracepoint, where programs can be attached, with the layout of its record.
-#[derive(Debug)]
-pub struct Hooks<'a> {
-    /// `sched_process_fork`.
-    pub fork: (BorrowedFd<'a>, &'a Layout),
-    /// `sched_process_exec`.
-    pub exec: (BorrowedFd<'a>, &'a Layout),
-    /// `sched_process_exit`.
-    pub exit: BorrowedFd<'a>,
-}
+/// An event of perf's that is not enabled, at whose tracepoint a program copies the records; and their layout.
+pub type Copied<'a> = (OwnedFd, &'a Layout);
 
 impl Loaded {
     /// Loads the programs for these CPUs: for the threads that descend from some, or for all.
@@ -91,9 +88,9 @@ impl Loaded {
         let mut rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>()?;
         rings.sort_unstable_by_key(|(cpu, _)| *cpu);
         let threads = follow.then(|| kernel::map(Map::Hash, 4, 4, MOST_THREADS)).transpose()?;
-        let dropped = kernel::map(Map::PerCpuArray, 4, 8, 1)?;
-        let forgotten = kernel::map(Map::PerCpuArray, 4, 8, 1)?;
-        let maps = Maps { threads, dropped, forgotten, rings, size };
+        let forgotten = rings.last().map_or(0, |(cpu, _)| cpu + 1);
+        let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
+        let maps = Maps { threads, counts, forgotten, rings, size };
         let mut programs = Vec::new();
         let mut load = |name, what, calls: &[i32]| -> io::Result<()> {
             let code = programs::recording(what, &maps, calls);
@@ -106,6 +103,14 @@ impl Loaded {
             load(c"sys_enter", What::Entry, chosen)?;
             load(c"sys_exit", What::Exit, chosen)?;
         }
+        if let Some(threads) = &maps.threads {
+            for (name, code) in [
+                (c"sched_process_exec", programs::exec(&maps, threads.as_fd())),
+                (c"sched_process_exit", programs::exit(threads.as_fd())),
+            ] {
+                programs.push((name, kernel::program(Kind::RawTracepoint, code)?));
+            }
+        }
         Ok(Self { maps, programs })
     }
 
@@ -113,18 +118,35 @@ impl Loaded {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach(self, starter: Pid, hooks: &Hooks<'_>, layouts: &Layouts<'_>) -> io::Result<Own> {
+    pub fn attach(self, starter: Pid, layouts: &Layouts<'_>, copied: Vec<Copied<'_>>) -> io::Result<Own> {
         let Self { maps, programs } = self;
-        let mut links = Vec::new();
+        let (mut links, mut copying) = (Vec::new(), Vec::new());
+        let mut shapes = vec![
+            layouts.entry.and_then(|layout| Shape::of(What::Entry, layout)),
+            layouts.exit.and_then(|layout| Shape::of(What::Exit, layout)),
+            layouts.fault.and_then(|layout| Shape::of(What::Fault, layout)),
+        ];
         if let Some(threads) = &maps.threads {
-            follow(&maps, threads.as_fd(), hooks)?;
+            if !copied.iter().any(|(_, layout)| layout.name == NEW) {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
             kernel::update(threads.as_fd(), starter.as_raw_nonzero().get().cast_unsigned(), 0)?;
         }
         for (name, program) in &programs {
             links.push(kernel::attach(program.as_fd(), name)?);
         }
+        for (place, (event, layout)) in copied.into_iter().enumerate() {
+            let (shape, bytes) = Shape::copy(layout).ok_or(io::ErrorKind::Unsupported)?;
+            shapes.push(Some(shape));
+            let code = programs::copying(place, bytes, &maps, child(layout)?);
+            let program = kernel::program(Kind::Tracepoint, code)?;
+            open::run(&event, program.as_fd())?;
+            copying.push(program);
+            links.push(event);
+        }
         let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let Maps { dropped, forgotten, rings, size, .. } = maps;
+        let Maps { counts, forgotten, rings, size, .. } = maps;
+        let counts = Counts::map(counts, forgotten as usize + 1)?;
         let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, size));
         let rings = rings.collect::<io::Result<Vec<_>>>()?;
         for ring in &rings {
@@ -132,34 +154,29 @@ impl Loaded {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
         }
-        let shapes = [
-            layouts.entry.and_then(|layout| Shape::of(What::Entry, layout)),
-            layouts.exit.and_then(|layout| Shape::of(What::Exit, layout)),
-            layouts.fault.and_then(|layout| Shape::of(What::Fault, layout)),
-        ];
-        Ok(Own { rings, links, wake, shapes, dropped, forgotten, known: Vec::new() })
+        let forgotten = forgotten as usize;
+        Ok(Own {
+            rings,
+            links,
+            wake,
+            shapes,
+            counts,
+            forgotten,
+            known: vec![0; forgotten],
+            skipped: 0,
+            copying,
+        })
     }
 }
 
-/// Attaches the programs that know which threads are traced.
-fn follow(maps: &Maps, threads: BorrowedFd<'_>, hooks: &Hooks<'_>) -> io::Result<()> {
-    let offset = |layout: &Layout, name| {
-        let field = layout.field(name).filter(|field| field.size == 4);
-        field
-            .and_then(|field| i16::try_from(field.offset).ok())
-            .ok_or(io::Error::from(io::ErrorKind::Unsupported))
-    };
-    let (parent, child) = (offset(hooks.fork.1, "parent_pid")?, offset(hooks.fork.1, "child_pid")?);
-    let old = offset(hooks.exec.1, "old_pid")?;
-    for (event, code) in [
-        (hooks.fork.0, programs::fork(maps, threads, parent, child)),
-        (hooks.exec.0, programs::exec(maps, threads, old)),
-        (hooks.exit, programs::exit(threads)),
-    ] {
-        // The event keeps it.
-        open::run(event, kernel::program(Kind::Tracepoint, code)?)?;
+/// Returns where the record of new threads has their number; none if it is of another tracepoint.
+fn child(layout: &Layout) -> io::Result<Option<i16>> {
+    if layout.name != NEW {
+        return Ok(None);
     }
-    Ok(())
+    let field = layout.field("pid").filter(|field| field.size == 4);
+    let offset = field.and_then(|field| i16::try_from(field.offset).ok());
+    offset.map(Some).ok_or(io::ErrorKind::Unsupported.into())
 }
 
 /// Attached programs, and what they write.
@@ -169,10 +186,15 @@ pub struct Own {
     rings: Vec<Ring>,
     links: Vec<OwnedFd>,
     wake: OwnedFd,
-    /// By [`What`].
-    shapes: [Option<Shape>; 3],
-    dropped: OwnedFd,
-    forgotten: OwnedFd,
+    /// By [`What`], and then by place among those that are copied.
+    shapes: Vec<Option<Shape>>,
+    /// The programs that copy.
+    copying: Vec<OwnedFd>,
+    counts: Counts,
+    /// The place of the number of threads that were too many.
+    forgotten: usize,
+    /// What was skipped when it was last asked for.
+    skipped: u64,
     /// By number of the CPU: what was dropped when it was last asked for.
     known: Vec<u64>,
 }
@@ -188,20 +210,15 @@ impl Own {
         self.links.iter().map(AsFd::as_fd)
     }
 
-    /// Appends all unread records of a CPU, by its place, as records of perf's. Returns how many bytes made no
-    /// sense.
-    pub fn take(&mut self, cpu: usize, into: &mut Vec<u8>) -> usize {
-        let Self { rings, shapes, .. } = self;
-        let Some(ring) = rings.get_mut(cpu) else { return 0 };
-        let mut senseless = 0;
-        let damaged = ring.take(|words| {
-            let kind = words.get(programs::HEAD - 1).and_then(|kind| usize::try_from(*kind).ok());
-            let shape = kind.and_then(|kind| shapes.get(kind)?.as_ref());
-            if shape.and_then(|shape| shape.put(words, into)).is_none() {
-                senseless += words.len() * 8;
-            }
-        });
-        damaged + senseless
+    /// Hands over the words of all unread records of a CPU, by its place. Returns how many bytes made no sense.
+    pub fn take(&mut self, cpu: usize, put: &mut dyn FnMut(&[u64])) -> usize {
+        self.rings.get_mut(cpu).map_or(0, |ring| ring.take(put))
+    }
+
+    /// Appends the record of perf's for the words of one of ours. Returns none if they make no sense.
+    pub fn record(&self, words: &[u64], into: &mut Vec<u8>) -> Option<()> {
+        let kind = usize::try_from(*words.get(programs::HEAD - 1)?).ok()?;
+        self.shapes.get(kind)?.as_ref()?.put(words, into)
     }
 
     /// Forgets that there was something to read.
@@ -211,17 +228,22 @@ impl Own {
         while matches!(epoll::wait(&self.wake, &mut events, Some(&now)), Ok((some, _)) if !some.is_empty()) {}
     }
 
-    /// Returns how many records each CPU had no room for since it was last asked, by the CPU's number.
+    /// Returns how many records were dropped since it was last asked, by the CPU's number: for want of room, and,
+    /// with those of the first CPU, because another program of this kind, ours or another tool's, was interrupted on
+    /// a CPU (the kernel runs no second one there).
     pub fn dropped(&mut self) -> Vec<u64> {
-        let Ok(numbers) = kernel::numbers(self.dropped.as_fd(), MOST_CPUS) else { return Vec::new() };
-        self.known.resize(numbers.len(), 0);
-        let fresh = numbers.iter().zip(&self.known).map(|(now, then)| now.saturating_sub(*then)).collect();
-        self.known = numbers;
-        fresh
+        let fresh = |now: u64, then: &mut u64| now.saturating_sub(std::mem::replace(then, now));
+        let mut dropped: Vec<u64> =
+            self.known.iter_mut().enumerate().map(|(cpu, then)| fresh(self.counts.get(cpu), then)).collect();
+        let skipped = self.copying.iter().filter_map(|program| kernel::misses(program.as_fd()).ok()).sum();
+        if let Some(first) = dropped.first_mut() {
+            *first += fresh(skipped, &mut self.skipped);
+        }
+        dropped
     }
 
     /// Returns how many threads were too many to be followed.
     pub fn forgotten(&self) -> u64 {
-        kernel::numbers(self.forgotten.as_fd(), MOST_CPUS).map_or(0, |numbers| numbers.iter().sum())
+        self.counts.get(self.forgotten)
     }
 }

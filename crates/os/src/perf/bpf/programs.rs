@@ -2,15 +2,21 @@
 //!
 //! ```text
 //!  threads: thread ──► 0, or 1 once it or an ancestor has begun a program
-//!    fork  puts the child there, with its parent's value      exec  stores 1      exit  removes the thread
+//!    sched_wakeup_new puts the child there, with its parent's value; exec stores 1; exit removes the thread
 //!
 //!  a record in a CPU's ring buffer, words of eight bytes
 //!    0 time    1 process (upper half) and thread    2 what it is    3 …
 //!    entry     3 number of the call    4 r10 r9 r8 ax cx dx si di
 //!    exit      3 number of the call    4 result
 //!    fault     3 address    4 instruction    5 error code
+//!    copy      3 the tracepoint's record, of which the first eight bytes are of no meaning
 //! ```
 //! Programs that cannot record something count it.
+//!
+//! Of programs at tracepoints of perf's the kernel runs one at a time on a CPU, and leaves out another that an
+//! interrupt would begin meanwhile. So there are such only where interrupts are off: at switches and wake-ups. For
+//! the same reason nobody makes system calls on maps while it is recorded, which keep these programs away as well:
+//! numbers are read from memory that is shared with the kernel.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -26,6 +32,9 @@ pub enum What {
     /// A page of the program's memory is missing.
     Fault = 2,
 }
+
+/// What a record is that copies the first, the second and so on of some tracepoints' records.
+pub const COPY: usize = 3;
 
 /// Words of a record before those of its kind.
 pub const HEAD: usize = 3;
@@ -59,10 +68,11 @@ const WAKEUP: i32 = 2;
 pub struct Maps {
     /// The threads, unless those of the whole machine are recorded.
     pub threads: Option<OwnedFd>,
-    /// How many records each CPU had no room for.
-    pub dropped: OwnedFd,
-    /// How many threads could not be put into `threads`.
-    pub forgotten: OwnedFd,
+    /// By number of the CPU: how many records it had no room for. And how many threads could not be put into
+    /// `threads`.
+    pub counts: OwnedFd,
+    /// The place of the latter.
+    pub forgotten: u32,
     /// A ring buffer for each CPU, by the CPU's number, which grows.
     pub rings: Vec<(u32, OwnedFd)>,
     /// Bytes of a ring buffer: a power of two.
@@ -99,12 +109,55 @@ pub fn recording(what: What, maps: &Maps, calls: &[i32]) -> Code {
         code.load(Size::Word, R1, R0, 0);
         code.jump_if(R1, If::Equal, 0, end);
     }
-    ring(&mut code, maps, end);
     let words = match what {
         What::Entry => ENTRY,
         What::Exit => EXIT,
         What::Fault => FAULT,
     };
+    begin(&mut code, maps, what as usize, words, end, full);
+    body(&mut code, what);
+    submit(&mut code, maps.size, words);
+    code.jump(end);
+    code.here(full);
+    drop_one(&mut code, maps, end);
+    code.here(end);
+    code.set(R0, 0);
+    code.exit();
+    code
+}
+
+/// Returns the program that copies records of this many bytes of a tracepoint of perf's, which has this place among
+/// such. `child`: it is that of new threads, whose number is at this offset.
+pub fn copying(place: usize, bytes: usize, maps: &Maps, child: Option<i16>) -> Code {
+    let mut code = Code::default();
+    let (end, full) = (code.label(), code.label());
+    code.copy(CONTEXT, R1);
+    code.call(Function::Current);
+    code.copy(WHO, R0);
+    if let (Some(child), Some(threads)) = (child, &maps.threads) {
+        fork(&mut code, maps, threads.as_fd(), child);
+    }
+    let words = HEAD + bytes.div_ceil(8);
+    begin(&mut code, maps, COPY + place, words, end, full);
+    code.copy(R1, RECORD);
+    code.add(R1, (HEAD * 8) as i32);
+    code.set(R2, bytes as i32);
+    code.copy(R3, CONTEXT);
+    code.call(Function::Read);
+    submit(&mut code, maps.size, words);
+    code.jump(end);
+    code.here(full);
+    drop_one(&mut code, maps, end);
+    code.here(end);
+    // Others may record it by perf.
+    code.set(R0, 1);
+    code.exit();
+    code
+}
+
+/// Makes room for a record, and writes when, who and what.
+fn begin(code: &mut Code, maps: &Maps, kind: usize, words: usize, end: Label, full: Label) {
+    ring(code, maps, end);
     code.copy(R1, RING);
     code.set(R2, (words * 8) as i32);
     code.set(R3, 0);
@@ -114,16 +167,7 @@ pub fn recording(what: What, maps: &Maps, calls: &[i32]) -> Code {
     code.call(Function::Time);
     code.store(Size::Double, RECORD, 0, R0);
     code.store(Size::Double, RECORD, 8, WHO);
-    code.store_number(Size::Double, RECORD, 16, what as i32);
-    body(&mut code, what);
-    submit(&mut code, maps.size, words);
-    code.jump(end);
-    code.here(full);
-    count(&mut code, maps.dropped.as_fd(), end);
-    code.here(end);
-    code.set(R0, 0);
-    code.exit();
-    code
+    code.store_number(Size::Double, RECORD, 16, kind as i32);
 }
 
 /// Passes over calls that are not chosen. Leaves the number of an exit's call on the stack.
@@ -236,14 +280,19 @@ fn find(code: &mut Code, map: BorrowedFd<'_>, key: i32) {
     code.call(Function::Lookup);
 }
 
-/// Adds one to this CPU's number in a map.
-fn count(code: &mut Code, map: BorrowedFd<'_>, end: Label) {
-    code.store_number(Size::Word, STACK, -4, 0);
-    find(code, map, -4);
+/// Counts a record that there was no room for.
+fn drop_one(code: &mut Code, maps: &Maps, end: Label) {
+    code.call(Function::Cpu);
+    code.store(Size::Word, STACK, -4, R0);
+    count(code, maps, end);
+}
+
+/// Adds one to the number whose place is at -4 of the stack.
+fn count(code: &mut Code, maps: &Maps, end: Label) {
+    find(code, maps.counts.as_fd(), -4);
     code.jump_if(R0, If::Equal, 0, end);
-    code.load(Size::Double, R1, R0, 0);
-    code.add(R1, 1);
-    code.store(Size::Double, R0, 0, R1);
+    code.set(R1, 1);
+    code.add_atomically(R0, 0, R1);
 }
 
 /// Stores the value at -8 of the stack for the thread at -4.
@@ -256,42 +305,30 @@ fn put(code: &mut Code, maps: &Maps, threads: BorrowedFd<'_>, end: Label) {
     code.set(R4, 0);
     code.call(Function::Update);
     code.jump_if(R0, If::Equal, 0, end);
-    count(code, maps.forgotten.as_fd(), end);
+    code.store_number(Size::Word, STACK, -4, maps.forgotten as i32);
+    count(code, maps, end);
 }
 
-/// Ends a program that runs at a tracepoint of perf's, which records it also.
-fn passes_on(code: &mut Code, end: Label) {
-    code.here(end);
-    code.set(R0, 1);
-    code.exit();
-}
-
-/// Returns the program for `sched_process_fork`, whose record has the parent's and the child's number at these
-/// offsets.
-pub fn fork(maps: &Maps, threads: BorrowedFd<'_>, parent: i16, child: i16) -> Code {
-    let mut code = Code::default();
-    let end = code.label();
-    code.copy(CONTEXT, R1);
-    code.load(Size::Word, R1, CONTEXT, parent);
-    code.store(Size::Word, STACK, -4, R1);
-    find(&mut code, threads, -4);
-    code.jump_if(R0, If::Equal, 0, end);
+/// Puts the thread that begins where its parent is, which runs: its number is at this offset of the record.
+fn fork(code: &mut Code, maps: &Maps, threads: BorrowedFd<'_>, child: i16) {
+    let stranger = code.label();
+    code.store(Size::Word, STACK, -4, WHO);
+    find(code, threads, -4);
+    code.jump_if(R0, If::Equal, 0, stranger);
     code.load(Size::Word, R1, R0, 0);
     code.store(Size::Word, STACK, -8, R1);
     code.load(Size::Word, R1, CONTEXT, child);
     code.store(Size::Word, STACK, -4, R1);
-    put(&mut code, maps, threads, end);
-    passes_on(&mut code, end);
-    code
+    put(code, maps, threads, stranger);
+    code.here(stranger);
 }
 
-/// Returns the program for `sched_process_exec`, whose record has the thread's number before it at this offset:
-/// a thread that was not the first of its process becomes it.
-pub fn exec(maps: &Maps, threads: BorrowedFd<'_>, old: i16) -> Code {
+/// Returns the program for `sched_process_exec`: a thread that was not the first of its process becomes it, and has
+/// another number than before.
+pub fn exec(maps: &Maps, threads: BorrowedFd<'_>) -> Code {
     let mut code = Code::default();
     let (end, follows) = (code.label(), code.label());
-    code.copy(CONTEXT, R1);
-    code.load(Size::Word, R1, CONTEXT, old);
+    code.load(Size::Double, R1, R1, 8);
     code.store(Size::Word, STACK, -4, R1);
     find(&mut code, threads, -4);
     code.copy(WHO, R0);
@@ -303,20 +340,22 @@ pub fn exec(maps: &Maps, threads: BorrowedFd<'_>, old: i16) -> Code {
     code.here(follows);
     code.store_number(Size::Word, STACK, -8, 1);
     put(&mut code, maps, threads, end);
-    passes_on(&mut code, end);
+    code.here(end);
+    code.set(R0, 0);
+    code.exit();
     code
 }
 
 /// Returns the program for `sched_process_exit`.
 pub fn exit(threads: BorrowedFd<'_>) -> Code {
     let mut code = Code::default();
-    let end = code.label();
     code.call(Function::Current);
     code.store(Size::Word, STACK, -4, R0);
     code.map(R1, threads);
     code.copy(R2, STACK);
     code.add(R2, -4);
     code.call(Function::Delete);
-    passes_on(&mut code, end);
+    code.set(R0, 0);
+    code.exit();
     code
 }

@@ -1,7 +1,7 @@
 //! From a record of our programs to the record that perf would have made of the same tracepoint.
 
 use super::programs::{ENTRY, EXIT, FAULT, HEAD, What};
-use crate::layout::Layout;
+use crate::layout::{Field, Form, Layout};
 use crate::perf::record::kind;
 
 /// Bytes of perf's record before the tracepoint's: header, who, when, length.
@@ -18,9 +18,16 @@ pub struct Shape {
     id: u16,
     /// Bytes of the tracepoint's record.
     size: usize,
+    /// The tracepoint's record is copied as it is.
+    copied: bool,
     /// The word, and where it goes: offset and size.
     places: Vec<(usize, usize, usize)>,
 }
+
+/// Bytes of a copied record that are of no meaning.
+const MEANINGLESS: usize = 8;
+/// Longest record that is copied, in bytes.
+const LONGEST: usize = 512;
 
 impl Shape {
     /// Returns the shape for the tracepoint's layout; none if the layout lacks something.
@@ -38,11 +45,23 @@ impl Shape {
             What::Exit => (EXIT, vec![place(0, "id")?, place(1, "ret")?]),
             What::Fault => (FAULT, vec![place(0, "address")?, place(1, "ip")?, place(2, "error_code")?]),
         };
-        if let Some(current) = layout.current.as_ref().filter(|field| field.size == 4) {
-            places.push((1, current.offset, 4));
-        }
+        places.extend(current(layout));
         let size = places.iter().map(|(_, offset, size)| offset + size).max()?;
-        Some(Self { words, id: layout.id, size, places })
+        Some(Self { words, id: layout.id, size, copied: false, places })
+    }
+
+    /// Returns the shape of copies of the tracepoint's record, and their size in bytes; none if records differ in
+    /// length.
+    pub fn copy(layout: &Layout) -> Option<(Self, usize)> {
+        let ends = |field: &Field| match field.form {
+            Form::Plain | Form::Array => Some(field.offset + field.size),
+            Form::Elsewhere { .. } => None,
+        };
+        let ends = layout.fields.iter().map(ends).collect::<Option<Vec<usize>>>()?;
+        let size = ends.into_iter().max().filter(|size| (MEANINGLESS + 1..=LONGEST).contains(size))?;
+        let places = current(layout).into_iter().collect();
+        let words = HEAD + size.div_ceil(8);
+        Some((Self { words, id: layout.id, size, copied: true, places }, size))
     }
 
     /// Appends the record of perf's. Returns none, and appends nothing, if it is too short.
@@ -61,11 +80,23 @@ impl Shape {
         into.resize(begin + self.size, 0);
         let record = &mut into[begin..];
         record[..2].copy_from_slice(&self.id.to_ne_bytes());
+        if self.copied {
+            let words = words[HEAD..].iter().map(|word| word.to_ne_bytes());
+            for (to, from) in record.chunks_mut(8).zip(words).skip(MEANINGLESS / 8) {
+                to.copy_from_slice(&from[..to.len()]);
+            }
+        }
         for (word, offset, size) in &self.places {
             record[*offset..offset + size].copy_from_slice(&words[*word].to_le_bytes()[..*size]);
         }
         Some(())
     }
+}
+
+/// Returns where the thread goes that ran.
+fn current(layout: &Layout) -> Option<(usize, usize, usize)> {
+    let field = layout.current.as_ref().filter(|field| field.size == 4 && field.offset + 4 <= MEANINGLESS)?;
+    Some((1, field.offset, 4))
 }
 
 #[cfg(test)]
@@ -100,6 +131,24 @@ mod tests {
         let before = bytes.clone();
         assert_eq!(shape.put(&words[..11], &mut bytes), None);
         assert_eq!(bytes, before);
+    }
+
+    #[test]
+    fn a_copy_has_the_records_bytes_behind_what_is_common() {
+        let text = "name: sched_waking\nID: 7\nformat:\n\
+            field:int common_pid;offset:4;size:4;signed:1;\n\
+            field:char comm[8];offset:8;size:8;signed:0;\n\
+            field:int target_cpu;offset:16;size:4;signed:1;\n";
+        let (shape, size) = Shape::copy(&Layout::parse(text).unwrap()).unwrap();
+        assert_eq!(size, 20);
+        let words = [99, 3 << 32 | 4, 3, !0, u64::from_ne_bytes(*b"name\0\0\0\0"), 0xffff_ffff_0000_0005];
+        let mut bytes = vec![];
+        assert_eq!(shape.put(&words, &mut bytes), Some(()));
+        let Kind::Sample(raw) = Records::new(&bytes).next().unwrap().what else { panic!() };
+        assert_eq!(raw, [&[7, 0, 0, 0, 4, 0, 0, 0][..], b"name\0\0\0\0", &[5, 0, 0, 0]].concat());
+        // Of records that differ in length there are no copies.
+        let longer = format!("{text}field:__data_loc char[] name;offset:20;size:4;signed:0;\n");
+        assert_eq!(Shape::copy(&Layout::parse(&longer).unwrap()), None);
     }
 
     #[test]
