@@ -20,6 +20,7 @@
 //! - This crate knows nothing of rings of programs, of APIs and of reports.
 
 pub mod catalog;
+mod decoder;
 pub mod dump;
 pub mod event;
 pub mod form;

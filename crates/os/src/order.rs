@@ -126,6 +126,11 @@ impl Order {
         self.chunks.push(Reverse(chunk));
     }
 
+    /// Returns whether so much waits that writing it should not be put off.
+    pub fn presses(&self) -> bool {
+        self.bytes > MOST / 2
+    }
+
     /// Returns whether so much waits that nothing more should be taken.
     pub fn is_full(&self) -> bool {
         self.bytes > MOST

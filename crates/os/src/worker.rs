@@ -21,6 +21,8 @@ use crate::{Options, Place, Report, Scope, Way};
 
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
+/// While the program runs, writing takes one part of so many of a processor's time, unless much waits.
+const SHARE: u64 = 8;
 /// Records that are written before ring buffers are emptied again.
 const BATCH: usize = 4096;
 /// How often packets are written that are not full, in nanoseconds.
@@ -114,6 +116,7 @@ impl Worker {
             self.writer.look(self.program, std::mem::take(disks));
         }
         let mut flushed = now();
+        let mut passed = flushed;
         loop {
             let ended = self.wait();
             if ended && let Some(sources) = self.source.sources() {
@@ -121,7 +124,13 @@ impl Worker {
             }
             let at = now();
             // What others do after the program's end is nobody's concern, and may go on for ever.
-            self.pass(if ended { at } else { at.saturating_sub(PATIENCE) }, at);
+            if ended {
+                self.pass(at, at, None);
+            } else {
+                let share = at.saturating_sub(passed) / SHARE;
+                passed = at;
+                self.pass(at.saturating_sub(PATIENCE), at, Some(share));
+            }
             if ended {
                 break;
             }
@@ -159,15 +168,15 @@ impl Worker {
     }
 
     /// Reads what there is, and writes what is older than `before`. Ring buffers are emptied again and again
-    /// meanwhile: a copy takes a tenth of what writing takes.
-    fn pass(&mut self, before: u64, at: u64) {
+    /// meanwhile: a copy takes a tenth of what writing takes. With a budget in nanoseconds the rest is put off, as
+    /// long as memory allows: the processor is the program's.
+    fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
         let Self { source, order, writer, statistics, scratch, .. } = self;
-        let mut more = true;
-        while more {
+        loop {
             if let Some(sources) = source.sources_mut().filter(|_| !order.is_full()) {
                 take(sources, order, writer);
             }
-            more = match source {
+            let more = match source {
                 Source::Statistics => {
                     writer.statistics(at, statistics.sample());
                     false
@@ -184,6 +193,10 @@ impl Worker {
                     })
                 }
             };
+            let spent = budget.is_some_and(|budget| now().saturating_sub(at) > budget);
+            if !more || (spent && !order.presses()) {
+                break;
+            }
         }
     }
 

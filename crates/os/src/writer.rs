@@ -1,13 +1,14 @@
 //! Chooses records, and writes them as events.
 
 use crate::catalog::Kind;
+use crate::decoder::{Decoder, Role};
 use crate::dump;
 use crate::event::Source;
 use crate::hash::NumberMap;
 use crate::own;
 use crate::perf::record::{Record, What, Who};
 use crate::proc::first_namespace;
-use crate::sources::{Decoder, Role, Sources};
+use crate::sources::Sources;
 use crate::statistics;
 use crate::stream::Trace;
 use crate::syscall::{self, Syscalls};

@@ -91,8 +91,9 @@ impl How {
 #[derive(Debug, Clone, Copy, Default)]
 struct Ran {
     wall_ms: f64,
-    /// What the program printed for a key, if it was asked for.
+    /// What the program printed for its figure, if it was asked for, and its processor time, both in nanoseconds.
     figure: f64,
+    processor: f64,
     /// Events of the operating system in the trace.
     events: f64,
     /// What was dropped, came too late, or was damaged.
@@ -131,7 +132,7 @@ fn nothing(ground: &Ground, args: &Args, report: &mut Report) -> Result<()> {
     report.title("Start and end: milliseconds of `true`");
     let words = ["/bin/true".into()];
     let all = rounds(ground, args, &HOWS[..5], &words, None)?;
-    let traced = all[1].1.median();
+    let traced = all[1].0.median();
     let rows = HOWS.iter().zip(&all).map(|(how, (wall, _))| {
         let goal = if how.records_system() { difference(GOAL_TRUE, 0) } else { String::new() };
         let added = difference(wall.median() - traced, 2);
@@ -149,7 +150,8 @@ fn storms(ground: &Ground, args: &Args, report: &mut Report) -> Result<()> {
         ("both on one processor", Some("-1"), args.trips),
         ("on two processors", Some("-2"), args.trips / 50),
     ] {
-        report.title(&format!("Switches, {place}: nanoseconds of {trips} round trips"));
+        report.title(&format!("Switches, {place}: nanoseconds of each of {trips} round trips"));
+
         let mut words: Vec<OsString> = vec![ground.program("switches").into(), "-n".into()];
         words.push(trips.to_string().into());
         words.extend(option.map(OsString::from));
@@ -162,6 +164,12 @@ fn storms(ground: &Ground, args: &Args, report: &mut Report) -> Result<()> {
 
 fn storm_table(all: &[(Samples, Vec<Ran>)], report: &Report) {
     let bare = all[0].0.median();
+    let processor = |ran: &[Ran]| {
+        let mut samples = Samples::default();
+        ran.iter().for_each(|ran| samples.add(ran.processor));
+        samples.median()
+    };
+    let bare_processor = processor(&all[0].1);
     let rows = HOWS.iter().zip(all).map(|(how, (ns, ran))| {
         let sum = |of: fn(&Ran) -> f64| ran.iter().map(of).sum::<f64>();
         let (events, lost, reader) = (sum(|r| r.events), sum(|r| r.lost), sum(|r| r.reader_ms));
@@ -171,13 +179,26 @@ fn storm_table(all: &[(Samples, Vec<Ran>)], report: &Report) {
             number(ns.min(), 0),
             number(ns.median(), 0),
             number(ns.median() / bare, 2),
+            number(processor(ran), 0),
+            number(processor(ran) / bare_processor, 2),
             if how.records_system() { number(1.0 + GOAL_STORM / 100.0, 2) } else { String::new() },
             if how.records_system() { number(lost, 0) } else { String::new() },
             if events > 0.0 { number(events / ran.len() as f64, 0) } else { String::new() },
             if events > 0.0 { number(per_event, 0) } else { String::new() },
         ]
     });
-    let heads = ["", "least", "median", "ratio", "goal", "lost in all", "events", "reader, ns/event"];
+    let heads = [
+        "",
+        "least",
+        "median",
+        "ratio",
+        "processor",
+        "ratio",
+        "goal",
+        "lost in all",
+        "events",
+        "reader, ns/event",
+    ];
     report.table(&heads, &rows.collect::<Vec<_>>());
 }
 
@@ -259,7 +280,8 @@ fn once(ground: &Ground, how: How, program: &[OsString], key: Option<&str>) -> R
         bail!("{}: {}", out.status, String::from_utf8_lossy(&out.stderr).trim());
     }
     if let Some(key) = key {
-        ran.figure = figure(&out, key).with_context(|| format!("the program printed no {key}"))?;
+        let printed = |key: &str| figure(&out, key).with_context(|| format!("the program printed no {key}"));
+        (ran.figure, ran.processor) = (printed(key)?, printed("processor.ns")?);
     }
     match how {
         How::Bare | How::Hetrace(_, []) => {}
