@@ -3,7 +3,7 @@
  *   switches [-n ROUND TRIPS] [-1 | -2]
  *
  * -1: both on the first processor; -2: one on each of the first two. Prints nanoseconds per round trip,
- * of which each is two wake-ups, four system calls and at least two switches; the processor time of both, which
+ * of which each is up to two wake-ups, four system calls and at least two switches; the processor time of both, which
  * depends less on what else runs; and how many switches getrusage counted. The output is lines of `key value`.
  */
 #include <sched.h>

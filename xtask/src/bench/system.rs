@@ -171,7 +171,7 @@ fn storm_table(all: &[(Samples, Vec<Ran>)], report: &Report) {
     };
     let bare_processor = processor(&all[0].1);
     let rows = HOWS.iter().zip(all).map(|(how, (ns, ran))| {
-        let sum = |of: fn(&Ran) -> f64| ran.iter().map(of).sum::<f64>();
+        let sum = |of: fn(&Ran) -> f64| ran.iter().map(of).sum::<f64>() + 0.0;
         let (events, lost, reader) = (sum(|r| r.events), sum(|r| r.lost), sum(|r| r.reader_ms));
         let per_event = 1e6 * reader / events;
         vec![
@@ -318,7 +318,8 @@ fn perf_lost(data: &Path) -> f64 {
     let dump =
         output("sh", &["-c", &format!("perf script -i '{file}' --show-lost-events 2>/dev/null | grep LOST")]);
     let lost = |line: &str| line.rsplit(' ').find_map(|word| word.parse::<f64>().ok());
-    dump.unwrap_or_default().lines().filter_map(lost).sum()
+    // Of nothing the sum is -0.
+    dump.unwrap_or_default().lines().filter_map(lost).sum::<f64>() + 0.0
 }
 
 /// Returns the sessions in shared memory.
