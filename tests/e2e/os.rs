@@ -299,6 +299,26 @@ fn system_calls_can_be_chosen() {
 }
 
 #[test]
+fn a_glob_of_no_system_call_is_an_error() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let trace = scratch.path().join("trace");
+    let with = |os: &str| {
+        let mut hetrace = Command::new(hetrace());
+        hetrace
+            .args(["run", "--os", os, "--os-syscalls", "read,raed*", "-o"])
+            .arg(&trace)
+            .args(["--", "true"]);
+        run(&mut hetrace)
+    };
+    let done = with("tree");
+    assert_eq!(done.status, 125, "{}", done.err);
+    assert!(done.err.contains("no system call matches `raed*`"), "{}", done.err);
+    assert!(!trace.exists());
+    // Without these events the option has no meaning, and a variable may well have set it.
+    assert_eq!(with("off").status, 0);
+}
+
+#[test]
 fn the_whole_machine_has_others_in_it() {
     if !has_tracepoints() {
         return;

@@ -349,7 +349,7 @@ pub struct Run {
         env = "HETRACE_OS_SYSCALLS"
     )]
     pub os_syscalls: Vec<String>,
-    /// Size of the kernel's ring buffer of each CPU for --os, in KiB; rounded up to a power of two
+    /// Size of each of the kernel's ring buffers for --os (one or two of each CPU), in KiB; rounded up to a power of two
     #[arg(
         long,
         default_value_t = 4096,

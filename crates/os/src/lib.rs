@@ -5,7 +5,8 @@
 //!  tracepoints ──► ring per CPU ──► Order ──► Tree ──► Event ──► Trace: kernel/metadata, kernel/channel0_N
 //!  (perf/)          (perf/ring)    by time   whose?    fields
 //! ```
-//! [`Recorder::open`] opens what the privileges allow, before the program is started by the same thread;
+//! [`Opening::begin`] opens what the privileges allow, in a thread of its own, for a program that the calling
+//! thread starts after [`Opening::ready`];
 //! [`Recorder::start`] begins to read when its process id is known, in a thread of its own; and
 //! [`Recorder::finish`] takes what is left when it has ended.
 //!
@@ -19,9 +20,11 @@
 //! - This crate knows nothing of rings of programs, of APIs and of reports.
 
 pub mod catalog;
+mod decoder;
 pub mod dump;
 pub mod event;
 pub mod form;
+mod hash;
 pub mod layout;
 pub mod order;
 pub mod own;
@@ -43,7 +46,7 @@ use std::sync::Arc;
 
 use hetrace_ctf::class::ClockClass;
 
-pub use recorder::Recorder;
+pub use recorder::{Opening, Recorder};
 pub use stream::MakeFile;
 pub use way::{Probe, Way, probe};
 

@@ -10,3 +10,11 @@ pub fn numbers(folder: impl AsRef<Path>) -> Vec<u32> {
     numbers.sort_unstable();
     numbers
 }
+
+/// The first PID namespace (`PROC_PID_INIT_INO` of the kernel).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Returns whether numbers of processes are here those that the kernel's events have.
+pub fn first_namespace() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == FIRST_NAMESPACE)
+}

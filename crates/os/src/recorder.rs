@@ -6,12 +6,15 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::dump;
+use crate::perf::bpf::Loaded;
 use crate::perf::close;
+use crate::perf::open::{self, Pid};
 use crate::sources::Sources;
 use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
 use crate::worker::{Source, Worker, now};
-use crate::{Options, Place, Report};
+use crate::{Options, Place, Report, Scope};
 
 /// A recording.
 #[derive(Debug)]
@@ -33,13 +36,62 @@ pub struct Finished {
     pub open: Option<Box<Sources>>,
 }
 
+/// A recording that is being opened, by a thread of its own: that takes the kernel some milliseconds, in
+/// which the caller has other things to do.
+#[derive(Debug)]
+pub struct Opening {
+    options: Options,
+    starter: Pid,
+    thread: Option<JoinHandle<Recorder>>,
+}
+
+impl Opening {
+    /// Begins to open the best that the privileges allow, for a program that the calling thread starts once
+    /// [`Opening::ready`] has returned: its events are inherited from there.
+    pub fn begin(options: Options) -> Self {
+        let starter = rustix::thread::gettid();
+        let copy = options.clone();
+        let open = move || Recorder::open(copy, starter);
+        let thread = thread::Builder::new().name("hetrace-os-open".to_owned()).spawn(open).ok();
+        Self { options, starter, thread }
+    }
+
+    /// Waits until all is open, and begins to record. Nothing is written yet.
+    pub fn ready(mut self) -> Recorder {
+        let opened = self.thread.take().and_then(|thread| thread.join().ok());
+        // There can be no thread, so this one does it.
+        let mut recorder = opened.unwrap_or_else(|| Recorder::open(self.options.clone(), self.starter));
+        recorder.enable();
+        recorder
+    }
+}
+
+impl Drop for Opening {
+    /// The program is not started: what was opened closes in a process of its own, before this one ends.
+    fn drop(&mut self) {
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
 impl Recorder {
-    /// Opens the best that the privileges allow, on the thread that starts the program: its events are
-    /// inherited from there. Nothing is written yet.
-    pub fn open(options: Options) -> Self {
+    fn open(options: Options, starter: Pid) -> Self {
         let opened = now();
-        let (probe, source) = best(&options);
+        let copy = options.clone();
+        let beside = move || Beside::prepare(&copy);
+        let beside = thread::Builder::new().name("hetrace-os-load".to_owned()).spawn(beside);
+        let (probe, source) = best(&options, starter, move || match beside.map(JoinHandle::join) {
+            Ok(Ok(beside)) => beside,
+            // There can be no thread, so this one does it.
+            _ => Beside::default(),
+        });
         Self { probe, options, source: Some((source, opened)), stop: None, running: None }
+    }
+
+    fn enable(&mut self) {
+        let Some((Source::Tracepoints { sources, .. }, _)) = &mut self.source else { return };
+        if let Err(error) = sources.enable() {
+            sources.missing.push(format!("events of the whole machine: {error}"));
+        }
     }
 
     /// Returns which way it is, and why no better one.
@@ -92,16 +144,37 @@ impl Drop for Recorder {
     }
 }
 
-fn best(options: &Options) -> (Probe, Source) {
+/// What a second thread does while the first opens tracepoints.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Programs in the kernel; none if these are not possible here.
+    pub loaded: Option<Loaded>,
+    /// Disks, for the state dump.
+    pub disks: Vec<(u32, String)>,
+}
+
+impl Beside {
+    fn prepare(options: &Options) -> Self {
+        let loaded = Sources::load(options);
+        if loaded.is_none() && options.scope == Scope::Tree {
+            // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
+            // a second.
+            drop(open::nothing());
+        }
+        Self { loaded, disks: dump::disks() }
+    }
+}
+
+fn best(options: &Options, starter: Pid, beside: impl FnOnce() -> Beside) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
-        let sources = Sources::tracepoints(options, &tracefs)?;
-        Ok(Source::Tracepoints { sources: Box::new(sources), tracefs })
+        let (sources, disks) = Sources::tracepoints(options, starter, beside, &tracefs)?;
+        Ok(Source::Tracepoints { sources: Box::new(sources), tracefs, disks })
     });
     let why = match opened {
         Ok(source) => return (Probe { way: Way::Tracepoints, why: None, fix: None }, source),
         Err(why) => why,
     };
-    match Sources::switches(options) {
+    match Sources::switches(options, starter) {
         Ok(sources) => (less(Way::Switches, why), Source::Switches(Box::new(sources))),
         Err(_) => (less(Way::Statistics, why), Source::Statistics),
     }

@@ -6,13 +6,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
+use crate::decoder::{Decoder, Role};
 use crate::event::Event;
-use crate::layout::{Field, Layout};
-use crate::perf::open::{self, Of};
+use crate::layout::Layout;
+use crate::perf::bpf::{Calls, Layouts, Loaded, Own};
+use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
+use crate::recorder::Beside;
 use crate::syscall;
 use crate::tracefs::Tracefs;
-use crate::tree::Concerns;
 use crate::{Options, Scope};
 
 /// The share of a ring buffer that is filled when its reader wakes.
@@ -21,108 +23,42 @@ const WATERMARK: usize = 4;
 /// Open events, and the ring buffers that they are in.
 #[derive(Debug)]
 pub struct Sources {
-    /// By place among the CPUs.
+    /// By place among the CPUs. Their events lead those of the whole machine.
     pub rings: Vec<Ring>,
+    /// Records the program's own events, where programs in the kernel may; otherwise perf does.
+    pub own: Option<Own>,
+    /// Leaders of the program's own events of perf, by place among the CPUs.
+    leaders: Vec<OwnedFd>,
+    /// Members of these groups.
     others: Vec<OwnedFd>,
+    /// The thread that starts the program.
+    starter: Pid,
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
-    /// How records of tracepoints are read, by the number that they begin with.
-    decoders: Vec<Option<Decoder>>,
+    /// How records of tracepoints are read, by the number that they begin with: up to some thousands, of
+    /// which a few are in use.
+    decoders: Vec<Option<Box<Decoder>>>,
     /// What could not be opened, and why.
     pub missing: Vec<String>,
 }
 
-/// What a record means.
-#[derive(Debug)]
-pub struct Decoder {
-    /// Whom it concerns, and what kind of record it is.
-    pub role: Role,
-    /// The event that it becomes.
-    pub event: Event,
-    /// The event's number in the trace, once it has one.
-    pub id: Option<u16>,
-    current: Option<Field>,
-    keys: [Option<Field>; 3],
-}
-
-/// What kind of record it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// A tracepoint of the catalog.
-    Catalog(Kind),
-    /// A system call begins.
-    Entry,
-    /// A system call ends.
-    Exit,
-}
-
-impl Decoder {
-    fn new(role: Role, layout: &Layout, event: Event) -> Self {
-        let names: [&str; 3] = match role {
-            Role::Entry => ["id", "args", ""],
-            Role::Exit => ["id", "ret", ""],
-            Role::Catalog(kind) => match kind {
-                Kind::Switch => ["prev_pid", "next_pid", "prev_state"],
-                Kind::Wake => ["pid", "target_cpu", ""],
-                Kind::Migrate => ["pid", "dest_cpu", ""],
-                Kind::Fork => ["parent_pid", "child_pid", ""],
-                Kind::NewTask => ["pid", "clone_flags", ""],
-                Kind::Exec => ["pid", "old_pid", ""],
-                Kind::Request | Kind::Completion => ["dev", "sector", ""],
-                _ => ["pid", "", ""],
-            },
-        };
-        let keys = names.map(|name| layout.field(name).cloned());
-        Self { role, event, id: None, current: layout.current.clone(), keys }
-    }
-
-    /// Returns the thread that ran, by the kernel's number.
-    pub fn current(&self, record: &[u8]) -> Option<u32> {
-        self.current.as_ref()?.number(record).map(|tid| tid as u32)
-    }
-
-    /// Returns one of the numbers that its kind is about.
-    pub fn key(&self, at: usize, record: &[u8]) -> Option<i64> {
-        self.keys.get(at)?.as_ref()?.number(record)
-    }
-
-    /// Returns the bytes of one of them.
-    pub fn key_bytes<'r>(&self, at: usize, record: &'r [u8]) -> Option<&'r [u8]> {
-        self.keys.get(at)?.as_ref()?.bytes(record)
-    }
-
-    /// Returns whom a record of a CPU concerns; none if it is damaged.
-    pub fn concerns(&self, cpu: u32, record: &[u8]) -> Option<Concerns> {
-        let key = |at| self.key(at, record).map(|n| n as u32);
-        let Role::Catalog(kind) = self.role else { return Some(Concerns::All) };
-        Some(match kind {
-            Kind::Switch => {
-                let ready = key(2)? & NOT_READY == 0;
-                Concerns::Switch { cpu, from: key(0)?, to: key(1)?, ready }
-            }
-            Kind::Wake => Concerns::Wake { thread: key(0)?, cpu: key(1)? },
-            Kind::Migrate => Concerns::Migrate { thread: key(0)?, cpu: key(1)? },
-            Kind::Fork => Concerns::Fork { parent: key(0)?, child: key(1)? },
-            Kind::Exec => Concerns::Exec { tid: key(0)?, old: key(1)? },
-            Kind::Exit => Concerns::Exit(key(0)?),
-            Kind::Free => Concerns::Free(key(0)?),
-            Kind::Interrupt => Concerns::Current,
-            Kind::Request => Concerns::Request(key(0)?, self.key(1, record)? as u64),
-            Kind::Completion => Concerns::Completion(key(0)?, self.key(1, record)? as u64),
-            Kind::NewTask | Kind::Own | Kind::Everybody | Kind::Machine => Concerns::All,
-        })
-    }
-}
-
 impl Sources {
-    /// Opens tracepoints.
+    /// Opens tracepoints, for a program that this thread of the process starts later. [`Sources::enable`]
+    /// begins to record. What the program does itself is recorded by the programs that were loaded `beside`; if
+    /// there are none, by perf. Returns the disks, too.
     ///
     /// # Errors
-    /// When the first one, of switches, cannot be opened: why, in the system's words.
-    pub fn tracepoints(options: &Options, tracefs: &Tracefs) -> Result<Self, String> {
-        let mut sources = Self::of(online(), Vec::new());
+    /// When the first one cannot be opened: why, in the system's words.
+    pub fn tracepoints(
+        options: &Options,
+        starter: Pid,
+        beside: impl FnOnce() -> Beside,
+        tracefs: &Tracefs,
+    ) -> Result<(Self, Vec<(u32, String)>), String> {
+        let mut sources = Self::of(online(), starter);
         for tracepoint in TRACEPOINTS {
-            if tracepoint.kind == Kind::Machine && options.scope == Scope::Tree {
+            let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
+            if machine || tracepoint.kind == Kind::Own || is_frequent(tracepoint) {
                 continue;
             }
             if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
@@ -133,42 +69,80 @@ impl Sources {
             return Err(sources.missing.swap_remove(0));
         }
         sources.drivers(options, tracefs);
-        sources.syscalls(options, tracefs);
-        Ok(sources)
+        let Beside { loaded, disks } = beside();
+        sources.by_programs(options, loaded, tracefs)?;
+        Ok((sources, disks))
+    }
+
+    /// Loads the programs in the kernel that record what the program does itself; none if that is not possible
+    /// here, for whatever reason: perf does it, then. The numbers of threads that these programs see are those of
+    /// the first PID namespace.
+    pub fn load(options: &Options) -> Option<Loaded> {
+        if !crate::proc::first_namespace() {
+            return None;
+        }
+        let follow = options.scope == Scope::Tree;
+        let calls = match &options.syscalls {
+            None => Calls::None,
+            Some(wanted) => syscall::few(&**wanted).map_or(Calls::All, Calls::Some),
+        };
+        Loaded::load(&online(), options.ring_bytes, follow, &calls).ok()
     }
 
     /// Opens the switches of the program that is started next, which needs no privilege.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn switches(options: &Options) -> io::Result<Self> {
+    pub fn switches(options: &Options, starter: Pid) -> io::Result<Self> {
         let bytes = options.ring_bytes.min(OWN_RING);
-        let mut sources = Self::of(online(), Vec::new());
+        let mut sources = Self::of(online(), starter);
         for cpu in sources.cpus.clone() {
-            let event = open::switches(cpu, (bytes / WATERMARK) as u32)?;
+            let event = open::switches(starter, cpu, (bytes / WATERMARK) as u32)?;
             sources.rings.push(Ring::map(event, bytes)?);
         }
         Ok(sources)
     }
 
-    fn of(cpus: Vec<u32>, rings: Vec<Ring>) -> Self {
-        Self { rings, others: Vec::new(), cpus, decoders: Vec::new(), missing: Vec::new() }
+    fn of(cpus: Vec<u32>, starter: Pid) -> Self {
+        Self {
+            rings: Vec::new(),
+            own: None,
+            leaders: Vec::new(),
+            others: Vec::new(),
+            starter,
+            cpus,
+            decoders: Vec::new(),
+            missing: Vec::new(),
+        }
     }
 
     /// Returns how a record of a tracepoint is read.
     pub fn decoder(&mut self, record: &[u8]) -> Option<&mut Decoder> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
-        self.decoders.get_mut(usize::from(id))?.as_mut()
+        self.decoders.get_mut(usize::from(id))?.as_deref_mut()
     }
 
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::event).chain(self.others.iter().map(AsFd::as_fd)).collect()
+        let links = self.own.iter().flat_map(Own::links);
+        self.leaders().chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
+    }
+
+    fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.iter().map(Ring::event).chain(self.leaders.iter().map(AsFd::as_fd))
+    }
+
+    /// Begins to record what is of the whole machine. The program's own events begin with it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn enable(&self) -> io::Result<()> {
+        self.rings.iter().try_for_each(|ring| open::enable(ring.event()))
     }
 
     /// Records nothing more.
     pub fn disable(&self) {
-        for event in self.events() {
+        for event in self.leaders() {
             // One that cannot be stopped ends with its descriptor.
             let _ = open::disable(event);
         }
@@ -182,13 +156,7 @@ impl Sources {
     }
 
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
-        let event = Event::new(of.event, layout, of.renamed, of.added);
-        let whose = match (of.kind, options.scope) {
-            (Kind::Own, Scope::Tree) => Of::Child,
-            _ => Of::Machine,
-        };
-        let decoder = Decoder::new(Role::Catalog(of.kind), layout, event);
-        match self.add(options, layout.id, whose, decoder, None) {
+        match self.add(options, layout.id, Of::Machine, Decoder::of(of, layout), None) {
             Err(why) if self.rings.is_empty() => Err(why.to_string()),
             Err(why) => {
                 self.missing.push(format!("{}:{}: {why}", of.system, of.name));
@@ -223,18 +191,80 @@ impl Sources {
         }
     }
 
-    fn syscalls(&mut self, options: &Options, tracefs: &Tracefs) {
-        let Some(wanted) = &options.syscalls else { return };
-        let filter = syscall::filter(&**wanted).and_then(|text| CString::new(text).ok());
+    /// Opens what programs in the kernel record, if they may.
+    fn by_programs(
+        &mut self,
+        options: &Options,
+        loaded: Option<Loaded>,
+        tracefs: &Tracefs,
+    ) -> Result<(), String> {
+        let own = self.own_tracepoints(options, tracefs);
+        let frequent: Vec<(&Tracepoint, Layout)> = TRACEPOINTS
+            .iter()
+            .filter(|of| is_frequent(of))
+            .filter_map(|of| Some((of, self.layout(tracefs, of.system, of.name)?)))
+            .collect();
+        let attached = loaded.and_then(|loaded| self.attach(loaded, &own, &frequent));
+        if attached.is_none() {
+            self.own_by_perf(options, own);
+            return frequent.iter().try_for_each(|(of, layout)| self.tracepoint(options, of, layout));
+        }
+        self.own = attached;
+        own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
+        for (of, layout) in &frequent {
+            self.decodes(layout.id, Decoder::of(of, layout));
+        }
+        Ok(())
+    }
+
+    /// Returns how records are read of what the program does itself: page faults and system calls.
+    fn own_tracepoints(&mut self, options: &Options, tracefs: &Tracefs) -> Vec<(Layout, Decoder)> {
+        let mut own: Vec<(Layout, Decoder)> = Vec::new();
+        for of in TRACEPOINTS.iter().filter(|of| of.kind == Kind::Own) {
+            let Some(layout) = self.layout(tracefs, of.system, of.name) else { continue };
+            let decoder = Decoder::of(of, &layout);
+            own.push((layout, decoder));
+        }
+        if options.syscalls.is_some() {
+            for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
+                let Some(layout) = self.layout(tracefs, system, name) else { continue };
+                let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
+                own.push((layout, decoder));
+            }
+        }
+        own
+    }
+
+    /// Attaches the programs; none if the kernel refuses.
+    fn attach(
+        &self,
+        loaded: Loaded,
+        own: &[(Layout, Decoder)],
+        frequent: &[(&Tracepoint, Layout)],
+    ) -> Option<Own> {
+        let of = |role: Role| own.iter().find(|(_, decoder)| decoder.role == role).map(|(layout, _)| layout);
+        let layouts =
+            Layouts { entry: of(Role::Entry), exit: of(Role::Exit), fault: of(Role::Catalog(Kind::Own)) };
+        let first = *self.cpus.first()?;
+        let mut copied = Vec::new();
+        for (_, layout) in frequent {
+            // It is not enabled: the program runs nevertheless.
+            copied.push((open::tracepoint(layout.id, Of::Machine, first, 0, None).ok()?, layout));
+        }
+        loaded.attach(self.starter, &layouts, copied).ok()
+    }
+
+    fn own_by_perf(&mut self, options: &Options, own: Vec<(Layout, Decoder)>) {
+        let few = options.syscalls.as_ref().and_then(|wanted| syscall::few(&**wanted));
+        let filter = few.and_then(|numbers| CString::new(syscall::filter(&numbers)).ok());
         let whose = match options.scope {
-            Scope::Tree => Of::Child,
+            Scope::Tree => Of::Child(self.starter),
             Scope::System => Of::Machine,
         };
-        for (role, (system, name)) in [(Role::Entry, SYSCALL_ENTRY), (Role::Exit, SYSCALL_EXIT)] {
-            let Some(layout) = self.layout(tracefs, system, name) else { continue };
-            let decoder = Decoder::new(role, &layout, Event::new(name, &layout, &[], &[]));
-            if let Err(why) = self.add(options, layout.id, whose, decoder, filter.as_ref()) {
-                self.missing.push(format!("{system}:{name}: {why}"));
+        for (layout, decoder) in own {
+            let filter = filter.as_ref().filter(|_| decoder.role != Role::Catalog(Kind::Own));
+            if let Err(why) = self.add(options, layout.id, whose, decoder, filter) {
+                self.missing.push(format!("{}: {why}", layout.name));
             }
         }
     }
@@ -250,8 +280,12 @@ impl Sources {
     ) -> io::Result<()> {
         let watermark = (options.ring_bytes / WATERMARK) as u32;
         let mut opened = Vec::new();
-        for cpu in &self.cpus {
-            let event = open::tracepoint(id, of, *cpu, watermark)?;
+        for (place, cpu) in self.cpus.iter().enumerate() {
+            let leader = match of {
+                Of::Machine => self.rings.get(place).map(Ring::event),
+                Of::Child(_) => self.leaders.get(place).map(AsFd::as_fd),
+            };
+            let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
             if let Some(filter) = filter {
                 // Without it more comes, and is passed over later.
                 let _ = open::filter(&event, filter);
@@ -263,23 +297,32 @@ impl Sources {
                 opened.into_iter().map(|event| Ring::map(event, options.ring_bytes)).collect();
             self.rings = rings?;
         } else {
-            for (event, ring) in opened.into_iter().zip(&self.rings) {
-                open::redirect(&event, ring.event())?;
-                self.others.push(event);
-            }
+            opened
+                .iter()
+                .zip(&self.rings)
+                .try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
+            let leads = matches!(of, Of::Child(_)) && self.leaders.is_empty();
+            if leads { self.leaders = opened } else { self.others.extend(opened) }
         }
+        self.decodes(id, decoder);
+        Ok(())
+    }
+
+    /// Records that begin with this number are read so.
+    fn decodes(&mut self, id: u16, decoder: Decoder) {
         let place = usize::from(id);
         if self.decoders.len() <= place {
             self.decoders.resize_with(place + 1, || None);
         }
-        self.decoders[place] = Some(decoder);
-        Ok(())
+        self.decoders[place] = Some(Box::new(decoder));
     }
 }
 
-/// Bits of `prev_state` of a thread that waits for something: the states that `/proc` has letters for. One
-/// above them says that it was preempted.
-const NOT_READY: u32 = 0x7f;
+/// Returns whether there are many of a tracepoint's records, for which perf takes long.
+fn is_frequent(of: &Tracepoint) -> bool {
+    matches!(of.kind, Kind::Switch | Kind::Wake)
+}
+
 /// Where the kernel lists GPUs.
 const GPUS: &str = "/sys/class/drm";
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.

@@ -4,11 +4,10 @@
 //! are opened, and the descriptions of the pairs serve for names and types of arguments; each is read when
 //! the first call of its kind comes.
 
-use std::collections::HashMap;
-
 use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
 use syscalls::Sysno;
 
+use crate::hash::NumberMap;
 use crate::layout::{Field, Form, Layout};
 use crate::tracefs::Tracefs;
 
@@ -116,7 +115,7 @@ fn argument_class(field: &Field) -> IntegerClass {
 
 /// Which system calls there are, by number, and which are recorded.
 pub struct Syscalls {
-    known: HashMap<i64, Option<Syscall>>,
+    known: NumberMap<i64, Option<Syscall>>,
     wanted: Box<dyn Fn(&str) -> bool + Send>,
 }
 
@@ -129,7 +128,7 @@ impl std::fmt::Debug for Syscalls {
 impl Syscalls {
     /// Records the calls whose names are wanted.
     pub fn new(wanted: Box<dyn Fn(&str) -> bool + Send>) -> Self {
-        Self { known: HashMap::new(), wanted }
+        Self { known: NumberMap::default(), wanted }
     }
 
     /// Returns the call of a number; none if it is not recorded.
@@ -162,13 +161,26 @@ fn describe(number: i64, tracefs: &Tracefs) -> Syscall {
     Syscall::unknown(name)
 }
 
-/// Returns an expression over `id` by which the kernel passes on the calls that are wanted; none if these
-/// are more than a few, as each is a comparison.
-pub fn filter(wanted: &dyn Fn(&str) -> bool) -> Option<String> {
-    let is_wanted = |call: &Sysno| kernel_names(call.name()).iter().any(|name| wanted(name));
-    let terms: Vec<String> =
-        Sysno::iter().filter(is_wanted).map(|call| format!("id == {}", call.id())).collect();
-    (1..=MOST_TERMS).contains(&terms.len()).then(|| terms.join(" || "))
+/// Returns the numbers of the calls that are wanted; none if these are more than a few, as each is a comparison
+/// that the kernel makes.
+pub fn few(wanted: &dyn Fn(&str) -> bool) -> Option<Vec<i32>> {
+    let numbers: Vec<i32> =
+        Sysno::iter().filter(|call| is_wanted(*call, wanted)).map(|call| call.id()).collect();
+    (1..=MOST_TERMS).contains(&numbers.len()).then_some(numbers)
+}
+
+/// Returns an expression over `id` by which perf passes on these calls.
+pub fn filter(numbers: &[i32]) -> String {
+    numbers.iter().map(|number| format!("id == {number}")).collect::<Vec<_>>().join(" || ")
+}
+
+/// Returns whether any system call of this processor is wanted.
+pub fn any(wanted: &dyn Fn(&str) -> bool) -> bool {
+    Sysno::iter().any(|call| is_wanted(call, wanted))
+}
+
+fn is_wanted(call: Sysno, wanted: &dyn Fn(&str) -> bool) -> bool {
+    kernel_names(call.name()).iter().any(|name| wanted(name))
 }
 
 /// Most comparisons of a filter.
@@ -201,8 +213,17 @@ mod tests {
 
     #[test]
     fn the_kernel_filters_a_few_calls() {
-        assert_eq!(filter(&|name| name == "read"), Some(format!("id == {}", Sysno::read.id())));
-        assert_eq!(filter(&|_| true), None);
-        assert_eq!(filter(&|_| false), None);
+        assert_eq!(few(&|name| name == "read"), Some(vec![Sysno::read.id()]));
+        assert_eq!(few(&|_| true), None);
+        assert_eq!(few(&|_| false), None);
+        assert_eq!(filter(&[3, 5]), "id == 3 || id == 5");
+    }
+
+    #[test]
+    fn a_call_is_wanted_by_any_of_its_names() {
+        for name in ["read", "newuname", "uname", "openat"] {
+            assert!(any(&|known| known == name), "{name}");
+        }
+        assert!(!any(&|known| known == "raed"));
     }
 }

@@ -4,7 +4,7 @@
 //! event of the fork comes before all events of the child. Nothing is looked up meanwhile, so a process
 //! that lives for a microsecond is followed as one that lives for an hour.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{NumberMap, NumberSet};
 
 /// What of an event decides whether it concerns the tree. Numbers of threads are the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,15 +69,15 @@ const MOST_REQUESTS: usize = 1 << 16;
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// By number; whether the thread has ended.
-    threads: HashMap<u32, bool>,
+    threads: NumberMap<u32, bool>,
     /// Those of them that are on a CPU.
-    running: HashSet<u32>,
+    running: NumberSet<u32>,
     /// Those that wait for one, and for which.
-    waiting: HashMap<u32, u32>,
+    waiting: NumberMap<u32, u32>,
     /// How many wait, by CPU.
-    queues: HashMap<u32, usize>,
+    queues: NumberMap<u32, usize>,
     /// Pending requests of these threads: device and first sector.
-    requests: HashSet<(u32, u64)>,
+    requests: NumberSet<(u32, u64)>,
 }
 
 impl Tree {

@@ -62,7 +62,7 @@ pub fn probe() -> Probe {
         Ok(()) => return Probe { way: Way::Tracepoints, why: None, fix: None },
         Err(why) => why,
     };
-    let way = match open::switches(0, WATERMARK) {
+    let way = match open::switches(rustix::thread::gettid(), 0, WATERMARK) {
         Ok(_) => Way::Switches,
         Err(_) => Way::Statistics,
     };
@@ -88,7 +88,7 @@ fn try_tracepoints() -> Result<(), String> {
     // Any will do; this one is rare, so that opening it costs others nothing.
     let layout = tracefs.layout("sched", "sched_process_exec")?;
     let layout = layout.ok_or("this kernel has no tracepoints of its scheduler")?;
-    match open::tracepoint(layout.id, Of::Machine, 0, WATERMARK) {
+    match open::tracepoint(layout.id, Of::Machine, 0, WATERMARK, None) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("this user may not open tracepoints: {error}")),
     }

@@ -9,7 +9,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::form::{self, Environment};
-use crate::order::{Order, PATIENCE};
+use crate::order::{Order, PATIENCE, Piece};
+use crate::perf::bpf::Own;
+use crate::perf::record::Records;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::stream::Trace;
@@ -19,6 +21,10 @@ use crate::{Options, Place, Report, Scope, Way};
 
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
+/// While the program runs, writing takes one part of so many of a processor's time, unless much waits.
+const SHARE: u64 = 8;
+/// Records that are written before ring buffers are emptied again.
+const BATCH: usize = 4096;
 /// How often packets are written that are not full, in nanoseconds.
 const FLUSH: u64 = 1_000_000_000;
 
@@ -31,6 +37,8 @@ pub enum Source {
         sources: Box<Sources>,
         /// Their descriptions.
         tracefs: Tracefs,
+        /// Numbers and names of disks.
+        disks: Vec<(u32, String)>,
     },
     /// See [`Way::Switches`].
     Switches(Box<Sources>),
@@ -71,6 +79,8 @@ pub struct Worker {
     statistics: Statistics,
     program: u32,
     stop: Arc<OwnedFd>,
+    /// A record that is being made.
+    scratch: Vec<u8>,
 }
 
 impl Worker {
@@ -96,22 +106,31 @@ impl Worker {
             statistics: Statistics::of(pid),
             program: pid,
             stop,
+            scratch: Vec::new(),
         })
     }
 
     /// Reads until the program has ended, and then all that is left.
     pub fn run(&mut self) -> Report {
-        if self.source.way() == Way::Tracepoints {
-            self.writer.look(self.program);
+        if let Source::Tracepoints { disks, .. } = &mut self.source {
+            self.writer.look(self.program, std::mem::take(disks));
         }
         let mut flushed = now();
+        let mut passed = flushed;
         loop {
             let ended = self.wait();
             if ended && let Some(sources) = self.source.sources() {
                 sources.disable();
             }
             let at = now();
-            self.pass(if ended { u64::MAX } else { at.saturating_sub(PATIENCE) }, at);
+            // What others do after the program's end is nobody's concern, and may go on for ever.
+            if ended {
+                self.pass(at, at, None);
+            } else {
+                let share = at.saturating_sub(passed) / SHARE;
+                passed = at;
+                self.pass(at.saturating_sub(PATIENCE), at, Some(share));
+            }
             if ended {
                 break;
             }
@@ -137,30 +156,46 @@ impl Worker {
     /// Sleeps. Returns whether the program has ended.
     fn wait(&self) -> bool {
         let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
-        let events = rings.iter().map(|ring| ring.event());
+        let own = self.source.sources().and_then(|s| s.own.as_ref());
+        let events = rings.iter().map(|ring| ring.event()).chain(own.map(Own::wake));
         let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
         waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
         let nap = Timespec { tv_sec: 0, tv_nsec: NAP };
         // An interrupted sleep is a short one.
         let _ = poll(&mut waited, Some(&nap));
+        own.into_iter().for_each(Own::awake);
         waited.first().is_some_and(|stop| stop.revents().contains(PollFlags::IN))
     }
 
-    /// Reads what there is, and writes what is older than `before`.
-    fn pass(&mut self, before: u64, at: u64) {
-        let Self { source, order, writer, statistics, .. } = self;
-        if let Some(sources) = source.sources_mut() {
-            for (cpu, ring) in sources.rings.iter_mut().enumerate() {
-                order.add(cpu, |bytes| {
-                    ring.take(bytes);
-                });
+    /// Reads what there is, and writes what is older than `before`. Ring buffers are emptied again and again
+    /// meanwhile: a copy takes a tenth of what writing takes. With a budget in nanoseconds the rest is put off, as
+    /// long as memory allows: the processor is the program's.
+    fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
+        let Self { source, order, writer, statistics, scratch, .. } = self;
+        loop {
+            if let Some(sources) = source.sources_mut().filter(|_| !order.is_full()) {
+                take(sources, order, writer);
             }
-        }
-        match source {
-            Source::Statistics => writer.statistics(at, statistics.sample()),
-            Source::Switches(_) => order.release(before, |cpu, record| writer.own(cpu, &record)),
-            Source::Tracepoints { sources, tracefs } => {
-                order.release(before, |cpu, record| writer.record(cpu, &record, sources, tracefs));
+            let more = match source {
+                Source::Statistics => {
+                    writer.statistics(at, statistics.sample());
+                    false
+                }
+                Source::Switches(_) => order.release(before, BATCH, |cpu, piece| {
+                    if let Piece::Record(record) = piece {
+                        writer.own(cpu, &record);
+                    }
+                }),
+                Source::Tracepoints { sources, tracefs, .. } => {
+                    order.release(before, BATCH, |cpu, piece| match piece {
+                        Piece::Record(record) => writer.record(cpu, &record, sources, tracefs),
+                        Piece::Words(words) => words_of_ours(words, cpu, scratch, (writer, sources, tracefs)),
+                    })
+                }
+            };
+            let spent = budget.is_some_and(|budget| now().saturating_sub(at) > budget);
+            if !more || (spent && !order.presses()) {
+                break;
             }
         }
     }
@@ -177,7 +212,54 @@ impl Worker {
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
-            missing: self.source.sources().map(|s| s.missing.clone()).unwrap_or_default(),
+            missing: self.source.sources().map(missing).unwrap_or_default(),
+        }
+    }
+}
+
+/// Takes a record of our programs: as perf's of the same tracepoint.
+fn words_of_ours(
+    words: &[u64],
+    cpu: usize,
+    scratch: &mut Vec<u8>,
+    (writer, sources, tracefs): (&mut Writer, &mut Sources, &Tracefs),
+) {
+    scratch.clear();
+    let made = sources.own.as_ref().and_then(|own| own.record(words, scratch));
+    match made.and_then(|()| Records::new(scratch).next()) {
+        Some(record) => writer.record(cpu, &record, sources, tracefs),
+        None => writer.damaged += size_of_val(words) as u64,
+    }
+}
+
+/// Returns what was not recorded, and why.
+fn missing(sources: &Sources) -> Vec<String> {
+    let mut missing = sources.missing.clone();
+    let forgotten = sources.own.as_ref().map_or(0, Own::forgotten);
+    if forgotten > 0 {
+        missing
+            .push(format!("system calls and page faults of {forgotten} threads: too many threads at a time"));
+    }
+    missing
+}
+
+/// Takes what is unread in all ring buffers.
+fn take(sources: &mut Sources, order: &mut Order, writer: &mut Writer) {
+    for (cpu, ring) in sources.rings.iter_mut().enumerate() {
+        order.add(cpu, |bytes| {
+            ring.take(bytes);
+        });
+    }
+    let Some(own) = &mut sources.own else { return };
+    for cpu in 0..sources.cpus.len() {
+        let mut damaged = 0;
+        order.add_words(cpu, |put| damaged = own.take(cpu, put));
+        writer.damaged += damaged as u64;
+    }
+    for (number, dropped) in (0..).zip(own.dropped()) {
+        if dropped > 0 {
+            let cpu = sources.cpus.iter().position(|cpu| *cpu == number).unwrap_or(0);
+            writer.dropped(cpu, dropped);
         }
     }
 }

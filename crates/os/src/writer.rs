@@ -1,14 +1,14 @@
 //! Chooses records, and writes them as events.
 
-use std::collections::HashMap;
-use std::fs;
-
 use crate::catalog::Kind;
+use crate::decoder::{Decoder, Role};
 use crate::dump;
 use crate::event::Source;
+use crate::hash::NumberMap;
 use crate::own;
 use crate::perf::record::{Record, What, Who};
-use crate::sources::{Decoder, Role, Sources};
+use crate::proc::first_namespace;
+use crate::sources::Sources;
 use crate::statistics;
 use crate::stream::Trace;
 use crate::syscall::{self, Syscalls};
@@ -21,8 +21,6 @@ use crate::{Options, Scope, Way};
 const CLONE_THREAD: i64 = 0x1_0000;
 /// Most threads of which it is kept to which process they belong.
 const MOST_THREADS: usize = 1 << 20;
-/// The first PID namespace (`PROC_PID_INIT_INO` of the kernel).
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Chooses records, and writes them.
 #[derive(Debug)]
@@ -35,9 +33,9 @@ pub struct Writer {
     root: Option<u32>,
     syscalls: Syscalls,
     /// Numbers of events, by the number of the system call and whether it is an entry.
-    calls: HashMap<(i64, bool), Option<u16>>,
+    calls: NumberMap<(i64, bool), Option<u16>>,
     /// Processes of threads that have begun meanwhile, by the kernel's numbers.
-    processes: HashMap<u32, u32>,
+    processes: NumberMap<u32, u32>,
     /// Whether our numbers of processes are the kernel's.
     first: bool,
     /// Numbers of events without a tracepoint.
@@ -71,7 +69,7 @@ impl Writer {
             Way::Statistics => vec![trace.declare(statistics::EVENT, &statistics::fields())],
             Way::Tracepoints => Vec::new(),
         };
-        let first = fs::read_link("/proc/self/ns/pid").is_ok_and(|ns| ns.as_os_str() == FIRST_NAMESPACE);
+        let first = first_namespace();
         let tree = (options.scope == Scope::Tree).then(|| Tree::new(first.then_some(pid)));
         let wanted = options.syscalls.clone();
         let wanted = move |name: &str| wanted.as_ref().is_some_and(|wanted| wanted(name));
@@ -80,8 +78,8 @@ impl Writer {
             root: tree.is_some().then_some(pid).filter(|_| !first),
             tree,
             syscalls: Syscalls::new(Box::new(wanted)),
-            calls: HashMap::new(),
-            processes: HashMap::new(),
+            calls: NumberMap::default(),
+            processes: NumberMap::default(),
             first,
             own,
             dump: None,
@@ -101,14 +99,14 @@ impl Writer {
 
     /// Looks at what there is, for the state dump. In another namespace `/proc` has other numbers than the
     /// kernel's events: there are no threads in it then.
-    pub fn look(&mut self, program: u32) {
+    pub fn look(&mut self, program: u32, disks: Vec<(u32, String)>) {
         let time = now();
         let threads = match (self.first, &self.tree) {
             (false, _) => Vec::new(),
             (true, Some(_)) => dump::threads(Some(program)),
             (true, None) => dump::threads(None),
         };
-        self.dump = Some(Dump { time, threads, disks: dump::disks() });
+        self.dump = Some(Dump { time, threads, disks });
     }
 
     /// Writes the state dump, if it is due.
@@ -136,6 +134,12 @@ impl Writer {
         }
         let end = self.trace.declare(dump::END, &none);
         self.event(0, end, dump.time, |_| true);
+    }
+
+    /// Counts events of a CPU that the kernel dropped. Switches may be among them.
+    pub fn dropped(&mut self, cpu: usize, events: u64) {
+        self.went_to(cpu, None);
+        self.trace.discard(cpu, events);
     }
 
     /// Takes a record of one's own threads.
@@ -167,10 +171,7 @@ impl Writer {
         self.dump_before(record.time);
         let raw = match record.what {
             What::Sample(raw) => raw,
-            What::Lost(events) => {
-                self.went_to(cpu, None);
-                return self.trace.discard(cpu, events);
-            }
+            What::Lost(events) => return self.dropped(cpu, events),
             _ => return,
         };
         let number = sources.cpus.get(cpu).copied().unwrap_or(0);

@@ -17,6 +17,7 @@ use hetrace_os::{Recorder, Scope};
 
 use crate::access::Access;
 use crate::beside;
+use crate::child::inherited::kernel_mask;
 use crate::manifest::{self, Manifest};
 use crate::time::ReferencePoint;
 
@@ -42,6 +43,11 @@ pub struct Options {
     pub ring_bytes: usize,
 }
 
+/// Returns whether a glob matches the name of a system call of this processor.
+pub fn is_syscall(glob: &str) -> bool {
+    hetrace_os::syscall::any(&|name| glob_matches(glob, name))
+}
+
 /// A run's events of the operating system. It never fails: what is missing stands in the manifest.
 #[derive(Debug)]
 pub struct Os {
@@ -51,9 +57,17 @@ pub struct Os {
     notes: Vec<String>,
 }
 
-impl Os {
-    /// Opens what the privileges allow, on the thread that starts the program.
-    pub fn open(options: &Options) -> Self {
+/// What is being opened, while the launcher prepares the rest.
+#[derive(Debug)]
+pub struct Opening {
+    asked: Asked,
+    scope: Scope,
+    opening: hetrace_os::Opening,
+}
+
+impl Opening {
+    /// Begins to open what the privileges allow, for a program that this thread starts.
+    pub fn begin(options: &Options) -> Self {
         let scope = match options.asked {
             Asked::Auto | Asked::Tree => Scope::Tree,
             Asked::System => Scope::System,
@@ -61,11 +75,25 @@ impl Os {
         let globs = options.syscalls.clone();
         let wanted = move |name: &str| globs.iter().any(|glob| glob_matches(glob, name));
         let syscalls = (!options.syscalls.is_empty()).then(|| Arc::new(wanted) as hetrace_os::Wanted);
-        let recorder =
-            Recorder::open(hetrace_os::Options { scope, syscalls, ring_bytes: options.ring_bytes });
-        Self { asked: options.asked, recorder, scope, notes: Vec::new() }
+        // What is sent to this process is for the main thread, which passes it on.
+        let mask = kernel_mask(Some(u64::MAX));
+        let opening = hetrace_os::Opening::begin(hetrace_os::Options {
+            scope,
+            syscalls,
+            ring_bytes: options.ring_bytes,
+        });
+        kernel_mask(Some(mask));
+        Self { asked: options.asked, scope, opening }
     }
 
+    /// Waits until all is open. From now on it is recorded, and the program may be started.
+    pub fn ready(self) -> Os {
+        let Self { asked, scope, opening } = self;
+        Os { asked, recorder: opening.ready(), scope, notes: Vec::new() }
+    }
+}
+
+impl Os {
     /// Begins to read: the program runs in this process.
     pub fn start(&mut self, pid: libc::pid_t, folder: PathBuf, access: Access, started: ReferencePoint) {
         let begun = access.make_folder(&folder).and_then(|()| {

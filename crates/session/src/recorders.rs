@@ -14,6 +14,7 @@ use crate::time::ReferencePoint;
 #[derive(Debug)]
 pub struct Recorders {
     telemetry: Option<Telemetry>,
+    opening: Option<os::Opening>,
     os: Option<Os>,
     /// The folder of events of the operating system.
     kernel: Option<PathBuf>,
@@ -27,22 +28,24 @@ pub struct Recorded {
 }
 
 impl Recorders {
-    /// Opens telemetry: counters of devices are read before the program can change them.
+    /// Opens telemetry: counters of devices are read before the program can change them. The operating
+    /// system's events are being opened already.
     pub fn open(
         options: &RunOptions,
+        opening: Option<os::Opening>,
         trace: &TraceFolder,
         kernel: Option<PathBuf>,
         manifest: &mut Manifest,
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-        Self { telemetry, os: None, kernel }
+        Self { telemetry, opening, os: None, kernel }
     }
 
-    /// Opens the operating system's events, on the thread that starts the program and right before:
-    /// what is open records the launcher, too.
-    pub fn open_os(&mut self, options: &RunOptions, manifest: &mut Manifest) {
-        self.os = options.os.as_ref().map(Os::open);
+    /// Waits until the operating system's events are open, right before the program is started: what is
+    /// recorded from now on is the launcher's, too.
+    pub fn ready_os(&mut self, manifest: &mut Manifest) {
+        self.os = self.opening.take().map(os::Opening::ready);
         manifest.os = self.os.as_ref().map(Os::report);
     }
 

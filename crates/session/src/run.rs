@@ -75,7 +75,7 @@ pub struct RunOptions {
     pub compress: bool,
     /// What devices say of themselves is sampled.
     pub sample: Option<telemetry::Options>,
-    /// Events of the operating system are recorded.
+    /// Events of the operating system are recorded: [`Early`] has begun that.
     pub os: Option<os::Options>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
@@ -131,13 +131,30 @@ const MEMORY: u64 = 1 << 42;
 /// Longest sleep between two looks at the rings.
 const NAP: Duration = Duration::from_millis(25);
 
+/// What a run begins with, before anything else is known of it.
+#[derive(Debug)]
+pub struct Early {
+    inherited: Inherited,
+    opening: Option<os::Opening>,
+}
+
+impl Early {
+    /// Takes note of what the caller handed down, and begins to open the operating system's events: it takes the
+    /// kernel a while, in which all else is prepared. The calling thread is the one that calls [`run`].
+    pub fn begin(os: Option<&os::Options>) -> Self {
+        // Limits are raised by it, also that of descriptors.
+        let inherited = Inherited::take();
+        Self { inherited, opening: os.map(os::Opening::begin) }
+    }
+}
+
 /// Runs a program, records it, and writes the trace.
 ///
 /// # Errors
 /// When the program could not be started or nothing could be written. An end
 /// of the program by a signal or with a status is no error.
-pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunError> {
-    let inherited = Inherited::take();
+pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<Outcome, RunError> {
+    let Early { inherited, opening } = early;
     let started = reference();
     // A program may cut short what it shares with us.
     survive::install();
@@ -163,7 +180,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
     let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
     manifest.interposition.extend(absent.iter().map(left_out));
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
-    let mut recorders = Recorders::open(options, &trace, kernel, &mut manifest);
+    let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
@@ -173,7 +190,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>) -> Result<Outcome, RunEr
         ended.end();
         wake();
     });
-    recorders.open_os(options, &mut manifest);
+    recorders.ready_os(&mut manifest);
     let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());

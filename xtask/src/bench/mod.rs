@@ -19,6 +19,7 @@ mod report;
 mod setting;
 mod startup;
 mod sustained;
+mod system;
 mod verdict;
 
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum What {
     Startup(startup::Args),
     /// What tracing adds to real programs, beside what their reports say that it took
     Programs(programs::Args),
+    /// What recording the operating system's events costs, beside perf
+    System(system::Args),
     /// How fast a trace becomes an answer, and with how much memory, beside babeltrace2
     Analyze(analyze::Args),
 }
@@ -57,6 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Cuda(args) => cuda::run(args),
         What::Startup(args) => startup::alone(args),
         What::Programs(args) => programs::run(args),
+        What::System(args) => system::run(args),
         What::Analyze(args) => analyze::run(args),
     }
 }

@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::{
-    Access, BUFFER_CHOICES, Capture, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
-    RunOptions, Selection, Way, apis, end_by, ended, run as session_run, telemetry,
+    Access, BUFFER_CHOICES, Capture, Early, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
+    RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run, telemetry,
 };
 
 use super::{OWN_FAILURE, say, terminal};
@@ -29,16 +29,22 @@ fn captures(args: &Run) -> Capture {
     }
 }
 
-/// Returns the options of events of the operating system; none if they are off.
-fn os(args: &Run) -> Option<OsOptions> {
+/// Returns the options of events of the operating system; none if they are off. A glob that matches no system
+/// call is an error: nothing would be recorded by it, and nothing would say so.
+fn os(args: &Run) -> Result<Option<OsOptions>> {
     let asked = match args.os {
-        Os::Off => return None,
+        Os::Off => return Ok(None),
         Os::Auto => OsAsked::Auto,
         Os::Tree => OsAsked::Tree,
         Os::System => OsAsked::System,
     };
-    let syscalls = args.os_syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
-    Some(OsOptions { asked, syscalls, ring_bytes: (args.os_buffer as usize) << 10 })
+    let syscalls: Vec<String> = args.os_syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
+    if let Some(glob) = syscalls.iter().find(|glob| !is_syscall(glob)) {
+        bail!(
+            "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
+        );
+    }
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (args.os_buffer as usize) << 10 }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -75,7 +81,6 @@ fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         bail!("--capture-buffers accepts at most {BUFFER_CHOICES} globs");
     }
-    let libraries = chosen(&args.trace)?;
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())
@@ -86,6 +91,9 @@ fn record(args: &Run) -> Result<Outcome> {
     let window = args.window.asked()?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
+    let os = os(args)?;
+    let early = Early::begin(os.as_ref());
+    let libraries = chosen(&args.trace)?;
     let off = args.no_device || args.device_times == DeviceTimes::Off;
     let options = RunOptions {
         device_times: match args.device_times {
@@ -126,10 +134,10 @@ fn record(args: &Run) -> Result<Outcome> {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();
             telemetry::Options { period, libraries }
         }),
-        os: os(args),
+        os,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
-    Ok(session_run(&options, libraries)?)
+    Ok(session_run(&options, libraries, early)?)
 }
 
 fn chosen(wanted: &[String]) -> Result<Vec<Found>> {

@@ -1,4 +1,5 @@
-//! The kernel's perf events: opening them, their ring buffers, and the records in these.
+//! The kernel's perf events: opening them, their ring buffers, and the records in these; and what programs in the
+//! kernel record in their place ([`bpf`]).
 //!
 //! ```text
 //!  tracepoint A, CPU 0 ──┐
@@ -7,6 +8,7 @@
 //! ```
 //! All `unsafe` of this crate is in this folder.
 
+pub mod bpf;
 pub mod close;
 pub mod open;
 pub mod record;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys as sys;
 use sys::bindings::{self, perf_event_attr};
@@ -10,25 +10,50 @@ use sys::bindings::{self, perf_event_attr};
 /// Whose events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// All that happens on a CPU.
+    /// All that happens on a CPU. The first of a group does not record until [`enable`] starts the group.
     Machine,
-    /// Those of the program that the calling thread starts next, and of all that it starts: they begin
-    /// with its `execve`.
-    Child,
+    /// Those of the program that this thread of the process starts next, and of all that it starts: they
+    /// begin with its `execve`.
+    Child(Pid),
 }
 
-/// Opens a tracepoint on a CPU, by the number that its `format` file has.
+/// The thread that starts the program.
+pub type Pid = rustix::thread::Pid;
+
+/// Opens a tracepoint on a CPU, by the number that its `format` file has. Events of a group are enabled and
+/// disabled with their `leader`, by one interrupt of the CPU instead of one each; without a leader it leads.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn tracepoint(id: u16, of: Of, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+pub fn tracepoint(
+    id: u16,
+    of: Of,
+    cpu: u32,
+    watermark: u32,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let mut attr = attributes(watermark);
     attr.type_ = bindings::PERF_TYPE_TRACEPOINT;
     attr.config = id.into();
     // Each passing, not one of so many.
     attr.__bindgen_anon_1.sample_period = 1;
     attr.sample_type |= u64::from(bindings::PERF_SAMPLE_RAW);
-    open(attr, of, cpu)
+    open(attr, of, Some(cpu), leader)
+}
+
+/// Opens an event of the calling thread that records nothing. The first event of a thread in the whole
+/// system makes the kernel wait for all CPUs (10 ms and more); others wait with it, so a thread that opens
+/// this one takes the wait off whoever opens such events a little later.
+///
+/// # Errors
+/// When the system refuses.
+pub fn nothing() -> io::Result<OwnedFd> {
+    let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..Default::default() };
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = bindings::PERF_COUNT_SW_DUMMY.into();
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    open(attr, Of::Child(rustix::thread::gettid()), None, None)
 }
 
 /// Opens the records of switches, names, beginnings and ends of threads. It needs no privilege for
@@ -36,7 +61,7 @@ pub fn tracepoint(id: u16, of: Of, cpu: u32, watermark: u32) -> io::Result<Owned
 ///
 /// # Errors
 /// When the system refuses.
-pub fn switches(cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+pub fn switches(starter: Pid, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
     let mut attr = attributes(watermark);
     attr.type_ = bindings::PERF_TYPE_SOFTWARE;
     attr.config = bindings::PERF_COUNT_SW_DUMMY.into();
@@ -45,7 +70,7 @@ pub fn switches(cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
     attr.set_comm(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
-    open(attr, Of::Child, cpu)
+    open(attr, Of::Child(starter), Some(cpu), None)
 }
 
 /// What all events have in common.
@@ -61,20 +86,29 @@ fn attributes(watermark: u32) -> perf_event_attr {
     attr
 }
 
-fn open(mut attr: perf_event_attr, of: Of, cpu: u32) -> io::Result<OwnedFd> {
+fn open(
+    mut attr: perf_event_attr,
+    of: Of,
+    cpu: Option<u32>,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
+    // Members of a group follow their leader.
+    let leads = leader.is_none();
+    attr.set_disabled(leads.into());
     let pid = match of {
         Of::Machine => -1,
-        Of::Child => {
+        Of::Child(starter) => {
             attr.set_inherit(1);
-            attr.set_disabled(1);
-            attr.set_enable_on_exec(1);
-            0
+            attr.set_enable_on_exec(leads.into());
+            starter.as_raw_nonzero().get()
         }
     };
-    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
+    let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(io::Error::other))?;
+    let group = leader.map_or(-1, |leader| leader.as_raw_fd());
+    let flags = bindings::PERF_FLAG_FD_CLOEXEC.into();
     // SAFETY: a system call that reads a structure of ours, filled in as `perf_event_open(2)` says, and
     // may write its size. What it opens counts and records, and changes no memory of anybody.
-    let fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, -1, bindings::PERF_FLAG_FD_CLOEXEC.into()) };
+    let fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, group, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -92,13 +126,32 @@ pub fn redirect(event: impl AsFd, ring: impl AsFd) -> io::Result<()> {
     check(unsafe { sys::ioctls::SET_OUTPUT(event, ring) })
 }
 
-/// Records nothing more of an event.
+/// Starts the group that an event leads.
+///
+/// # Errors
+/// When the system refuses.
+pub fn enable(event: impl AsFd) -> io::Result<()> {
+    // SAFETY: a system call on a descriptor that is open.
+    check(unsafe { sys::ioctls::ENABLE(event.as_fd().as_raw_fd(), 0) })
+}
+
+/// Stops the group that an event leads.
 ///
 /// # Errors
 /// When the system refuses.
 pub fn disable(event: impl AsFd) -> io::Result<()> {
     // SAFETY: a system call on a descriptor that is open.
     check(unsafe { sys::ioctls::DISABLE(event.as_fd().as_raw_fd(), 0) })
+}
+
+/// Runs a program of the kernel's at the tracepoint of an event, on all CPUs, until the event is closed.
+///
+/// # Errors
+/// When the system refuses.
+pub fn run(event: impl AsFd, program: BorrowedFd<'_>) -> io::Result<()> {
+    let program = program.as_raw_fd().cast_unsigned();
+    // SAFETY: a system call on two descriptors that are open.
+    check(unsafe { sys::ioctls::SET_BPF(event.as_fd().as_raw_fd(), program) })
 }
 
 /// Records a tracepoint only where an expression over its fields holds; `id == 1 || id == 3`, say.

@@ -1,0 +1,188 @@
+//! The system call `bpf`: maps, programs and where they are attached.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::code::Code;
+
+/// Commands of the system call (`enum bpf_cmd`).
+mod command {
+    pub const MAP_CREATE: libc::c_long = 0;
+    pub const MAP_UPDATE: libc::c_long = 2;
+    pub const PROG_LOAD: libc::c_long = 5;
+    pub const GET_INFO: libc::c_long = 15;
+    pub const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
+}
+
+/// Kinds of maps (`enum bpf_map_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Map {
+    /// Values by key; entries take memory when they are made.
+    Hash = 1,
+    /// Values by place, in memory that can be mapped.
+    Array = 2,
+    /// A ring buffer.
+    Ring = 27,
+}
+
+/// Kinds of programs (`enum bpf_prog_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Runs at a tracepoint of perf's, with the tracepoint's record; what it returns says whether perf
+    /// records it.
+    Tracepoint = 5,
+    /// Runs at a tracepoint, with the arguments that the kernel passes to it.
+    RawTracepoint = 17,
+}
+
+/// Flag of a hash: nothing is allocated before it is used (`BPF_F_NO_PREALLOC`).
+const NO_PREALLOC: u32 = 1;
+/// Flag of an array: it can be mapped (`BPF_F_MMAPABLE`).
+const MAPPABLE: u32 = 1 << 10;
+/// What the functions of the kernel that record ask for.
+const LICENSE: &CStr = c"Dual MIT/GPL";
+
+#[repr(C)]
+struct MapAttr {
+    kind: u32,
+    key: u32,
+    value: u32,
+    entries: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct ElementAttr {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgramAttr {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+}
+
+#[repr(C)]
+struct AttachAttr {
+    name: u64,
+    program: u32,
+    padding: u32,
+}
+
+#[repr(C)]
+struct InfoAttr {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+/// Words of `struct bpf_prog_info`, and which of them counts the runs that were left out (since 5.12).
+const INFO: usize = 29;
+const MISSES: usize = 26;
+
+/// Returns how often the kernel did not run a program because another one was interrupted on the CPU.
+///
+/// # Errors
+/// When the system refuses.
+pub fn misses(program: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut info = [0u64; INFO];
+    let attr = InfoAttr {
+        descriptor: program.as_raw_fd().cast_unsigned(),
+        length: size_of_val(&info) as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and lives until it returns. All
+    // else in it is zero, so that it writes nothing elsewhere.
+    unsafe { call(command::GET_INFO, &attr) }?;
+    Ok(info[MISSES])
+}
+
+/// Makes a map. Sizes of keys and values are in bytes, that of a ring buffer is its number of entries.
+///
+/// # Errors
+/// When the system refuses.
+pub fn map(kind: Map, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
+    let flags = match kind {
+        Map::Hash => NO_PREALLOC,
+        Map::Array => MAPPABLE,
+        Map::Ring => 0,
+    };
+    let attr = MapAttr { kind: kind as u32, key, value, entries, flags };
+    // SAFETY: the kernel reads the structure, which has numbers only.
+    unsafe { made(command::MAP_CREATE, &attr) }
+}
+
+/// Stores a value of a map whose keys and values have four bytes.
+///
+/// # Errors
+/// When the system refuses.
+pub fn update(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Result<()> {
+    let attr = ElementAttr {
+        map: map.as_raw_fd().cast_unsigned(),
+        padding: 0,
+        key: &raw const key as u64,
+        value: &raw const value as u64,
+        flags: 0,
+    };
+    // SAFETY: both addresses are of four bytes each, as the map has them, which live until it returns.
+    unsafe { call(command::MAP_UPDATE, &attr) }.map(drop)
+}
+
+/// Loads a program.
+///
+/// # Errors
+/// When the system refuses, or the kernel finds the program unsafe.
+pub fn program(kind: Kind, code: Code) -> io::Result<OwnedFd> {
+    let code = code.finish().ok_or(io::ErrorKind::InvalidData)?;
+    let attr = ProgramAttr {
+        kind: kind as u32,
+        instructions: u32::try_from(code.len()).map_err(io::Error::other)?,
+        code: code.as_ptr() as u64,
+        license: LICENSE.as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+    };
+    // SAFETY: the kernel reads as many instructions as there are, and the license up to its NUL. It runs the
+    // program only if it has found that it ends and touches nothing but its maps, its stack and its context.
+    unsafe { made(command::PROG_LOAD, &attr) }
+}
+
+/// Runs a program at a tracepoint of this name until the descriptor is closed.
+///
+/// # Errors
+/// When the system refuses.
+pub fn attach(program: BorrowedFd<'_>, tracepoint: &CStr) -> io::Result<OwnedFd> {
+    let program = program.as_raw_fd().cast_unsigned();
+    let attr = AttachAttr { name: tracepoint.as_ptr() as u64, program, padding: 0 };
+    // SAFETY: the kernel reads the name up to its NUL.
+    unsafe { made(command::RAW_TRACEPOINT_OPEN, &attr) }
+}
+
+/// # Safety
+/// As [`call`], of a command that returns a new descriptor.
+unsafe fn made<T>(command: libc::c_long, attr: &T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller says so.
+    let fd = unsafe { call(command, attr) }?;
+    // SAFETY: the system gave it to us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// # Safety
+/// `attr` is what the command reads, and addresses in it are of what the command reads or writes there. Both live
+/// until it returns, which is all that the kernel asks for.
+unsafe fn call<T>(command: libc::c_long, attr: &T) -> io::Result<libc::c_int> {
+    // SAFETY: the caller says so; the size is the structure's own.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attr), size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
