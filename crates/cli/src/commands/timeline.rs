@@ -102,7 +102,8 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     }
     report(&files.finish()?, &drawn)?;
     let wanted = |pid: i64| args.pid.is_empty() || args.pid.contains(&pid);
-    if !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
+    let is_blank = drawn.parts.iter().all(|part| part.slices == 0);
+    if is_blank && !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
         super::report_no_match();
     }
     super::report_missing(&drawn.summary);

@@ -40,6 +40,14 @@ impl<'t> States<'t> {
         Self { system: Some(system), next: next.collect(), ..Self::default() }
     }
 
+    /// When the first of all states begins that are to be drawn, and when the last one ends.
+    pub fn extent(&self) -> Option<(u64, u64)> {
+        let Reverse((first, ..)) = *self.next.peek()?;
+        let lives = self.next.iter().filter_map(|Reverse((_, at, _))| self.system?.lives.get(*at));
+        let last = lives.filter_map(|life| life.stretches.last()).map(|stretch| stretch.end).max()?;
+        Some((first, last))
+    }
+
     /// Whether something is to be drawn that begins before a time.
     #[inline]
     pub fn is_due(&self, time: u64) -> bool {

@@ -72,10 +72,22 @@ impl Drawer<'_, '_> {
         Ok(part)
     }
 
+    /// A program without a call has states all the same.
+    fn draw_states_only(&mut self) -> io::Result<()> {
+        let whole = self.options.from.is_none() && self.options.to.is_none();
+        let Some((first, last)) = self.states.extent().filter(|_| whole && self.first.is_none()) else {
+            return Ok(());
+        };
+        self.first = Some(first);
+        self.begin_file(first)?;
+        self.end_file(last, "behind the window")?;
+        Ok(())
+    }
+
     /// The walk is over: writes the rest.
     pub fn finish(&mut self, summary: &Summary) -> io::Result<()> {
         if !self.sheet.is_active() {
-            return Ok(());
+            return self.draw_states_only();
         }
         let to = self.options.to.and_then(|to| self.first?.checked_add(to));
         // A walk that ended with the window has seen nothing.
