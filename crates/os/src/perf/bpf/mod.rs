@@ -247,3 +247,28 @@ impl Own {
         self.counts.get(self.forgotten)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where they are refused perf records instead, and nobody would notice that the programs are wrong.
+    #[test]
+    fn the_kernel_takes_the_programs() {
+        let some = Calls::Some((0..16).collect());
+        for calls in [Calls::None, some, Calls::All] {
+            for (follow, cpus) in [(true, &[0][..]), (false, &[0, 1, 2, 5]), (true, &[0, 1, 2, 3, 4, 5, 6])] {
+                let refused = Loaded::load(cpus, LEAST, follow, &calls).err();
+                let not_allowed = |error: &io::Error| {
+                    matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))
+                        || error.kind() == io::ErrorKind::Unsupported
+                };
+                match refused {
+                    None => {}
+                    Some(error) if not_allowed(&error) => eprintln!("SKIPPED: not allowed here: {error}"),
+                    Some(error) => panic!("{calls:?}, follow: {follow}, {} CPUs: {error}", cpus.len()),
+                }
+            }
+        }
+    }
+}
