@@ -51,6 +51,8 @@ pub enum Asked {
     },
     /// A signal to the launcher opens it, and the next one closes it.
     Toggle(i32),
+    /// The programs themselves, by calls for that (`hetrace_capture_start`, `hetrace_capture_stop`).
+    Calls,
 }
 
 impl Asked {
@@ -60,6 +62,10 @@ impl Asked {
         *page.mask.get_mut() = mask;
         let numbers = match self {
             Asked::Time { .. } | Asked::Toggle(_) => return,
+            Asked::Calls => {
+                page.trigger = trigger::CALLS;
+                return;
+            }
             Asked::Launches(numbers) => {
                 page.trigger = trigger::LAUNCHES;
                 numbers
@@ -94,6 +100,8 @@ pub struct Windows {
     /// What is still to be done, with when since the program's start; none if the programs do it.
     plan: Vec<(Duration, bool)>,
     toggle: bool,
+    /// Flips that were overwritten before they were read.
+    missed: u64,
     /// Signals that were taken.
     toggled: u32,
     started: Instant,
@@ -135,7 +143,15 @@ impl Windows {
         let mut name = [0; 16];
         name[..NAME.len()].copy_from_slice(NAME);
         stream.identify(Identity { pid, tid: pid, name });
-        Windows { stream, report, plan: Vec::new(), toggle: false, toggled: 0, started: Instant::now() }
+        Windows {
+            stream,
+            report,
+            plan: Vec::new(),
+            toggle: false,
+            toggled: 0,
+            missed: 0,
+            started: Instant::now(),
+        }
     }
 
     /// Opens or closes the window if it is time, and reads the log. Returns how long there is nothing to do.
@@ -166,7 +182,9 @@ impl Windows {
         // A program can write anything there.
         let mut next = page.drained.load(Ordering::Relaxed);
         if flips.wrapping_sub(next) > LOG as u32 {
-            next = flips.wrapping_sub(LOG as u32);
+            let oldest = flips.wrapping_sub(LOG as u32);
+            self.missed = self.missed.saturating_add(u64::from(oldest.wrapping_sub(next)));
+            next = oldest;
         }
         while next != flips {
             // One that is not complete yet comes with the next look.
@@ -223,6 +241,13 @@ impl Windows {
         if let Some(account) = &mut manifest.written.account {
             account.streams.extend(self.stream.account());
         }
+        if self.missed > 0 {
+            manifest.notes.push(format!(
+                "capture windows began and ended so often that {} beginnings and ends are not known; what was recorded \
+                 is complete",
+                self.missed
+            ));
+        }
         manifest.capture = Some(self.report);
     }
 }
@@ -238,6 +263,7 @@ fn word(of: u32) -> &'static str {
         reason::LAUNCH => "launch",
         reason::RANGE => "range",
         reason::SIGNAL => "signal",
+        reason::CALL => "call",
         _ => "unknown",
     }
 }
