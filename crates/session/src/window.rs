@@ -172,12 +172,12 @@ impl Windows {
             }
             self.toggled = toggled;
         }
-        self.drain(page, host);
+        self.drain(page, host, false);
         self.plan.first().map_or(Duration::MAX, |(at, _)| at.saturating_sub(since))
     }
 
-    /// Takes what is in the log.
-    fn drain(&mut self, page: &Window, host: &HostClock) {
+    /// Takes what is in the log. At the end nothing will be completed any more.
+    fn drain(&mut self, page: &Window, host: &HostClock, at_the_end: bool) {
         let flips = page.flips.load(Ordering::Acquire);
         // A program can write anything there.
         let mut next = page.drained.load(Ordering::Relaxed);
@@ -188,9 +188,16 @@ impl Windows {
         }
         while next != flips {
             // One that is not complete yet comes with the next look.
-            let Some((ticks, open, cause)) = page.flip(next) else { break };
+            let flip = page.flip(next);
+            if flip.is_none() && !at_the_end {
+                break;
+            }
             next = next.wrapping_add(1);
             page.drained.store(next, Ordering::Relaxed);
+            let Some((ticks, open, cause)) = flip else {
+                self.missed = self.missed.saturating_add(1);
+                continue;
+            };
             self.take(host.to_ns(ticks), open, cause);
         }
     }
@@ -229,7 +236,7 @@ impl Windows {
 
     /// Takes what is left, and writes it into the manifest of a run.
     pub fn finish(mut self, page: &Window, host: &HostClock, manifest: &mut Manifest) {
-        self.drain(page, host);
+        self.drain(page, host, true);
         self.stream.flush();
         self.report.launches =
             (page.trigger == trigger::LAUNCHES).then(|| page.launches.load(Ordering::Relaxed));

@@ -219,3 +219,59 @@ impl Window {
         (self.first..self.last).contains(&number)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A page as the launcher makes it for [`trigger::CALLS`].
+    fn page() -> Box<Window> {
+        // SAFETY: all of it is numbers and atomics, for which zeros are valid.
+        let mut page: Box<Window> = unsafe { Box::new(std::mem::zeroed()) };
+        page.trigger = trigger::CALLS;
+        *page.mask.get_mut() = flag::OUTSIDE;
+        page
+    }
+
+    fn by(pid: u32) -> Cause {
+        Cause { reason: reason::CALL, number: 0, pid, tid: pid }
+    }
+
+    #[test]
+    fn what_is_so_already_is_no_flip() {
+        let page = page();
+        page.set_open_by_call(false, 1, by(1));
+        assert_eq!((page.is_open(), page.flips.load(Ordering::Relaxed)), (false, 0));
+        page.set_open_by_call(true, 2, by(1));
+        page.set_open_by_call(true, 3, by(2));
+        assert_eq!((page.is_open(), page.flips.load(Ordering::Relaxed)), (true, 1));
+        assert_eq!(page.flip(0), Some((2, true, by(1))));
+        page.set_open_by_call(false, 4, by(2));
+        assert_eq!((page.is_open(), page.flip(1)), (false, Some((4, false, by(2)))));
+    }
+
+    #[test]
+    fn threads_that_ask_at_once_leave_the_mask_as_the_last_one_said() {
+        let page = page();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let page = &page;
+                scope.spawn(move || {
+                    for turn in 0..5_000 {
+                        page.set_open_by_call((thread + turn) % 2 == 0, turn, by(thread as u32));
+                    }
+                });
+            }
+        });
+        let flips = page.flips.load(Ordering::Relaxed);
+        assert!(flips > 0);
+        assert_eq!(page.is_open(), flips % 2 == 1);
+        // The log has openings and closings in turn.
+        for number in flips.saturating_sub(LOG as u32)..flips {
+            // A thread that was held up may have written over a later one, which is then none.
+            if let Some((_, open, _)) = page.flip(number) {
+                assert_eq!(open, number % 2 == 0);
+            }
+        }
+    }
+}

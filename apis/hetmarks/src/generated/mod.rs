@@ -1,4 +1,4 @@
-//! Made by `cargo xtask codegen marks`, except this file and `prelude.rs`.
+//! Made by `cargo xtask codegen hetmarks`, except this file and `prelude.rs`.
 //!
 //! One safety argument stands for all `unsafe` in the made files: the
 //! arguments are those that the program passes to the very function that is
