@@ -110,9 +110,14 @@ fn c_and_cpp_programs_mark_ranges_of_one_thread_and_of_several() {
         }
         let named = calls.iter().filter(|c| c.starts_with("name_thread(thread_id=")).count();
         assert_eq!(named, 2, "{calls:?}");
-        // Names are names of threads in reports.
-        let threads = run(Command::new(hetrace()).args(["tally", "--by", "thread"]).arg(&folder)).out;
-        assert!(threads.contains("the main one") && threads.contains("the other one"), "{threads}");
+        // The time line has the names, as texts among its bytes.
+        let file = scratch.path().join(format!("{name}.timeline"));
+        let done = run(Command::new(hetrace()).arg("timeline").arg(&folder).arg("-o").arg(&file));
+        assert_eq!(done.status, 0, "{}", done.err);
+        let bytes = std::fs::read(&file).expect("a time line");
+        for text in ["the main one", "the other one", "handed over", "a moment"] {
+            assert!(bytes.windows(text.len()).any(|w| w == text.as_bytes()), "{text}");
+        }
     }
 }
 
