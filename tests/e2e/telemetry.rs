@@ -1,4 +1,5 @@
-//! `--sample`, with an NVML of our own: two devices whose values are known.
+//! `--sample`, with an NVML of our own: two devices whose values are known; and the host, whose values are held
+//! against what the kernel says to the program itself.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -183,7 +184,7 @@ fn the_manifest_names_what_is_not_to_be_had_and_what_sampling_cost() {
     let scratch = tempfile::tempdir().expect("scratch");
     let folder = scratch.path().join("t");
     let done = sample(&folder, &["--sample", "20ms"], &["sleep", "0.3"]);
-    assert!(done.err.contains("records of 2 devices"), "{}", done.err);
+    assert!(done.err.contains("records of 2 devices and the host"), "{}", done.err);
     let telemetry = &manifest(&folder)["telemetry"];
     assert_eq!(telemetry["period_ns"], 20_000_000);
     assert_eq!(telemetry["sources"][0]["name"], "nvml");
@@ -215,22 +216,18 @@ fn without_the_library_the_program_runs_and_one_line_says_what_is_missing() {
     command.args(["run", "-q", "--sample", "--nvml", "/nowhere/libnvidia-ml.so.1", "-o"]).arg(&folder);
     let done = run(command.args(["--", "sh", "-c", "echo ran; exit 3"]));
     assert_eq!((done.status, &*done.out), (3, "ran\n"));
-    let lines: Vec<&str> = done.err.lines().filter(|l| l.contains("telemetry")).collect();
+    let lines: Vec<&str> = done.err.lines().filter(|l| l.contains("no GPU telemetry")).collect();
     let [line] = lines[..] else { panic!("one line: {}", done.err) };
     for part in ["/nowhere/libnvidia-ml.so.1", "install it with NVIDIA's driver"] {
         assert!(line.contains(part), "{line}");
     }
     let telemetry = &manifest(&folder)["telemetry"];
     assert!(telemetry["sources"][0]["error"].is_string(), "{telemetry}");
-    assert!(babeltrace_is_empty(&folder));
-}
-
-/// Whether there is nothing but metadata.
-fn babeltrace_is_empty(folder: &Path) -> bool {
-    !std::fs::read_dir(folder).expect("a trace").flatten().any(|e| {
-        let name = e.file_name();
-        name != "metadata" && name != "hetrace"
-    })
+    // The host is sampled all the same.
+    let events = babeltrace(&folder);
+    let devices: Vec<&Event> = events.iter().filter(|e| e.name == "telemetry:device").collect();
+    assert!(!devices.is_empty() && devices.iter().all(|d| d.fields["source"] == "host"), "{devices:?}");
+    assert!(events.iter().all(|e| e.name != "telemetry:power"));
 }
 
 #[test]
@@ -282,4 +279,120 @@ fn a_killed_launcher_loses_little() {
     let events = babeltrace(&folder);
     assert!(of(&events, "telemetry:energy", 0).len() > 2);
     assert_eq!(manifest(&folder)["telemetry"]["devices"][1]["name"], "Fake GPU B");
+}
+
+/// What a run with `--sample` says of the host, as rows of the tally's JSON.
+fn host_rows(folder: &Path, line: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(hetrace());
+    command.args(["run", "-q", "--sample", "10ms", "--nvml", "/nowhere/libnvidia-ml.so.1", "-o"]);
+    let done = run(command.arg(folder).arg("--").args(line));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let done = run(Command::new(hetrace()).args(["tally", "--json"]).arg(folder));
+    let tally: Value = serde_json::from_str(&done.out).expect("JSON");
+    tally["host_telemetry"].as_array().expect("rows").clone()
+}
+
+fn host_row<'r>(rows: &'r [Value], device: &str, quantity: &str, value: &str) -> &'r Value {
+    let wanted =
+        |row: &&Value| row["device"] == device && row["quantity"] == quantity && row["value"] == value;
+    rows.iter().find(wanted).unwrap_or_else(|| panic!("no {device} {quantity} {value} in {rows:?}"))
+}
+
+#[test]
+fn a_busy_program_shows_its_processor_time_and_its_memory() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    // A second of processor time and 200 MB, in a child of the program, however long that takes.
+    let spin = "import time; b = bytearray(b'x') * 200_000_000\nwhile time.process_time() < 1: pass";
+    let script = format!("python3 -c \"$(printf \"{spin}\")\"; true");
+    let rows = host_rows(&folder, &["sh", "-c", &script]);
+    let resident = host_row(&rows, "host", "resident", "bytes")["max"].as_f64().expect("a number");
+    assert!((200e6..2e9).contains(&resident), "{resident}");
+    let memory =
+        |value: &str| host_row(&rows, "host", "host_memory", value)["mean"].as_f64().expect("a number");
+    assert!(memory("used") > 0.0 && memory("used") + memory("available") < memory("total") * 1.001);
+    // Thousandths of a processor by nanoseconds: at least the second that the program took, as ticks show it.
+    let events = babeltrace(&folder);
+    let all = of(&events, "telemetry:cpu", 0);
+    let spent: u64 = all.iter().map(|e| (e.number("user") + e.number("system")) * e.number("interval")).sum();
+    assert!(spent as f64 / 1e12 > 0.7, "{spent}");
+    let online = std::thread::available_parallelism().expect("processors").get() as u64;
+    let listed = std::fs::read_to_string("/proc/stat").expect("processors");
+    let online = online.max(listed.lines().filter(|l| l.starts_with("cpu")).count() as u64 - 1);
+    for event in all {
+        let sum: u64 = ["user", "system", "iowait", "steal"].iter().map(|f| event.number(f)).sum();
+        assert!(sum <= 1000 * online, "more than there is: {event:?}");
+    }
+}
+
+/// Bytes written to each disk since the machine's start.
+fn written(diskstats: &str) -> HashMap<String, u64> {
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        Some(((*words.get(2)?).to_owned(), words.get(9)?.parse::<u64>().ok()? * 512))
+    };
+    diskstats.lines().filter_map(row).collect()
+}
+
+#[test]
+fn what_a_program_writes_to_a_disk_is_seen() {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("scratch");
+    let at = |name: &str| scratch.path().join(name);
+    let now = || written(&std::fs::read_to_string("/proc/diskstats").unwrap_or_default());
+    let before = now();
+    let script = format!(
+        "cat /proc/diskstats > '{0}/a'; dd if=/dev/zero of='{0}/file' bs=1M count=32 conv=fsync 2>&1; \
+         cat /proc/diskstats > '{0}/b'",
+        scratch.path().display()
+    );
+    let rows = host_rows(&at("t"), &["sh", "-c", &script]);
+    let after = now();
+    let inside = |name: &str| written(&std::fs::read_to_string(at(name)).expect("a file"));
+    let (begin, end) = (inside("a"), inside("b"));
+    let disks: Vec<&Value> =
+        rows.iter().filter(|row| row["quantity"] == "disk" && row["value"] == "written").collect();
+    for row in &disks {
+        let name = row["device"].as_str().and_then(|name| name.strip_prefix("disk ")).expect("a disk");
+        let total = row["total"].as_f64().expect("bytes");
+        // Rates are whole bytes per second.
+        let (least, most) = (end[name] - begin[name], after[name] - before[name]);
+        assert!(
+            total >= least as f64 - 1000.0 && total <= most as f64 + 1000.0,
+            "{name}: {least} {total} {most}"
+        );
+    }
+    // A machine may have none (a container's files may be in memory), but then none is listed.
+    let listed = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let names = listed.filter_map(|e| e.file_name().into_string().ok());
+    let real =
+        names.filter(|n| before.contains_key(n) && !["loop", "ram", "zram"].iter().any(|k| n.starts_with(k)));
+    assert_eq!(disks.len(), real.count());
+}
+
+#[test]
+fn what_the_machine_lacks_is_named_once_and_is_no_error() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let folder = scratch.path().join("t");
+    host_rows(&folder, &["sleep", "0.1"]);
+    let telemetry = &manifest(&folder)["telemetry"];
+    let source = telemetry["sources"].as_array().expect("sources").iter().find(|s| s["name"] == "host");
+    let source = source.expect("the host");
+    assert!(source["error"].is_null(), "{source}");
+    let missing = source["missing"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let about =
+        |what: &str| missing.iter().filter(|m| m.as_str().is_some_and(|m| m.starts_with(what))).count();
+    let has = |path: &str| std::path::Path::new(path).exists();
+    let frequency = has("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
+    assert_eq!(about("no frequency"), usize::from(!frequency), "{missing:?}");
+    assert_eq!(about("no use of processors"), 0, "{missing:?}");
+    let doctor = run(Command::new(hetrace()).arg("doctor"));
+    for line in missing {
+        assert!(doctor.out.contains(line.as_str().expect("a text")), "{line}: {}", doctor.out);
+    }
+    // The timeline and the other exports have it, too.
+    let file = scratch.path().join("x.json");
+    let done =
+        run(Command::new(hetrace()).args(["export", "-f", "chrome"]).arg(&folder).arg("-o").arg(&file));
+    assert_eq!(done.status, 0, "{}", done.err);
+    assert!(std::fs::read_to_string(&file).expect("a file").contains("host: host_memory [B]"));
 }

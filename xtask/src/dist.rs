@@ -13,12 +13,13 @@ use crate::repo;
 #[derive(Parser)]
 pub struct Args {}
 
-/// Builds, strips and packs: the binary, the API libraries, the manual page,
+/// Builds, strips and packs: the binary, the API libraries, the header for programs, the manual page,
 /// the licences.
 ///
 /// ```text
 ///   hetrace-VERSION-ARCH/bin/hetrace
 ///                       /lib/hetrace/libhetrace_*.so
+///                       /include/hetrace.h
 ///                       /share/man/man1/hetrace.1
 /// ```
 pub fn run(_: &Args) -> Result<ExitCode> {
@@ -32,7 +33,7 @@ pub fn run(_: &Args) -> Result<ExitCode> {
         fs::remove_dir_all(&folder)?;
     }
     let release = repo::root().join("target/release");
-    for place in ["bin", "lib/hetrace", "share/man/man1", "share/doc/hetrace"] {
+    for place in ["bin", "lib/hetrace", "include", "share/man/man1", "share/doc/hetrace"] {
         fs::create_dir_all(folder.join(place))?;
     }
     strip(&release.join("hetrace"), &folder.join("bin/hetrace"))?;
@@ -40,6 +41,7 @@ pub fn run(_: &Args) -> Result<ExitCode> {
         let file = format!("libhetrace_{api}.so");
         strip(&release.join(&file), &folder.join("lib/hetrace").join(&file))?;
     }
+    fs::copy(repo::root().join("include/hetrace.h"), folder.join("include/hetrace.h"))?;
     let page = Command::new(release.join("hetrace")).arg("man").output()?;
     fs::write(folder.join("share/man/man1/hetrace.1"), page.stdout)?;
     for text in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {

@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-vendor", &["hetrace-format"]),
+    ("hetrace-client", &[]),
     ("hetrace-os", &["hetrace-ctf"]),
     (
         "hetrace-session",

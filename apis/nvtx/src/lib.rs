@@ -13,7 +13,7 @@
 //! * [`callbacks`], [`payloads`]: from NVTX's structs and wide texts to the flat parameters of
 //!   the model;
 //! * `generated/`: a wrapper for every function, made from the model;
-//! * [`local`]: what the functions answer; [`named`]: which ranges open and close a capture window.
+//! * [`local`]: what the functions answer; `hetrace_interpose::ranges` knows their levels, and which open and close a capture window.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod attributes;
@@ -21,9 +21,7 @@ mod callbacks;
 mod extensions;
 mod generated;
 mod inject;
-mod levels;
 mod local;
-mod named;
 mod payloads;
 mod wide;
 

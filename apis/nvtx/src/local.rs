@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::generated::prelude::{P, REAL};
 use crate::generated::real::known;
 use crate::generated::tables::NAMES;
-use crate::{levels, named};
+use hetrace_interpose::ranges::{levels, named};
 
 /// Something that no other in the process has: a number from 1 on. A forked
 /// child counts on, and is distinguished by its process.

@@ -322,7 +322,8 @@ pub struct Run {
     #[arg(long, default_value = "16M", value_name = "BYTES", value_parser = size, env = "HETRACE_CAPTURE_SIZE")]
     pub capture_size: u64,
     /// Sample the telemetry of GPUs (power, energy, clocks, utilization, memory, temperature, throttling,
-    /// traffic) once per PERIOD [default without a value: 50ms]
+    /// traffic) and of the host (use and frequency of its processors, memory, energy, disks, networks) once
+    /// per PERIOD [default without a value: 50ms]
     #[arg(
         long,
         value_name = "PERIOD",

@@ -1,4 +1,4 @@
-//! Events of telemetry: what devices report of themselves.
+//! Events of telemetry: what devices report of themselves, and the host of itself.
 //!
 //! An event's time is the middle of the query. One table has the values of each quantity, for those
 //! who write them and those who read them.
@@ -18,6 +18,8 @@ use crate::field::{Field, put_text};
 pub const STREAM: u32 = 64;
 /// What stands before the names of the events.
 pub const PREFIX: &str = "telemetry:";
+/// The [`Monitored::source`] of the host: its processors, memory, disks, networks.
+pub const HOST: &str = "host";
 /// Most values of a quantity.
 pub const VALUES: usize = 4;
 
@@ -44,6 +46,17 @@ definitions! { "telemetry":
         available: String,
         /// Its power limit, mW; 0 if it is not known.
         power_limit: u64,
+    }
+}
+
+impl Monitored {
+    /// What people call a device of this source, number and name.
+    pub fn label(source: &str, index: u32, name: &str) -> String {
+        match (source, name) {
+            (HOST, name) => name.to_owned(),
+            (_, "") => format!("GPU {index}"),
+            (_, name) => format!("GPU {index} {name}"),
+        }
     }
 }
 
@@ -86,6 +99,22 @@ pub enum Quantity {
     Nvlink,
     /// Traffic over PCIe, `tx` and `rx`, bytes per second.
     Pcie,
+    /// What processors did: `user` code, `system` (with interrupts), nothing while they waited for I/O (`iowait`),
+    /// other machines' work (`steal`); thousandths of one processor's time.
+    Cpu,
+    /// The frequency of a processor, kHz.
+    Frequency,
+    /// Main memory: `used` (what a program could not have without swapping), `available`, `total`, and used `swap`; bytes.
+    HostMemory,
+    /// Memory of the program's processes that is in main memory, bytes; shared pages count for each of them.
+    Resident,
+    /// Part of the last 10 s in which some task waited for a processor (`cpu`), for `memory`, for `io`: the kernel's
+    /// running average, thousandths.
+    Pressure,
+    /// Traffic of a disk, `read` and `written`, bytes per second.
+    Disk,
+    /// Traffic of a network interface, `tx` and `rx`, bytes per second.
+    Network,
 }
 
 /// The form of a quantity's values.
@@ -107,7 +136,7 @@ enum Span {
     None,
     /// `took`: how long the query lasted.
     Query,
-    /// `interval`: what a rate is over.
+    /// `interval`: what a rate is over, up to the sample.
     Rate,
 }
 
@@ -132,7 +161,7 @@ const fn about(
 impl Quantity {
     /// All of them, in the order of their events' numbers, which is that of a sweep's queries: what energy is computed
     /// from comes first, what is known to be slow comes last.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::Power,
         Self::Energy,
         Self::Clocks,
@@ -143,6 +172,13 @@ impl Quantity {
         Self::Throttle,
         Self::Nvlink,
         Self::Pcie,
+        Self::Cpu,
+        Self::Frequency,
+        Self::HostMemory,
+        Self::Resident,
+        Self::Pressure,
+        Self::Disk,
+        Self::Network,
     ];
 
     const fn about(self) -> About {
@@ -159,6 +195,15 @@ impl Quantity {
             Self::Throttle => about("throttle", &["reasons"], (Reasons, None), ""),
             Self::Nvlink => about("nvlink", &["tx", "rx"], (Large, Rate), "B/s"),
             Self::Pcie => about("pcie", &["tx", "rx"], (Large, Query), "B/s"),
+            Self::Cpu => about("cpu", &["user", "system", "iowait", "steal"], (Small, Rate), "mCPU"),
+            Self::Frequency => about("frequency", &["kilohertz"], (Small, None), "kHz"),
+            Self::HostMemory => {
+                about("host_memory", &["used", "available", "total", "swap"], (Large, None), "B")
+            }
+            Self::Resident => about("resident", &["bytes"], (Large, None), "B"),
+            Self::Pressure => about("pressure", &["cpu", "memory", "io"], (Small, None), "‰"),
+            Self::Disk => about("disk", &["read", "written"], (Large, Rate), "B/s"),
+            Self::Network => about("network", &["tx", "rx"], (Large, Rate), "B/s"),
         }
     }
 
@@ -189,6 +234,11 @@ impl Quantity {
             Span::Query => Some("took"),
             Span::Rate => Some("interval"),
         }
+    }
+
+    /// Returns whether its values are of the interval before the sample, not of a moment.
+    pub const fn is_rate(self) -> bool {
+        matches!(self.about().span, Span::Rate)
     }
 
     /// Returns whether energy is computed from it, so that the run's end needs a value.
@@ -267,7 +317,7 @@ pub struct Sample {
     pub time: u64,
     /// As [`Quantity::fields`] names them; the rest is 0.
     pub values: [i64; VALUES],
-    /// How long the query lasted, or for NVLink what the rate is over, in
+    /// How long the query lasted, or for rates what they are over, in
     /// nanoseconds; 0 if it is not known.
     pub took: u64,
 }
@@ -332,6 +382,13 @@ mod tests {
             (Quantity::Throttle, vec![0x24], throttle.to_vec()),
             (Quantity::Nvlink, vec![15, 16], n(&[5, 15, 16, 99])),
             (Quantity::Pcie, vec![17, 18], n(&[5, 17, 18, 99])),
+            (Quantity::Cpu, vec![19, 20, 21, 22], n(&[5, 19, 20, 21, 22, 99])),
+            (Quantity::Frequency, vec![23], n(&[5, 23])),
+            (Quantity::HostMemory, vec![24, 25, 26, 27], n(&[5, 24, 25, 26, 27])),
+            (Quantity::Resident, vec![28], n(&[5, 28])),
+            (Quantity::Pressure, vec![29, 30, 31], n(&[5, 29, 30, 31])),
+            (Quantity::Disk, vec![32, 33], n(&[5, 32, 33, 99])),
+            (Quantity::Network, vec![34, 35], n(&[5, 34, 35, 99])),
         ];
         assert_eq!(all.len(), Quantity::ALL.len());
         for (quantity, values, expected) in all {

@@ -17,7 +17,7 @@ pub const STREAM: u32 = 65;
 definitions! { "capture":
     /// A capture window was opened: from here on all that was asked for is recorded.
     CaptureBegin = 0, "begin" {
-        /// `time`, `launch`, `range` or `signal`.
+        /// `time`, `launch`, `range`, `signal` or `call`.
         reason: String,
         /// The launch or range that opened it, counted from 0; 0 if none did.
         number: u64,
@@ -73,7 +73,7 @@ pub struct Window {
     /// When it was closed; none if it was open when the program ended, or recording did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
-    /// Why it was opened: `time`, `launch`, `range` or `signal`.
+    /// Why it was opened: `time`, `launch`, `range`, `signal` or `call`.
     pub opened_by: String,
     /// Why it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]

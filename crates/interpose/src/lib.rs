@@ -39,6 +39,7 @@ pub mod prelude;
 mod primitive;
 mod process;
 pub mod put;
+pub mod ranges;
 mod real;
 mod room;
 mod spent;

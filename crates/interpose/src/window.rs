@@ -2,7 +2,8 @@
 //!
 //! A wrapper reads [`flags`](crate::flags), which depend on the window already. What is here is done in addition where
 //! launches of kernels are counted (`--launches`), or ranges (`--range`), in all processes of the session together: the
-//! one that comes to the first or last of them opens or closes the window, for all.
+//! one that comes to the first or last of them opens or closes the window, for all. Or the program asks for it itself
+//! (`--on-calls`).
 
 use std::sync::atomic::Ordering;
 
@@ -86,6 +87,25 @@ pub fn range_ends() {
     let begun = window.ranges.load(Ordering::Relaxed);
     if open == 1 && begun >= window.last {
         window.close_for_good(clock::ticks(), cause(reason::RANGE, begun.saturating_sub(1)));
+    }
+}
+
+/// The program itself says that the window begins, or that it ends. In a session that did not ask for that, nothing
+/// happens.
+#[cold]
+pub fn asked(open: bool) {
+    if let Some(window) = window().filter(|w| w.trigger == trigger::CALLS) {
+        window.set_open_by_call(open, clock::ticks(), cause(reason::CALL, 0));
+    }
+}
+
+/// The program asks for a snapshot of what was recorded last. A session that keeps no such record takes no notice.
+#[cold]
+pub fn snapshot() {
+    if let Some(session) = session() {
+        let control = session.control();
+        control.snapshot_asked.fetch_add(1, Ordering::Relaxed);
+        hetrace_ring::writer::wake(&control.wake);
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Asked {
     },
     /// A signal to the launcher opens it, and the next one closes it.
     Toggle(i32),
+    /// The programs themselves, by calls for that (`hetrace_capture_start`, `hetrace_capture_stop`).
+    Calls,
 }
 
 impl Asked {
@@ -60,6 +62,10 @@ impl Asked {
         *page.mask.get_mut() = mask;
         let numbers = match self {
             Asked::Time { .. } | Asked::Toggle(_) => return,
+            Asked::Calls => {
+                page.trigger = trigger::CALLS;
+                return;
+            }
             Asked::Launches(numbers) => {
                 page.trigger = trigger::LAUNCHES;
                 numbers
@@ -94,6 +100,8 @@ pub struct Windows {
     /// What is still to be done, with when since the program's start; none if the programs do it.
     plan: Vec<(Duration, bool)>,
     toggle: bool,
+    /// Flips that were overwritten before they were read.
+    missed: u64,
     /// Signals that were taken.
     toggled: u32,
     started: Instant,
@@ -135,7 +143,15 @@ impl Windows {
         let mut name = [0; 16];
         name[..NAME.len()].copy_from_slice(NAME);
         stream.identify(Identity { pid, tid: pid, name });
-        Windows { stream, report, plan: Vec::new(), toggle: false, toggled: 0, started: Instant::now() }
+        Windows {
+            stream,
+            report,
+            plan: Vec::new(),
+            toggle: false,
+            toggled: 0,
+            missed: 0,
+            started: Instant::now(),
+        }
     }
 
     /// Opens or closes the window if it is time, and reads the log. Returns how long there is nothing to do.
@@ -156,23 +172,32 @@ impl Windows {
             }
             self.toggled = toggled;
         }
-        self.drain(page, host);
+        self.drain(page, host, false);
         self.plan.first().map_or(Duration::MAX, |(at, _)| at.saturating_sub(since))
     }
 
-    /// Takes what is in the log.
-    fn drain(&mut self, page: &Window, host: &HostClock) {
+    /// Takes what is in the log. At the end nothing will be completed any more.
+    fn drain(&mut self, page: &Window, host: &HostClock, at_the_end: bool) {
         let flips = page.flips.load(Ordering::Acquire);
         // A program can write anything there.
         let mut next = page.drained.load(Ordering::Relaxed);
         if flips.wrapping_sub(next) > LOG as u32 {
-            next = flips.wrapping_sub(LOG as u32);
+            let oldest = flips.wrapping_sub(LOG as u32);
+            self.missed = self.missed.saturating_add(u64::from(oldest.wrapping_sub(next)));
+            next = oldest;
         }
         while next != flips {
             // One that is not complete yet comes with the next look.
-            let Some((ticks, open, cause)) = page.flip(next) else { break };
+            let flip = page.flip(next);
+            if flip.is_none() && !at_the_end {
+                break;
+            }
             next = next.wrapping_add(1);
             page.drained.store(next, Ordering::Relaxed);
+            let Some((ticks, open, cause)) = flip else {
+                self.missed = self.missed.saturating_add(1);
+                continue;
+            };
             self.take(host.to_ns(ticks), open, cause);
         }
     }
@@ -211,7 +236,7 @@ impl Windows {
 
     /// Takes what is left, and writes it into the manifest of a run.
     pub fn finish(mut self, page: &Window, host: &HostClock, manifest: &mut Manifest) {
-        self.drain(page, host);
+        self.drain(page, host, true);
         self.stream.flush();
         self.report.launches =
             (page.trigger == trigger::LAUNCHES).then(|| page.launches.load(Ordering::Relaxed));
@@ -222,6 +247,13 @@ impl Windows {
         manifest.written.records.iter_mut().for_each(|all| *all += records);
         if let Some(account) = &mut manifest.written.account {
             account.streams.extend(self.stream.account());
+        }
+        if self.missed > 0 {
+            manifest.notes.push(format!(
+                "capture windows began and ended so often that {} beginnings and ends are not known; what was recorded \
+                 is complete",
+                self.missed
+            ));
         }
         manifest.capture = Some(self.report);
     }
@@ -238,6 +270,7 @@ fn word(of: u32) -> &'static str {
         reason::LAUNCH => "launch",
         reason::RANGE => "range",
         reason::SIGNAL => "signal",
+        reason::CALL => "call",
         _ => "unknown",
     }
 }

@@ -1,4 +1,4 @@
-//! What devices reported while the program ran.
+//! What devices and the host reported while the program ran.
 //!
 //! Telemetry is small beside calls and commands (a few numbers per device and
 //! period), so it is read as a whole, before the walk: whoever shows a command
@@ -19,7 +19,7 @@ use std::mem::take;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 use hetrace_format::telemetry::{self, PREFIX};
-pub use hetrace_format::telemetry::{Quantity, Sample};
+pub use hetrace_format::telemetry::{HOST, Quantity, Sample};
 
 use crate::trace::{Device, Item, Trace};
 
@@ -39,7 +39,7 @@ pub struct Monitored {
     pub number: u32,
     /// The driver's number of it.
     pub index: u32,
-    /// Who was asked (`nvml`).
+    /// Who was asked (`nvml`, `host`).
     pub source: String,
     /// `GPU-…`: the same in every process.
     pub uuid: String,
@@ -66,6 +66,16 @@ impl Monitored {
     pub fn samples(&self, quantity: Quantity) -> &[Sample] {
         let series = self.series.iter().find(|s| s.quantity == quantity);
         series.map_or(&[], |s| &s.samples)
+    }
+
+    /// Whether this is the host, or a part of it.
+    pub fn is_host(&self) -> bool {
+        self.source == telemetry::HOST
+    }
+
+    /// What people call it: `GPU 0 Toy GPU`, `disk sda`.
+    pub fn label(&self) -> String {
+        telemetry::Monitored::label(&self.source, self.index, &self.name)
     }
 
     /// Whether an API's device is this one.
@@ -146,7 +156,7 @@ impl Telemetry {
                 series.samples.sort_by_key(|s| s.time);
             }
         }
-        telemetry.devices.sort_by_key(|d| d.index);
+        telemetry.devices.sort_by_key(|d| (d.is_host(), d.index));
         telemetry
     }
 
@@ -181,7 +191,7 @@ impl Telemetry {
         &mut self.devices[at]
     }
 
-    /// All devices, by the driver's number.
+    /// All devices, by the driver's number; the host's behind all others.
     pub fn devices(&self) -> &[Monitored] {
         &self.devices
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             telemetry           occupancy            doctor
-//!  host       —                   —                    shared memory, clock
+//!  host       /proc, /sys         —                    shared memory, clock, power
 //!  nvidia     NVML                multiprocessors      driver, toolkit, CUPTI, NVML
 //! ```
 //! A vendor is a folder, a [`Vendor`] in it, and a line in [`ALL`]; whoever uses this crate

@@ -1,4 +1,4 @@
-//! Where telemetry comes from: devices, and the quantities they can be asked for.
+//! Where telemetry comes from: devices and the host, and the quantities they can be asked for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,6 +79,17 @@ pub enum Reading {
         /// Received by it.
         rx: u64,
     },
+    /// What the host says of itself.
+    Host {
+        /// What it is of.
+        quantity: Quantity,
+        /// As [`Quantity::fields`] names them; the rest is 0.
+        values: [u64; hetrace_format::telemetry::VALUES],
+        /// Of rates: what they are over, nanoseconds up to now.
+        interval: u64,
+    },
+    /// An answer that says something only together with the next one.
+    Baseline,
 }
 
 /// Why a device did not answer.
@@ -86,15 +97,17 @@ pub enum Reading {
 pub enum Refusal {
     /// It never will, so it is asked no more.
     Never(String),
-    /// It may another time.
+    /// It may another time. Whoever refuses so several times in a row is asked no more.
     NotNow(String),
+    /// What was asked for is not there, and may come back: it is always asked again.
+    Absent(String),
 }
 
 impl Refusal {
     /// Returns the reason, in the source's words.
     pub fn why(&self) -> &str {
         match self {
-            Refusal::Never(why) | Refusal::NotNow(why) => why,
+            Refusal::Never(why) | Refusal::NotNow(why) | Refusal::Absent(why) => why,
         }
     }
 }
@@ -123,10 +136,19 @@ pub type Libraries = BTreeMap<String, PathBuf>;
 /// A source that was opened, or what is missing for it.
 pub type Opened = Result<Arc<dyn Source>, Missing>;
 
-/// Opens the sources of all vendors.
+/// Opens the sources of all vendors; the host's, which has the most devices, is the last.
 pub fn open(libraries: &Libraries) -> Vec<Opened> {
-    crate::ALL.iter().flat_map(|vendor| vendor.sources(libraries)).collect()
+    let (host, vendors) = crate::ALL.split_at(1);
+    vendors.iter().chain(host).flat_map(|vendor| vendor.sources(libraries)).collect()
 }
+
+/// What devices that are no host can be asked for.
+pub const DEVICE: [Quantity; 10] = {
+    use Quantity::{
+        Clocks, Energy, Memory, Nvlink, Pcie, PerformanceState, Power, Temperature, Throttle, Utilization,
+    };
+    [Power, Energy, Clocks, Utilization, Memory, Temperature, PerformanceState, Throttle, Nvlink, Pcie]
+};
 
 /// A source of telemetry. It is asked from several threads.
 pub trait Source: Send + Sync + fmt::Debug {
@@ -138,6 +160,19 @@ pub trait Source: Send + Sync + fmt::Debug {
 
     /// Returns the devices. They stay the same as long as the source lives.
     fn devices(&self) -> &[Device];
+
+    /// Returns what it makes sense to ask a device for.
+    fn quantities(&self, _device: usize) -> &[Quantity] {
+        &DEVICE
+    }
+
+    /// Returns what it cannot say on this machine, and why: a line each.
+    fn missing(&self) -> &[String] {
+        &[]
+    }
+
+    /// The program has begun, as this process.
+    fn follow(&self, _program: u32) {}
 
     /// Asks a device, by its place in [`devices`](Source::devices). May take its
     /// time: the caller measures it.

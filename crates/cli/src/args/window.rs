@@ -49,6 +49,14 @@ pub struct Window {
         env = "HETRACE_TOGGLE_ON"
     )]
     pub toggle_on: Option<i32>,
+    /// Record from where the program calls hetrace_capture_start() to where it calls hetrace_capture_stop(), of
+    /// hetrace.h; any process of it, any number of times
+    #[arg(
+        long,
+        conflicts_with_all = ["delay", "duration", "launches", "range", "toggle_on"],
+        env = "HETRACE_ON_CALLS"
+    )]
+    pub on_calls: bool,
 }
 
 /// Ranges by name and number.
@@ -83,6 +91,9 @@ impl Window {
         }
         if let Some(signal) = self.toggle_on {
             return Ok(Some((WindowAsked::Toggle(signal), format!("--toggle-on {}", name(signal)))));
+        }
+        if self.on_calls {
+            return Ok(Some((WindowAsked::Calls, "--on-calls".to_owned())));
         }
         if self.delay.is_none() && self.duration.is_none() {
             return Ok(None);
@@ -209,6 +220,7 @@ mod tests {
                 WindowAsked::Ranges { glob: "a@b".to_owned(), numbers: 1..2 },
                 "--range a@b@1..2",
             ),
+            (&["--on-calls"], WindowAsked::Calls, "--on-calls"),
             (&["--toggle-on", "sigusr2"], WindowAsked::Toggle(libc::SIGUSR2), "--toggle-on USR2"),
         ] {
             assert_eq!(asked(line), (window, shown.to_owned()), "{line:?}");
@@ -231,6 +243,7 @@ mod tests {
             (&["--delay", "5 parsecs"], "unknown unit"),
             (&["--delay", "1s", "--launches", "0..1"], "cannot be used with"),
             (&["--range", "a@0..1", "--launches", "0..1"], "cannot be used with"),
+            (&["--on-calls", "--toggle-on", "USR1"], "cannot be used with"),
             (&["--toggle-on", "USR1", "--duration", "1s"], "cannot be used with"),
         ] {
             let error = parsed(line).expect_err("nonsense");

@@ -25,6 +25,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     let mut findings = vendors.next().unwrap_or_default();
     findings.push(operating_system());
     findings.extend(libraries());
+    findings.push(header());
     findings.extend(vendors.flatten());
     let works = findings.iter().all(|f| f.works);
     let mut out = std::io::stdout().lock();
@@ -58,6 +59,22 @@ fn operating_system() -> Finding {
         None => finding,
         Some(fix) => finding.with(&fix),
     }
+}
+
+/// Where programs find the header by which they mark ranges. No tracing needs it.
+fn header() -> Finding {
+    let launcher = std::env::current_exe().unwrap_or_default();
+    // Of an installation, and of a checkout's target/release.
+    let places = ["../include/hetrace.h", "../../include/hetrace.h"];
+    let folder = launcher.parent().unwrap_or(Path::new("/"));
+    let found = places.iter().find_map(|place| folder.join(place).canonicalize().ok());
+    Finding::fine(
+        "hetrace.h",
+        match found {
+            Some(path) => format!("{}: ranges, marks and windows of programs of your own", path.display()),
+            None => "not beside this installation; any copy of it does".to_owned(),
+        },
+    )
 }
 
 fn libraries() -> Vec<Finding> {

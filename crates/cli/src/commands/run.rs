@@ -13,6 +13,9 @@ use hetrace_session::{
     RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run, telemetry,
 };
 
+use hetrace_trace::telemetry::HOST;
+use hetrace_trace::text::plural;
+
 use super::{OWN_FAILURE, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
@@ -220,8 +223,14 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     let name = trace.display();
     writeln!(out, "hetrace: {records} records, {} bytes in {name}", manifest.written.bytes)?;
     if let Some(telemetry) = manifest.telemetry.as_ref().filter(|t| t.records > 0) {
-        let (records, devices) = (telemetry.records, telemetry.devices.len());
-        writeln!(out, "hetrace: telemetry: {records} records of {devices} devices")?;
+        let records = telemetry.records;
+        let (host, devices): (Vec<_>, Vec<_>) = telemetry.devices.iter().partition(|d| d.source == HOST);
+        let of = match (devices.len(), host.is_empty()) {
+            (0, _) => "the host".to_owned(),
+            (devices, true) => plural(devices as u64, "device"),
+            (devices, false) => format!("{} and the host", plural(devices as u64, "device")),
+        };
+        writeln!(out, "hetrace: telemetry: {records} records of {of}")?;
     }
     if let Some(os) = &manifest.os {
         report_os(out, os)?;

@@ -265,7 +265,8 @@ impl<'t, 'o> Writer<'t, 'o> {
             let counted = |q: Quantity| !matches!(q, Quantity::Energy | Quantity::Throttle);
             for series in device.series.iter().filter(|s| counted(s.quantity)) {
                 let quantity = series.quantity;
-                let name = format!("GPU {}: {} [{}]", device.index, quantity.name(), quantity.unit());
+                let who = if device.is_host() { device.label() } else { format!("GPU {}", device.index) };
+                let name = format!("{who}: {} [{}]", quantity.name(), quantity.unit());
                 for sample in &series.samples {
                     self.events.add("C", (MACHINE, 0), |e| {
                         e.time("ts", sample.time).text("name", &name).object("args", |args| {

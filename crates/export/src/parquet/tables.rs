@@ -297,10 +297,10 @@ pub static TELEMETRY: Table = Table {
         always(
             "quantity",
             Name,
-            "`power`, `energy`, `clocks`, `utilization`, `memory`, `temperature`, `performance_state`, `throttle`, `nvlink`, `pcie`",
+            "`power`, `energy`, `clocks`, `utilization`, `memory`, `temperature`, `performance_state`, `throttle`, `nvlink`, `pcie`; of the host `cpu`, `frequency`, `host_memory`, `resident`, `pressure`, `disk`, `network`",
         ),
         always("field", Name, "which value of it: `sm` of `clocks`, `used` of `memory`, …"),
-        unless("unit", Name, "it has none", "unit of `value`: mW, mJ, MHz, %, B, °C, B/s"),
+        unless("unit", Name, "it has none", "unit of `value`: mW, mJ, MHz, %, B, °C, B/s, mCPU, kHz, ‰"),
         always("time_ns", Int64, "the middle of the question"),
         always("value", Int64, "the value"),
         unless(

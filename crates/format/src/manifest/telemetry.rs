@@ -31,6 +31,9 @@ pub struct SourceReport {
     /// Why it could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What it can't say on this machine, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// A device.

@@ -301,6 +301,7 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
     to.communicators.extend(from.communicators);
     to.unfinished_collectives.extend(from.unfinished_collectives);
     to.telemetry.extend(from.telemetry);
+    to.host_telemetry.extend(from.host_telemetry);
     to.damages.extend(from.damages);
     to.damages.truncate(KEPT);
     to.different.extend(from.different);

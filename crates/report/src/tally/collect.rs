@@ -419,6 +419,7 @@ impl Collector<'_> {
             communicators: self.collectives.communicators(),
             unfinished_collectives,
             telemetry: monitor::rows(telemetry, names, &used),
+            host_telemetry: super::monitored_host::rows(telemetry),
             notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
             ..missing(manifest, summary)
         }

@@ -26,6 +26,7 @@ mod labels;
 mod makers;
 mod marked;
 mod monitor;
+mod monitored_host;
 mod order;
 mod query;
 mod render;

@@ -8,7 +8,8 @@ use hetrace_trace::trace::{Device, Names};
 /// A row for each device that reported anything; `used` are numbers of devices with commands.
 pub(super) fn rows(telemetry: &Telemetry, names: &Names, used: &[u32]) -> Vec<TelemetryRow> {
     let used: Vec<&Device> = used.iter().filter_map(|id| names.device(*id)).collect();
-    telemetry.devices().iter().filter(|d| !d.series.is_empty()).map(|d| row(d, &used)).collect()
+    let devices = telemetry.devices().iter().filter(|d| !d.is_host() && !d.series.is_empty());
+    devices.map(|d| row(d, &used)).collect()
 }
 
 fn row(device: &Monitored, used: &[&Device]) -> TelemetryRow {

@@ -1,10 +1,10 @@
-//! What devices reported: counters, and why their clocks were low.
+//! What devices and the host reported: counters, and why clocks were low.
 
 use std::io;
 
 use super::sheet::{Mark, Row, Sheet, Unit};
 use super::tracks::{Kind, number};
-use hetrace_trace::telemetry::{Monitored, Quantity, Sample, Series, Telemetry};
+use hetrace_trace::telemetry::{HOST, Monitored, Quantity, Sample, Series, Telemetry};
 use hetrace_trace::trace::Trace;
 
 /// All samples, and which of them are drawn.
@@ -26,8 +26,11 @@ impl Monitor {
     /// [`Sheet::end_endless`].
     pub fn draw_until(&mut self, sheet: &mut Sheet<'_>, time: u64) -> io::Result<()> {
         for (device, drawn) in self.telemetry.devices().iter().zip(&mut self.drawn) {
-            let space = if device.name.is_empty() { "" } else { " " };
-            let name = format!("GPU {}{space}{}", device.index, device.name);
+            let name = match (device.is_host(), device.label()) {
+                // The host's processors have rows of threads, too.
+                (true, name) if name != HOST => format!("{HOST}: {name}"),
+                (_, name) => name,
+            };
             let key = number(Kind::Monitored, [device.number.into(), 0, 0]);
             let group = sheet.row(Row { sorts: true, ..Row::new(key, None, &name) });
             let rows = Rows { device, group };
@@ -80,13 +83,19 @@ impl Rows<'_> {
                 Quantity::Temperature => ("temperature".to_owned(), Unit::Named("°C"), 1.0),
                 Quantity::Nvlink => (format!("NVLink {what}"), Unit::Named("B/s"), 1.0),
                 Quantity::Pcie => (format!("PCIe {what}"), Unit::Named("B/s"), 1.0),
+                Quantity::Cpu => (format!("CPU {what}"), Unit::Named("%"), 0.1),
+                Quantity::Frequency => ("frequency".to_owned(), Unit::Named("MHz"), 1e-3),
+                Quantity::HostMemory => (format!("memory {what}"), Unit::Bytes, 1.0),
+                Quantity::Resident => ("resident memory of the program".to_owned(), Unit::Bytes, 1.0),
+                Quantity::Pressure => (format!("waiting for {what}"), Unit::Named("%"), 0.1),
+                Quantity::Disk | Quantity::Network => ((*what).to_owned(), Unit::Named("B/s"), 1.0),
                 _ => (quantity.name().replace('_', " "), Unit::Count, 1.0),
             };
             let row = self.row(sheet, (quantity, field), &name, Some(unit));
             for sample in all.get(new.clone()).unwrap_or_default() {
-                // A rate of links is over the time before the query, a counter's value stands
+                // A rate is over the time before the query, a counter's value stands
                 // for the time after.
-                let before = if quantity == Quantity::Nvlink { sample.took } else { 0 };
+                let before = if quantity.is_rate() { sample.took } else { 0 };
                 sheet.count(sample.time.saturating_sub(before), row, value(sample) * scale)?;
             }
         }

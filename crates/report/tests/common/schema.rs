@@ -15,13 +15,20 @@ const KINDS: [&str; 16] = [
 const MEMORY: [&str; 8] = ["unknown", "pageable", "pinned", "device", "array", "managed", "peer", "host"];
 
 /// Quantities of telemetry with their fields.
-const QUANTITIES: [(&str, &[&str]); 6] = [
+const QUANTITIES: [(&str, &[&str]); 13] = [
     ("power", &["milliwatts", "took"]),
     ("energy", &["millijoules", "took"]),
     ("clocks", &["sm", "memory", "graphics", "video"]),
     ("utilization", &["gpu", "memory"]),
     ("memory", &["used", "free", "reserved", "total"]),
     ("temperature", &["celsius"]),
+    ("cpu", &["user", "system", "iowait", "steal", "interval"]),
+    ("frequency", &["kilohertz"]),
+    ("host_memory", &["used", "available", "total", "swap"]),
+    ("resident", &["bytes"]),
+    ("pressure", &["cpu", "memory", "io"]),
+    ("disk", &["read", "written", "interval"]),
+    ("network", &["tx", "rx", "interval"]),
 ];
 
 /// Stream 0 is of devices, stream n + 1 of model n, stream 64 of telemetry.

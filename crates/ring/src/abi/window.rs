@@ -16,6 +16,8 @@ pub mod trigger {
     pub const LAUNCHES: u32 = 1;
     /// Ranges that the programs mark, counted in [`super::Window::ranges`].
     pub const RANGES: u32 = 2;
+    /// The programs themselves, by calls that say so ([`super::Window::set_open_by_call`]).
+    pub const CALLS: u32 = 3;
 }
 
 /// How far the window has come; the value of [`Window::state`].
@@ -38,6 +40,8 @@ pub mod reason {
     pub const RANGE: u32 = 3;
     /// The launcher got a signal.
     pub const SIGNAL: u32 = 4;
+    /// A program asked for it by a call of its own.
+    pub const CALL: u32 = 5;
 }
 
 /// How many flips the log holds that the launcher has not read yet.
@@ -155,8 +159,33 @@ impl Window {
         self.log(now, open, cause);
     }
 
+    /// Opens or closes the window for a program that asks for it; any number of threads of any processes may do so at
+    /// once. Only for [`trigger::CALLS`], where nobody else does: the number of flips decides then, of which each second
+    /// one opens, so that the log has the order in which they were.
+    pub fn set_open_by_call(&self, open: bool, now: u64, cause: Cause) {
+        let is_open = |flips: u32| flips % 2 == 1;
+        let flip = self.flips.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |flips| {
+            (is_open(flips) != open).then(|| flips.wrapping_add(1))
+        });
+        let Ok(number) = flip else { return };
+        self.log_as(number, now, open, cause);
+        // Another one may store its mask behind ours though it came before us: who has stored one looks again.
+        loop {
+            let flips = self.flips.load(Ordering::SeqCst);
+            let now_open = is_open(flips);
+            self.state.store(if now_open { state::OPEN } else { state::CLOSED }, Ordering::SeqCst);
+            self.mask.store(if now_open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::SeqCst);
+            if self.flips.load(Ordering::SeqCst) == flips {
+                return;
+            }
+        }
+    }
+
     fn log(&self, now: u64, open: bool, cause: Cause) {
-        let number = self.flips.fetch_add(1, Ordering::Relaxed);
+        self.log_as(self.flips.fetch_add(1, Ordering::Relaxed), now, open, cause);
+    }
+
+    fn log_as(&self, number: u32, now: u64, open: bool, cause: Cause) {
         let Some(place) = self.log.get(number as usize % LOG) else { return };
         place.open.store(open.into(), Ordering::Relaxed);
         place.reason.store(cause.reason, Ordering::Relaxed);
@@ -188,5 +217,61 @@ impl Window {
     #[inline]
     pub fn has(&self, number: u64) -> bool {
         (self.first..self.last).contains(&number)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A page as the launcher makes it for [`trigger::CALLS`].
+    fn page() -> Box<Window> {
+        // SAFETY: all of it is numbers and atomics, for which zeros are valid.
+        let mut page: Box<Window> = unsafe { Box::new(std::mem::zeroed()) };
+        page.trigger = trigger::CALLS;
+        *page.mask.get_mut() = flag::OUTSIDE;
+        page
+    }
+
+    fn by(pid: u32) -> Cause {
+        Cause { reason: reason::CALL, number: 0, pid, tid: pid }
+    }
+
+    #[test]
+    fn what_is_so_already_is_no_flip() {
+        let page = page();
+        page.set_open_by_call(false, 1, by(1));
+        assert_eq!((page.is_open(), page.flips.load(Ordering::Relaxed)), (false, 0));
+        page.set_open_by_call(true, 2, by(1));
+        page.set_open_by_call(true, 3, by(2));
+        assert_eq!((page.is_open(), page.flips.load(Ordering::Relaxed)), (true, 1));
+        assert_eq!(page.flip(0), Some((2, true, by(1))));
+        page.set_open_by_call(false, 4, by(2));
+        assert_eq!((page.is_open(), page.flip(1)), (false, Some((4, false, by(2)))));
+    }
+
+    #[test]
+    fn threads_that_ask_at_once_leave_the_mask_as_the_last_one_said() {
+        let page = page();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let page = &page;
+                scope.spawn(move || {
+                    for turn in 0..5_000 {
+                        page.set_open_by_call((thread + turn) % 2 == 0, turn, by(thread as u32));
+                    }
+                });
+            }
+        });
+        let flips = page.flips.load(Ordering::Relaxed);
+        assert!(flips > 0);
+        assert_eq!(page.is_open(), flips % 2 == 1);
+        // The log has openings and closings in turn.
+        for number in flips.saturating_sub(LOG as u32)..flips {
+            // A thread that was held up may have written over a later one, which is then none.
+            if let Some((_, open, _)) = page.flip(number) {
+                assert_eq!(open, number % 2 == 0);
+            }
+        }
     }
 }

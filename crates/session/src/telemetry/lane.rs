@@ -84,7 +84,7 @@ impl Query {
             }
             Err(refusal) => {
                 self.failed += 1;
-                self.failed_in_a_row += 1;
+                self.failed_in_a_row += u32::from(!matches!(refusal, Refusal::Absent(_)));
                 if matches!(refusal, Refusal::Never(_)) || self.failed_in_a_row >= PATIENCE {
                     self.unavailable = Some(refusal.why().to_owned());
                 }
@@ -108,9 +108,9 @@ impl Query {
                 let rate = |now: u64, then: u64| per_second(now.checked_sub(then)?, interval);
                 // A counter that went back was reset: what went over the links meanwhile is not known.
                 let rates = Reading::Nvlink { tx: rate(tx, tx_before)?, rx: rate(rx, rx_before)? };
-                Some(reading_body(self.device, &rates, took, interval))
+                reading_body(self.device, &rates, took, interval)
             }
-            _ => Some(reading_body(self.device, &reading, took, 0)),
+            _ => reading_body(self.device, &reading, took, 0),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Telemetry: what devices say of themselves, sampled by the launcher while the
+//! Telemetry: what devices and the host say of themselves, sampled by the launcher while the
 //! program runs, into streams of their own.
 //!
 //! ```text
@@ -26,6 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::StreamAccount;
+use hetrace_format::telemetry::HOST;
 use hetrace_vendor::telemetry::{Device, Libraries, Missing, Opened, Quantity, Source};
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
@@ -58,6 +59,7 @@ pub struct Telemetry {
     notes: Vec<String>,
     /// When the first sweep began.
     begin: u64,
+    sources: Vec<Arc<dyn Source>>,
     waiting: Vec<Lane>,
     running: Vec<Receiver<LaneReport>>,
     stop: Arc<Stop>,
@@ -87,6 +89,7 @@ impl Telemetry {
             notes: Vec::new(),
             begin: clock.now(),
             clock,
+            sources: Vec::new(),
             waiting: Vec::new(),
             running: Vec::new(),
             stop: Arc::default(),
@@ -99,12 +102,13 @@ impl Telemetry {
             let report = match source {
                 Ok(source) => {
                     let (name, driver) = (source.name().to_owned(), source.driver().to_owned());
+                    let missing = source.missing().to_vec();
                     opened.push(source);
-                    SourceReport { name, driver, error: None }
+                    SourceReport { name, driver, error: None, missing }
                 }
                 Err(Missing { name, why }) => {
                     telemetry.notes.push(why.clone());
-                    SourceReport { name: name.to_owned(), driver: String::new(), error: Some(why) }
+                    SourceReport { name: name.to_owned(), error: Some(why), ..SourceReport::default() }
                 }
             };
             telemetry.report.sources.push(report);
@@ -126,6 +130,9 @@ impl Telemetry {
         let mut samples = Vec::new();
         for quantity in Quantity::ALL {
             for (number, source, place) in &devices {
+                if !source.quantities(*place).contains(&quantity) {
+                    continue;
+                }
                 let mut query = Query::new(Arc::clone(source), *place, *number, quantity);
                 samples.extend(query.make(&*self.clock));
                 let slow = |query: &Query| query.last_ns() > self.report.period_ns / QUICK;
@@ -148,7 +155,7 @@ impl Telemetry {
                 schema::device_body(*number, source.name(), source.driver(), device, &names.join(" "));
             streams[0].record(id, self.begin).extend_from_slice(&body);
             self.report.devices.push(reported(*number, source.name(), device));
-            if names.is_empty() {
+            if names.is_empty() && source.name() != HOST {
                 let name = if device.name.is_empty() { &device.pci } else { &device.name };
                 self.notes.push(format!("no telemetry of {name}: it supports none of the queries"));
             }
@@ -156,6 +163,7 @@ impl Telemetry {
         for (time, (id, body)) in samples {
             streams[0].record(id, time).extend_from_slice(&body);
         }
+        self.sources = sources.to_vec();
         self.note_queries(lanes.iter().flatten().map(|q| (q.device, q.report(1))).collect());
         self.report.sampler.sweeps = 1;
         self.report.sampler.longest_sweep_ns = lanes[0].iter().map(Query::last_ns).sum();
@@ -176,8 +184,10 @@ impl Telemetry {
         self.report.clone()
     }
 
-    /// Begins to sample, now that the program runs.
-    pub fn start(&mut self) {
+    /// Begins to sample, now that the program runs as process `program`.
+    pub fn start(&mut self, program: u32) {
+        // The lanes own the sources from here on: the last of them closes a driver.
+        self.sources.drain(..).for_each(|source| source.follow(program));
         for mut lane in self.waiting.drain(..).filter(|l| !l.is_empty()) {
             let (sender, receiver) = mpsc::channel();
             let stop = Arc::clone(&self.stop);

@@ -26,8 +26,9 @@ pub fn device_body(number: u32, source: &str, driver: &str, device: &Device, ava
 }
 
 /// Returns the event of a reading. `took` is how long the query lasted, in nanoseconds.
-/// Counters of links must have become rates: `interval` is what they are over.
-pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) -> Body {
+/// Counters of links must have become rates: `interval` is what they are over, except for the host's,
+/// which have their own.
+pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) -> Option<Body> {
     let mut values = [0; VALUES];
     let mut put = |all: &[u64]| values.iter_mut().zip(all).for_each(|(place, v)| *place = *v as i64);
     match *reading {
@@ -42,15 +43,21 @@ pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) ->
             put(&[sm, memory, graphics, video].map(u64::from));
         }
         Reading::Utilization { gpu, memory } => put(&[gpu, memory].map(u64::from)),
+        Reading::Host { values, .. } => put(&values),
+        Reading::Baseline => {}
     }
-    let quantity = quantity(reading);
-    let took = if quantity == Quantity::Nvlink { interval } else { took };
-    Sample { time: 0, values, took }.encode(quantity, device)
+    let quantity = quantity(reading)?;
+    let took = match *reading {
+        Reading::Host { interval, .. } if quantity.is_rate() => interval,
+        Reading::Nvlink { .. } => interval,
+        _ => took,
+    };
+    Some(Sample { time: 0, values, took }.encode(quantity, device))
 }
 
-/// Returns what a reading is of.
-fn quantity(reading: &Reading) -> Quantity {
-    match reading {
+/// Returns what a reading is of; none if it says nothing yet.
+fn quantity(reading: &Reading) -> Option<Quantity> {
+    Some(match *reading {
         Reading::Power { .. } => Quantity::Power,
         Reading::Energy { .. } => Quantity::Energy,
         Reading::Clocks { .. } => Quantity::Clocks,
@@ -61,7 +68,9 @@ fn quantity(reading: &Reading) -> Quantity {
         Reading::Throttle { .. } => Quantity::Throttle,
         Reading::Nvlink { .. } => Quantity::Nvlink,
         Reading::Pcie { .. } => Quantity::Pcie,
-    }
+        Reading::Host { quantity, .. } => quantity,
+        Reading::Baseline => return None,
+    })
 }
 
 #[cfg(test)]
@@ -83,15 +92,19 @@ mod tests {
             Reading::Pcie { tx: 17, rx: 18 },
         ];
         for (reading, kind) in all.iter().zip(Quantity::ALL) {
-            let (id, body) = reading_body(5, reading, 99, 77);
+            let (id, body) = reading_body(5, reading, 99, 77).unwrap();
             assert_eq!(id, kind.id());
             assert_eq!(body.get(..4), Some(&[5, 0, 0, 0][..]));
         }
         // A rate is over its interval; all else takes as long as its query.
         let last = |body: &[u8]| body.last_chunk().map(|b| u64::from_le_bytes(*b));
-        assert_eq!(last(&reading_body(5, &all[8], 99, 77).1), Some(77));
-        assert_eq!(last(&reading_body(5, &all[9], 99, 77).1), Some(99));
-        let (_, temperature) = reading_body(5, &all[5], 99, 77);
+        assert_eq!(last(&reading_body(5, &all[8], 99, 77).unwrap().1), Some(77));
+        assert_eq!(last(&reading_body(5, &all[9], 99, 77).unwrap().1), Some(99));
+        let host = Reading::Host { quantity: Quantity::Disk, values: [1, 2, 0, 0], interval: 55 };
+        let (id, body) = reading_body(5, &host, 99, 77).unwrap();
+        assert_eq!((id, last(&body), body.len()), (Quantity::Disk.id(), Some(55), 4 + 3 * 8));
+        assert_eq!(reading_body(5, &Reading::Baseline, 99, 77), None);
+        let (_, temperature) = reading_body(5, &all[5], 99, 77).unwrap();
         assert_eq!(temperature.get(4..), Some(&(-13i32).to_le_bytes()[..]));
     }
 }

@@ -79,6 +79,38 @@ fn without_a_delay_it_is_open_before_the_first_call() {
 }
 
 #[test]
+fn programs_open_and_close_it_by_calls() {
+    let mut page = page();
+    Asked::Calls.prepare(&mut page);
+    assert!(!page.is_open());
+    let (_folder, mut windows) = windows(&Asked::Calls, &page);
+    let call = |pid| Cause { reason: reason::CALL, number: 0, pid, tid: pid };
+    for (open, pid) in [(false, 1), (true, 1), (true, 2), (false, 2), (true, 3)] {
+        page.set_open_by_call(open, 1, call(pid));
+    }
+    windows.look(&page, &host());
+    let seen = &windows.report.windows;
+    assert_eq!(
+        (seen.len(), seen[0].opened_by.as_str(), seen[0].closed_by.as_deref()),
+        (2, "call", Some("call"))
+    );
+    assert!(seen[1].end_ns.is_none() && page.is_open());
+    assert_eq!(windows.missed, 0);
+    // More between two looks than the log holds: counted, and the last state is the right one.
+    for turn in 0..LOG as u64 {
+        page.set_open_by_call(false, turn, call(1));
+        page.set_open_by_call(true, turn, call(1));
+    }
+    windows.look(&page, &host());
+    assert_eq!(windows.missed, LOG as u64);
+    assert!(windows.report.windows.last().is_some_and(|w| w.end_ns.is_none()));
+    let mut manifest = Manifest::default();
+    windows.finish(&page, &host(), &mut manifest);
+    let notes = manifest.notes.join(" ");
+    assert!(notes.contains(&format!("{LOG} beginnings and ends are not known")), "{notes}");
+}
+
+#[test]
 fn a_log_that_makes_no_sense_ends() {
     let page = page();
     let (_folder, mut windows) = windows(&Asked::Launches(1..2), &page);
@@ -99,7 +131,7 @@ proptest! {
         for (open, after) in flips {
             now += after;
             page.set_open(open, now, by(reason::SIGNAL));
-            windows.drain(&page, &host());
+            windows.drain(&page, &host(), false);
         }
         let all = &windows.report.windows;
         prop_assert!(all.iter().all(|w| w.end_ns.is_none_or(|end| end >= w.begin_ns)));

@@ -1,10 +1,13 @@
-//! Whether the host has what every trace needs: shared memory and a clock.
+//! Whether the host has what every trace needs: shared memory and a clock; and what `--sample` can say of it.
 
 use crate::doctor::{Finding, Machine};
 
-/// Memory and clock.
+/// Memory and clock, and what can be sampled.
 pub(super) fn findings(machine: &Machine<'_>) -> Vec<Finding> {
-    vec![memory(machine), clock(machine)]
+    let findings = vec![memory(machine), clock(machine)];
+    #[cfg(feature = "telemetry")]
+    let findings = [findings, vec![sampled(machine)]].concat();
+    findings
 }
 
 fn memory(machine: &Machine<'_>) -> Finding {
@@ -30,6 +33,24 @@ fn clock(machine: &Machine<'_>) -> Finding {
     Finding::fine("clock", format!("time stamp counter {counter}; the kernel uses {}", source.trim()))
 }
 
+/// What `--sample` says of the host. Less than all is no failure.
+#[cfg(feature = "telemetry")]
+fn sampled(machine: &Machine<'_>) -> Finding {
+    use crate::telemetry::Source;
+    let host = super::source::Host::open(machine.root);
+    let parts = host.devices().iter().filter(|device| !device.name.starts_with("CPU "));
+    let mut parts: Vec<String> = parts.map(|device| device.name.clone()).collect();
+    let processors = host.devices().len() - parts.len();
+    parts.insert(1, format!("{processors} CPU{}", if processors == 1 { "" } else { "s" }));
+    let missing = host.missing();
+    let without = if missing.is_empty() { String::new() } else { format!("; {}", missing.join("; ")) };
+    let finding = Finding::fine("--sample, the host", format!("{}{without}", parts.join(", ")));
+    match host.is_refused() {
+        true => finding.with(super::source::ALLOW),
+        false => finding,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +69,16 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("current_clocksource"), "tsc\n").unwrap();
         std::fs::create_dir(root.path().join("proc")).unwrap();
+        #[cfg(feature = "telemetry")]
+        {
+            let sampled = sampled(&machine);
+            assert!(sampled.works && sampled.fix.is_none());
+            assert!(
+                sampled.says.starts_with("host, 0 CPUs; no use of processors: proc/stat: "),
+                "{}",
+                sampled.says
+            );
+        }
         std::fs::write(root.path().join("proc/cpuinfo"), "flags : constant_tsc\n").unwrap();
         assert_eq!(clock(&machine).says, "time stamp counter runs at a constant rate; the kernel uses tsc");
     }

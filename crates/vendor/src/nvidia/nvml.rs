@@ -124,6 +124,7 @@ impl NvmlSource {
                 tx: u64::from(device.pcie_throughput(PcieUtilCounter::Send)?) * KB,
                 rx: u64::from(device.pcie_throughput(PcieUtilCounter::Receive)?) * KB,
             },
+            _ => return Err(NvmlError::NotSupported),
         })
     }
 

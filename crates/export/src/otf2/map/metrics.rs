@@ -15,9 +15,21 @@ use crate::Error;
 fn mode(quantity: Quantity) -> Mode {
     match quantity {
         Quantity::Energy => Mode::Accumulated,
-        Quantity::Utilization | Quantity::Nvlink | Quantity::Pcie => Mode::Last,
+        Quantity::Utilization
+        | Quantity::Nvlink
+        | Quantity::Pcie
+        | Quantity::Cpu
+        | Quantity::Disk
+        | Quantity::Network => Mode::Last,
         Quantity::PerformanceState | Quantity::Throttle => Mode::Next,
-        Quantity::Power | Quantity::Clocks | Quantity::Memory | Quantity::Temperature => Mode::Point,
+        Quantity::Power
+        | Quantity::Clocks
+        | Quantity::Memory
+        | Quantity::Temperature
+        | Quantity::Frequency
+        | Quantity::HostMemory
+        | Quantity::Pressure
+        | Quantity::Resident => Mode::Point,
     }
 }
 
@@ -39,7 +51,8 @@ pub(in crate::otf2) fn write(
     let mut samples = 0;
     for device in telemetry.devices().iter().filter(|d| !d.series.is_empty()) {
         let group = places.monitored(&mut out.archive.definitions, device);
-        let name = format!("GPU {}: telemetry", device.index);
+        let who = if device.is_host() { device.label() } else { format!("GPU {}", device.index) };
+        let name = format!("{who}: telemetry");
         let location = out.archive.location(&name, LocationKind::Metric, group);
         let mut events = Vec::new();
         for series in &device.series {

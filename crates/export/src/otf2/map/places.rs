@@ -94,8 +94,10 @@ impl<'t> Places<'t> {
 
     /// The group of a device with telemetry.
     pub fn monitored(&mut self, definitions: &mut Definitions, device: &Monitored) -> u32 {
-        let space = if device.name.is_empty() { "" } else { " " };
-        let name = format!("GPU {}{space}{}", device.index, device.name);
+        let name = device.label();
+        if device.is_host() {
+            return definitions.location_group(&name, GroupKind::Accelerator, self.host, None);
+        }
         let is = |known: &Option<&Device>| known.is_some_and(|known| device.is(known));
         let node = self.devices.iter().find(|(known, _)| is(known)).map(|(_, node)| *node);
         let node = node.unwrap_or_else(|| {

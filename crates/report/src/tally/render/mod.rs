@@ -74,6 +74,7 @@ impl Tally {
         renderer.collectives()?;
         renderer.unfinished_collectives()?;
         renderer.telemetry()?;
+        renderer.host_telemetry()?;
         if renderer.blocks == 0 {
             let nothing = match self.chosen {
                 None => "No calls and no commands were recorded.",

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::{Renderer, device::energy_cell, errors, others, some};
-use crate::tally::rows::RangeRow;
+use crate::tally::rows::{HostTelemetryRow, RangeRow};
 use crate::text::{Column, Table};
+use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, percent, plural, power};
 
 impl Renderer<'_> {
@@ -153,6 +154,77 @@ impl Renderer<'_> {
             ]);
         }
         self.narrow_table(&table)
+    }
+
+    pub fn host_telemetry(&mut self) -> fmt::Result {
+        let rows = &self.tally.host_telemetry;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.heading(&["Host".to_owned()])?;
+        let mut columns = vec![Column::left("Part"), Column::left("")];
+        columns.extend(["Mean", "Min", "Max", "In all"].map(Column::right));
+        let mut table = Table::new(columns);
+        for (row, label) in host_rows(rows) {
+            let value = |value: f64| host_value(row, value);
+            table.row(vec![
+                row.device.clone(),
+                label,
+                value(row.mean),
+                value(row.min),
+                value(row.max),
+                row.total.map_or_else(String::new, |total| match row.quantity.as_str() {
+                    ENERGY => energy(total),
+                    _ => bytes(total.round() as u64),
+                }),
+            ]);
+        }
+        self.narrow_table(&table)
+    }
+}
+
+const ENERGY: &str = "energy";
+
+/// The rows of the host that a person wants to see, and what they are of: all of the machine, of its processors the
+/// busiest, and what was not idle all the time.
+fn host_rows(rows: &[HostTelemetryRow]) -> impl Iterator<Item = (&HostTelemetryRow, String)> {
+    let single = |row: &&HostTelemetryRow| row.quantity == "cpu" && row.device != HOST;
+    let busy = rows.iter().filter(single).filter(|row| row.value == "busy");
+    let processors = busy.clone().count();
+    let busiest = busy.max_by(|a, b| a.mean.total_cmp(&b.mean)).map(|row| row.device.as_str());
+    rows.iter().filter_map(move |row| {
+        let whole = row.device == HOST;
+        let of_busiest = busiest == Some(&row.device);
+        let label = match (row.quantity.as_str(), row.value.as_str()) {
+            ("cpu", "busy") if whole => "processors busy".to_owned(),
+            ("cpu", "busy") if of_busiest => format!("busiest of {}", plural(processors as u64, "processor")),
+            ("cpu", "iowait") if whole && row.max > 0.0 => "processors waiting for I/O".to_owned(),
+            ("cpu", "steal") if whole && row.max > 0.0 => "processors taken by other machines".to_owned(),
+            ("frequency", _) if of_busiest => "frequency".to_owned(),
+            ("host_memory", "used") => "memory used".to_owned(),
+            ("host_memory", "swap") if row.max > 0.0 => "swap used".to_owned(),
+            ("resident", _) => "memory of the program".to_owned(),
+            ("pressure", what) if row.max > 0.0 => format!("waiting for {what}"),
+            ("disk", what) if row.max > 0.0 => what.to_owned(),
+            ("network", "tx") if row.max > 0.0 => "sent".to_owned(),
+            ("network", "rx") if row.max > 0.0 => "received".to_owned(),
+            (ENERGY, _) => String::new(),
+            _ => return None,
+        };
+        Some((row, label))
+    })
+}
+
+/// A value of the host with its unit.
+fn host_value(row: &HostTelemetryRow, value: f64) -> String {
+    match row.unit.as_str() {
+        "mCPU" if row.device == HOST => format!("{:.2}", value / 1000.0),
+        "mCPU" | "‰" => format!("{:.0}%", value / 10.0),
+        "kHz" => format!("{:.0} MHz", value / 1000.0),
+        "B/s" => format!("{}/s", bytes(value.round() as u64)),
+        "B" => bytes(value.round() as u64),
+        "mW" => power(value),
+        _ => format!("{value}"),
     }
 }
 

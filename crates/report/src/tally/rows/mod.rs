@@ -16,7 +16,7 @@ pub use hetrace_trace::collectives::{
 };
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
-pub use program::{OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
+pub use program::{HostTelemetryRow, OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
 
 use super::By;
 use hetrace_trace::trace::Exit;
@@ -140,6 +140,8 @@ pub struct Tally {
     pub unfinished_collectives: Vec<UnfinishedCollectiveRow>,
     /// What devices reported.
     pub telemetry: Vec<TelemetryRow>,
+    /// What the host reported.
+    pub host_telemetry: Vec<HostTelemetryRow>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
 }

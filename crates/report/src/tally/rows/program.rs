@@ -68,6 +68,30 @@ pub struct SteppedRow {
     pub at_ns: u64,
 }
 
+/// One value of what the host reported.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostTelemetryRow {
+    /// `host` for all of it, `CPU 0`, `disk sda`, `network eth0`, `power package-0`.
+    pub device: String,
+    /// The quantity, as in `telemetry:QUANTITY`.
+    pub quantity: String,
+    /// Which of its values; `busy` is `user` and `system` of `cpu` together, `milliwatts` is from the counter of `energy`.
+    pub value: String,
+    /// The unit of `mean`, `min` and `max`.
+    pub unit: String,
+    /// Samples; of rates and of energy the intervals between them.
+    pub samples: u64,
+    /// Average: of rates over the time that the samples cover, else of the samples.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The most.
+    pub max: f64,
+    /// Of traffic the bytes, of energy the mJ, that the samples cover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+}
+
 /// What a device reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TelemetryRow {

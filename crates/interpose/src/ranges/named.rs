@@ -2,13 +2,14 @@
 //!
 //! In a session without such a window each function here is a load and a branch.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
-use hetrace_interpose::table::Table;
-use hetrace_interpose::{pid, window};
+use super::levels::NO_TRACKING;
+use crate::table::Table;
+use crate::{pid, window};
 
-use crate::generated::prelude::P;
-use crate::levels::NO_TRACKING;
+/// A pointer of any kind.
+type P = *mut c_void;
 
 /// Registered text → 1 if the window's glob matches it.
 static REGISTERED: Table<4096> = Table::new();
