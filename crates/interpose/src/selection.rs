@@ -51,7 +51,8 @@ fn decide(window: &Window, generation: u32) -> bool {
 }
 
 fn has_pid(window: &Window) -> bool {
-    let mut wanted = window.pids.iter().map(|pid| pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0).peekable();
+    let mut wanted =
+        window.pids.iter().map(|pid| pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0).peekable();
     wanted.peek().is_none() || wanted.any(|pid| pid == own::pid())
 }
 
@@ -63,7 +64,8 @@ fn has_name(window: &Window) -> bool {
 
 /// `0::/a/b` of version 2, or `7:memory:/a/b` of version 1: any of the process's groups will do.
 fn has_group(window: &Window) -> bool {
-    let path = |line: &[u8]| line.splitn(3, |b| *b == b':').nth(2).is_some_and(|p| glob::matches(&window.cgroup, p));
+    let path =
+        |line: &[u8]| line.splitn(3, |b| *b == b':').nth(2).is_some_and(|p| glob::matches(&window.cgroup, p));
     let is_any = window.cgroup[0].load(Ordering::Relaxed) == 0;
     is_any || file(c"/proc/self/cgroup", |text| text.split(|b| *b == b'\n').any(path))
 }

@@ -363,6 +363,10 @@ pub struct ReaderState {
     pub follows: AtomicU32,
     /// Counter value of the last record that was taken.
     pub time: AtomicU64,
+    /// [`RingHeader::lost`] that earlier traces have counted, where the ring outlives a session.
+    pub lost: AtomicU64,
+    /// [`RingHeader::lost_calls`], likewise.
+    pub lost_calls: AtomicU64,
 }
 
 /// Functions whose calls a thread adds up at a time.

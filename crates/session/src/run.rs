@@ -287,6 +287,12 @@ impl Fresh {
         Ok(Fresh { path, folder, kept: false.into() })
     }
 
+    /// Returns that of a trace that is gone on with.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let (path, folder) = (path.to_owned(), fs::File::open(path)?);
+        Ok(Fresh { path, folder, kept: true.into() })
+    }
+
     pub fn keep(&self) {
         self.kept.set(true);
     }

@@ -51,6 +51,8 @@ pub enum Asked {
     },
     /// A signal to the launcher opens it, and the next one closes it.
     Toggle(i32),
+    /// Commands of the user's to the service.
+    Commands,
 }
 
 impl Asked {
@@ -59,7 +61,7 @@ impl Asked {
         let mask = if self.is_open_at_start() { flag::INSIDE } else { flag::OUTSIDE };
         *page.mask.get_mut() = mask;
         let numbers = match self {
-            Asked::Time { .. } | Asked::Toggle(_) => return,
+            Asked::Time { .. } | Asked::Toggle(_) | Asked::Commands => return,
             Asked::Launches(numbers) => {
                 page.trigger = trigger::LAUNCHES;
                 numbers
@@ -227,7 +229,8 @@ impl Windows {
     }
 }
 
-fn by(reason: u32) -> Cause {
+/// This process, for a reason.
+pub(crate) fn by(reason: u32) -> Cause {
     let pid = std::process::id();
     Cause { reason, number: 0, pid, tid: pid }
 }
@@ -238,6 +241,8 @@ fn word(of: u32) -> &'static str {
         reason::LAUNCH => "launch",
         reason::RANGE => "range",
         reason::SIGNAL => "signal",
+        reason::COMMAND => "command",
+        reason::LIMIT => "limit",
         _ => "unknown",
     }
 }
