@@ -98,6 +98,13 @@ pub fn range_ends() {
     }
 }
 
+/// The number of the session in a control file that outlives sessions; 0 in any other. What a drainer must know once
+/// is reported anew where it changes.
+#[inline]
+pub fn session_number() -> u32 {
+    window().map_or(0, |window| window.generation.load(Ordering::Relaxed))
+}
+
 fn cause(reason: u32, number: u64) -> Cause {
     Cause { reason, number, pid: own::pid(), tid: own::tid() }
 }

@@ -164,6 +164,7 @@ impl Control {
         page.rings_failed.store(0, Ordering::Relaxed);
         page.arenas_made.store(0, Ordering::Relaxed);
         page.arenas_failed.store(0, Ordering::Relaxed);
+        self.forget_notes();
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             for (function, flag) in self.flags(api).zip(flags) {
                 let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
@@ -175,9 +176,24 @@ impl Control {
         window.drained.store(0, Ordering::Relaxed);
         window.log.iter().for_each(|flip| flip.sequence.store(0, Ordering::Relaxed));
         whom.store(window);
-        let generation = window.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
-        window.generation.store(generation, Ordering::Release);
+        self.renumber();
         window.set_open(true, clock::ticks(), by(reason::COMMAND));
+    }
+
+    /// Lets programs find out anew whether they are recorded, and report again what a drainer must know once.
+    pub fn renumber(&self) {
+        let place = &self.window().generation;
+        place.store(place.load(Ordering::Relaxed).wrapping_add(1).max(1), Ordering::Release);
+    }
+
+    fn forget_notes(&self) {
+        for at in 0..abi::NOTE_PAGES * PAGE {
+            // SAFETY: the notes' pages lie inside the file. Programs write there with the note's room taken first, and
+            // none is being recorded now; one that is late spoils a note, no more.
+            unsafe { &*self.mapping.base().add(PAGE + at).cast::<AtomicU8>() }.store(0, Ordering::Relaxed);
+        }
+        self.page().notes_lost.store(0, Ordering::Relaxed);
+        self.page().notes_used.store(0, Ordering::Relaxed);
     }
 
     /// Makes all programs dormant again.

@@ -110,6 +110,8 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
         .map(|input| format!("{} has no manifest: its losses are unknown", input.name));
     join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
     all.exit = worst(&exits);
+    let finished = |input: &Input| input.manifest.as_ref().is_some_and(Manifest::is_finished);
+    all.stopped = all.exit.is_none() && inputs.iter().all(finished);
     all.lifetime_ns = None;
     all.command = command(&origins);
     all.job.clear();
@@ -279,6 +281,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         // Of all together, in `unite`.
         command: _,
         exit: _,
+        stopped: _,
         cost: _,
         merged: _,
         clocks: _,

@@ -101,7 +101,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 pub(crate) fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
     let text = fs::read(ticket.trace.join(files::MANIFEST)).ok()?;
     let manifest: Manifest = Manifest::parse(&text).ok()?;
-    let unfinished = manifest.exit.is_none() && manifest.session.as_deref() == Some(session);
+    let unfinished = !manifest.is_finished() && manifest.session.as_deref() == Some(session);
     unfinished.then_some(manifest)
 }
 

@@ -193,6 +193,7 @@ impl Course {
             ticked: Instant::now(),
         };
         course.recording.begin(control, &course.folder, &mut course.manifest);
+        control.renumber();
         Ok(course)
     }
 
@@ -269,6 +270,7 @@ impl Course {
         recording.host.add(reference());
         recording.finish();
         recording.complete(&mut manifest, control, &folder, Vec::new());
+        manifest.stopped = true;
         let mut notes: Vec<String> = finish_manifest(&folder, &fresh, &manifest).into_iter().collect();
         Ticket::withdraw(&session);
         notes.extend(manifest.notes.iter().cloned());
