@@ -18,6 +18,16 @@ const LAUNCH: &str = "clEnqueueNDRangeKernel";
 /// A user who has nothing else to do here.
 const SOMEBODY: u32 = 54_321;
 
+/// The user who runs this.
+fn user() -> u32 {
+    fs::metadata("/proc/self").expect("a process").uid()
+}
+
+fn kill(pid: u32, signal: &str) {
+    let done = run(Command::new("kill").args(["-s", signal, &pid.to_string()]));
+    assert_eq!(done.status, 0, "{}", done.err);
+}
+
 /// There is one service of a user, so one test at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -75,10 +85,9 @@ impl Bench {
     }
 
     /// Ends the service by a signal, and waits until it is gone.
-    fn end_service(&mut self, signal: i32) {
+    fn end_service(&mut self, signal: &str) {
         let mut service = self.service.take().expect("a service");
-        // SAFETY: a child of ours that was not waited for.
-        unsafe { libc::kill(service.id() as i32, signal) };
+        kill(service.id(), signal);
         service.wait().expect("its end");
     }
 
@@ -194,7 +203,7 @@ fn only_what_is_between_start_and_stop_is_recorded_and_not_what_is_paused() {
     assert!(refused.status == 125 && refused.err.contains("hetrace stop"), "{}", refused.err);
     bench.go("1");
     ["a2", "b2"].iter().for_each(|name| bench.wait_for(name));
-    assert_eq!(bench.status()["service"]["session"]["processes"], 2);
+    bench.until("two processes", || bench.status()["service"]["session"]["processes"] == 2);
     bench.well(&["pause"]);
     assert_eq!(bench.status()["service"]["session"]["paused"], true);
     bench.go("2");
@@ -319,7 +328,7 @@ fn a_service_that_is_killed_and_comes_back_loses_nothing() {
     bench.until("records", || written() > 20);
     // So that what was taken from the rings is in files.
     std::thread::sleep(Duration::from_secs(1));
-    bench.end_service(libc::SIGKILL);
+    bench.end_service("KILL");
     // Nobody reads: it stands in the rings.
     bench.go("2");
     bench.wait_for("3");
@@ -346,7 +355,7 @@ fn a_service_that_is_ended_finishes_the_trace_and_programs_run_on() {
     bench.well(&["start", "-o", "trace"]);
     bench.dormant(&["launch:10", "touch:1", "wait:2", "launch:20"]);
     bench.wait_for("1");
-    bench.end_service(libc::SIGTERM);
+    bench.end_service("TERM");
     bench.go("2");
     bench.ended();
     assert_eq!(calls(&bench.seen("trace"), LAUNCH), 10);
@@ -355,8 +364,7 @@ fn a_service_that_is_ended_finishes_the_trace_and_programs_run_on() {
 
 #[test]
 fn users_are_kept_apart() {
-    // SAFETY: no preconditions.
-    assert_eq!(unsafe { libc::geteuid() }, 0, "this test needs root, to be somebody else");
+    assert_eq!(user(), 0, "this test needs root, to be somebody else");
     let mut bench = Bench::new(Some(SOMEBODY));
     bench.serve(&[]);
     bench.well(&["start", "-o", "trace"]);
@@ -381,7 +389,7 @@ fn users_are_kept_apart() {
     bench.well(&["stop"]);
     assert_eq!(calls(&bench.seen("trace"), LAUNCH), 6);
     is_whole(&bench, "trace");
-    bench.end_service(libc::SIGTERM);
+    bench.end_service("TERM");
     let _ = fs::remove_dir_all(own);
 }
 
@@ -425,9 +433,8 @@ fn noise_in_shared_memory_and_stopped_processes_spoil_only_their_own() {
     let stopped = bench.dormant(&["launch:9", "touch:a1", "wait:2"]);
     let spoilt = bench.dormant(&["launch:9", "touch:b1", "wait:2"]);
     ["a1", "b1"].iter().for_each(|name| bench.wait_for(name));
-    // SAFETY: a child of ours that was not waited for.
-    unsafe { libc::kill(stopped as i32, libc::SIGSTOP) };
-    let standby = PathBuf::from("/dev/shm/hetrace-0");
+    kill(stopped, "STOP");
+    let standby = PathBuf::from(format!("/dev/shm/hetrace-{}", user()));
     let arenas: Vec<PathBuf> =
         walk(&standby).into_iter().filter(|p| p.to_string_lossy().contains(&format!("-{spoilt}-"))).collect();
     assert!(!arenas.is_empty(), "the other program's arena");
@@ -450,10 +457,9 @@ fn noise_in_shared_memory_and_stopped_processes_spoil_only_their_own() {
     std::thread::sleep(Duration::from_millis(500));
     bench.well(&["stop"]);
     let seen = Seen::read(&bench.path("trace"));
-    let sound = seen.calls.iter().filter(|((_, function), _)| function == LAUNCH).count();
+    let sound = seen.calls.values().filter(|calls| calls.get(LAUNCH) == Some(&9)).count();
     assert!(sound >= 1, "{seen:?}");
-    // SAFETY: a child of ours that was not waited for.
-    unsafe { libc::kill(stopped as i32, libc::SIGCONT) };
+    kill(stopped, "CONT");
     bench.go("2");
     let codes: Vec<bool> =
         bench.programs.drain(..).map(|mut c| c.wait().expect("an end").success()).collect();

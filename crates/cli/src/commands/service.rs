@@ -200,7 +200,7 @@ pub fn stop() -> Result<ExitCode> {
 }
 
 fn report(stopped: &Stopped) {
-    let Stopped { trace, records, bytes, processes, lost, notes } = stopped;
+    let Stopped { trace, records, bytes, resumed, processes, lost, notes } = stopped;
     for note in notes {
         say(format_args!("{note}"));
     }
@@ -208,8 +208,9 @@ fn report(stopped: &Stopped) {
         say(format_args!("LOST: {lost} records or calls were dropped"));
     }
     let name = trace.display();
-    say(format_args!("{records} records of {processes} processes, {bytes} bytes in {name}"));
-    if *records == 0 {
+    let since = if *resumed { " since the service came back" } else { "" };
+    say(format_args!("{records} records of {processes} processes, {bytes} bytes in {name}{since}"));
+    if *processes == 0 {
         say(format_args!(
             "no process recorded anything: only programs that were started dormant can be recorded (see `hetrace env`)"
         ));

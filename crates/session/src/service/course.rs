@@ -48,6 +48,8 @@ pub(super) struct Course {
     /// Which limit was reached.
     limit: Option<String>,
     session: PathBuf,
+    /// Another service began it, and was killed.
+    resumed: bool,
     rings: u32,
     nap: Duration,
     ticked: Instant,
@@ -133,11 +135,14 @@ impl Course {
             limits,
             limit: None,
             session: session.to_owned(),
+            resumed: false,
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
         };
         course.recording.begin(control, &course.folder, &mut course.manifest);
+        // The session before may have had a limit.
+        control.renew_budget(session, || course.recording.drainer.memory());
         course.limit_memory(control);
         control.begin(&settings, &asked.whom);
         Ok(course)
@@ -188,6 +193,7 @@ impl Course {
             limits,
             limit: None,
             session: session.to_owned(),
+            resumed: true,
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
@@ -266,10 +272,17 @@ impl Course {
             self.look(control);
         }
         control.end();
-        let Course { mut recording, folder, fresh, mut manifest, session, .. } = self;
+        let Course { mut recording, folder, fresh, mut manifest, session, resumed, .. } = self;
         recording.host.add(reference());
         recording.finish();
-        recording.complete(&mut manifest, control, &folder, Vec::new());
+        let known = std::mem::take(&mut manifest.notes);
+        recording.complete(&mut manifest, control, &folder, known);
+        let records = manifest.written.records.unwrap_or(0);
+        if resumed {
+            // What is known is what came since.
+            manifest.written.account = None;
+            manifest.written.records = None;
+        }
         manifest.stopped = true;
         let mut notes: Vec<String> = finish_manifest(&folder, &fresh, &manifest).into_iter().collect();
         Ticket::withdraw(&session);
@@ -277,7 +290,8 @@ impl Course {
         let losses = &manifest.losses;
         Stopped {
             trace: fresh.path.clone(),
-            records: manifest.written.records.unwrap_or(0),
+            records,
+            resumed,
             bytes: manifest.written.bytes,
             processes: manifest.processes.len(),
             lost: losses.records.saturating_add(losses.calls_without_ring),

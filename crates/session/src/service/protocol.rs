@@ -117,6 +117,8 @@ pub struct Stopped {
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Both are since the service came back: another that was killed began the trace.
+    pub resumed: bool,
     /// Processes that were recorded.
     pub processes: usize,
     /// Dropped records and calls.
