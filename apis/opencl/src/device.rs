@@ -5,6 +5,8 @@
 //! them and says when to ask about them. There is no callback per command,
 //! because the driver's wake-up for it costs more than everything else together.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
@@ -12,12 +14,13 @@ use hetrace_interpose::commands::{
 use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::{OwnWork, record_with_text, session};
+use hetrace_interpose::window::session_number;
+use hetrace_interpose::{OwnWork, note, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
 use crate::generated::real;
 use crate::kernels;
-use crate::queues::{self, OUT_OF_ORDER, PROFILED};
+use crate::queues::{self, OUT_OF_ORDER, PROFILED, Queue};
 use crate::shared;
 
 const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
@@ -104,7 +107,11 @@ pub unsafe fn enqueue<R: Copy>(
     succeeded: impl FnOnce(R) -> bool,
 ) -> R {
     // No time: outside of a capture window.
-    let Some(known) = queues::get(queue).filter(|q| q.flags & PROFILED != 0 && timing() && time != 0) else {
+    let known = queues::get(queue);
+    if time != 0 && known.is_none_or(|known| !queues::is_reported(known)) {
+        meet(queue, known);
+    }
+    let Some(known) = known.filter(|q| q.flags & PROFILED != 0 && timing() && time != 0) else {
         return call(event);
     };
     // Where not all commands are timed, this one is counted.
@@ -168,6 +175,29 @@ pub unsafe fn enqueue<R: Copy>(
         Put::Full => give_up(event),
     }
     result
+}
+
+/// A command of a queue that this session does not know: a session of the service began when the queue was there
+/// already. Its profiling was decided when it was made.
+#[cold]
+#[inline(never)]
+fn meet(queue: P, known: Option<Queue>) {
+    static NOTED: AtomicU32 = AtomicU32::new(0);
+    let number = session_number();
+    let Some(known) = known else {
+        if number != 0 && NOTED.swap(number, Ordering::Relaxed) != number {
+            note(
+                b"OpenCL queues that were made before the recording began have no times of commands: profiling is \
+                  decided when a queue is made",
+            );
+        }
+        return;
+    };
+    queues::set_reported(queue, known);
+    // The driver is not asked: the program may have released the queue. Its bits are those of the API.
+    let asked = if known.flags & queues::ASKED != 0 { 2 } else { 0 };
+    let out_of_order = u64::from(known.flags & OUT_OF_ORDER != 0);
+    queue_made(queue, null_mut(), known.device, asked | out_of_order);
 }
 
 /// What counts a command: the id of its kernel, or of its kind.

@@ -2,6 +2,7 @@
 
 use hetrace_interpose::commands::arena;
 use hetrace_interpose::table::Table;
+use hetrace_interpose::window::session_number;
 
 use crate::generated::prelude::P;
 
@@ -24,7 +25,27 @@ static QUEUES: Table<4096> = Table::new();
 /// Handle → the property list that the program gave.
 static LISTS: Table<4096> = Table::new();
 
+/// The lowest bits of the session's number in which the queue was reported last.
+const REPORTED: u64 = 0xf << 4;
+
+fn reported() -> u64 {
+    u64::from(session_number()) << 4 & REPORTED
+}
+
+/// Whether a queue was reported in this session of the service; always so without a service.
+#[inline]
+pub fn is_reported(known: Queue) -> bool {
+    known.flags & REPORTED == reported()
+}
+
+/// It is now.
+pub fn set_reported(queue: P, known: Queue) {
+    let flags = known.flags & !REPORTED | reported();
+    QUEUES.set(queue as u64, (known.device as u64 & ((1 << 56) - 1)) | flags << 56);
+}
+
 pub fn remember(queue: P, device: P, flags: u64) {
+    let flags = flags | reported();
     QUEUES.set(queue as u64, (device as u64 & ((1 << 56) - 1)) | flags << 56);
     LISTS.remove(queue as u64);
 }

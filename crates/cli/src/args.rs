@@ -59,6 +59,22 @@ pub enum Command {
     Unpack(super::commands::pack::Unpack),
     /// Add to a trace what a killed hetrace left in shared memory
     Recover(Recover),
+    /// Record programs that run already and were started dormant (see `hetrace env`)
+    Start(super::commands::service::Start),
+    /// Pause the recording that `start` began
+    Pause,
+    /// Resume it
+    Resume,
+    /// End it, and finish the trace
+    Stop,
+    /// List what is being recorded for this user
+    Status(super::commands::service::Status),
+    /// Run the service that records for `start`, in the foreground
+    Service(super::commands::service::Service),
+    /// Print shell commands after which programs start dormant: eval "$(hetrace env)"
+    Env(super::commands::service::Env),
+    /// Let the programs of all login shells start dormant, or no longer
+    System(super::commands::system::System),
     /// Show what is recorded of each function
     Model(Model),
     /// Show what works on this machine, what does not and why, and how to fix it
@@ -214,7 +230,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use hetrace_ring::abi::{MAX_FUNCTIONS, PAGE, WINDOW_OFFSET, Window, flag};
+use hetrace_ring::abi::{MAX_FUNCTIONS, PAGE, WINDOW_OFFSET, Window};
 
 /// The page of the window, and a page of flags.
 #[repr(C, align(4096))]
@@ -44,10 +44,10 @@ pub(crate) fn all_flags(function: usize) -> u8 {
     FLAGS.flags.get(function).map_or(0, |flag| flag.load(Ordering::Relaxed))
 }
 
-/// Whether the capture window is open; always so in a session without windows.
+/// Which bits of all flags count now.
 #[inline(always)]
-pub fn in_window() -> bool {
-    FLAGS.mask.load(Ordering::Relaxed) & flag::INSIDE & !flag::COUNTED != 0
+pub(crate) fn mask() -> u8 {
+    FLAGS.mask.load(Ordering::Relaxed)
 }
 
 /// Maps the session's flags and its window over this library's. Returns whether it worked.

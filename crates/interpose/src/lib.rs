@@ -42,6 +42,7 @@ pub mod put;
 pub mod ranges;
 mod real;
 mod room;
+mod selection;
 mod spent;
 pub mod table;
 mod text;
@@ -58,14 +59,14 @@ pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, set_error_reporter};
 pub use extra::Extra;
-pub use flags::{FLAGS, Flags, flags, in_window};
+pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use own::pid;
 pub use process::{Session, note, session, start, store_blob};
 pub use real::{Address, Real, is_ours, look_up_next};
 pub use room::await_room;
 pub use spent::{Spent, spend};
-pub use window::entering;
+pub use window::{entering, in_window};
 
 /// Version of the shared memory that this library was built for, for a
 /// launcher that reads the file: one of another version says so and stops.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
     ABI_VERSION, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE,
-    WINDOW_OFFSET, Window, flags_offset,
+    WINDOW_OFFSET, Window, flags_offset, option,
 };
 use hetrace_ring::map_file;
 
@@ -173,8 +173,11 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     let offset = flags_offset(session.api as usize);
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
-    // Before the program has a say in what may be opened: its limits and filters come later.
-    if let Some(process) = own::process() {
+    // Before the program has a say in what may be opened: its limits and filters come later. One that begins
+    // dormant leaves nothing behind if it is never recorded.
+    if !session.option(option::STANDBY)
+        && let Some(process) = own::process()
+    {
         crate::arena::start(session, process);
     }
     SESSION.store(session, Ordering::Release);

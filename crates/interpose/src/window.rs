@@ -11,9 +11,9 @@ use hetrace_ring::abi::flag;
 use hetrace_ring::abi::window::{Cause, Window, reason, trigger};
 use hetrace_ring::clock;
 
-use crate::flags::{all_flags, flags};
+use crate::flags::{all_flags, flags, mask};
 use crate::process::session;
-use crate::{call, glob, own};
+use crate::{call, glob, own, selection};
 
 /// The flags of a function that is called now; calls that are counted are counted here.
 #[inline(always)]
@@ -21,6 +21,12 @@ pub fn entering(function: usize) -> u8 {
     let on = flags(function);
     // One comparison for both of what is rare: nothing counts, or the call is counted.
     if on.wrapping_sub(1) < LOWEST_COUNTED - 1 { on } else { rare(function, on) }
+}
+
+/// Whether the capture window is open, for this process; always so in a session without windows that is for all.
+#[inline]
+pub fn in_window() -> bool {
+    mask() & flag::INSIDE & !flag::COUNTED != 0 && selection::is_recorded()
 }
 
 /// The lowest bit of [`flag::COUNTED`], which are the highest of all.
@@ -36,6 +42,9 @@ fn rare(function: usize, on: u8) -> u8 {
 /// Counts a launch. Whether it belongs to the window its number says, however threads overtake each other.
 fn counted(function: usize) -> u8 {
     let Some(window) = window() else { return 0 };
+    if window.selects.load(Ordering::Relaxed) != 0 {
+        return if selection::is_selected(window) { flags(function) & !flag::COUNTED } else { 0 };
+    }
     if call::is_own() {
         return 0;
     }
@@ -107,6 +116,13 @@ pub fn snapshot() {
         control.snapshot_asked.fetch_add(1, Ordering::Relaxed);
         hetrace_ring::writer::wake(&control.wake);
     }
+}
+
+/// The number of the session in a control file that outlives sessions; 0 in any other. What a drainer must know once
+/// is reported anew where it changes.
+#[inline]
+pub fn session_number() -> u32 {
+    window().map_or(0, |window| window.generation.load(Ordering::Relaxed))
 }
 
 fn cause(reason: u32, number: u64) -> Cause {

@@ -75,6 +75,9 @@ pub mod option {
     pub const SAMPLED: u32 = 1 << 9;
     /// The session has a capture window: see [`super::Window`].
     pub const WINDOW: u32 = 1 << 10;
+    /// The control file stands there for programs that begin dormant, and outlives sessions: a process makes its
+    /// arena with the first call that it records.
+    pub const STANDBY: u32 = 1 << 11;
 }
 
 /// Bits of a function's flag byte.
@@ -91,7 +94,8 @@ pub mod flag {
     pub const METERED: u8 = 1 << 2;
     /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
     pub const SUMMABLE: u8 = 1 << 3;
-    /// Calls are counted in [`super::Window::launches`], which opens and closes the window.
+    /// Calls are counted in [`super::Window::launches`], which opens and closes the window; or, where
+    /// [`super::Window::selects`] is set, each process looks whether it is recorded at all.
     pub const COUNTED: u8 = 1 << 6 | 1 << 7;
     /// The bits that count while the capture window is open, and in a session without windows.
     pub const INSIDE: u8 = 0b0100_1111;
@@ -366,6 +370,10 @@ pub struct ReaderState {
     pub follows: AtomicU32,
     /// Counter value of the last record that was taken.
     pub time: AtomicU64,
+    /// [`RingHeader::lost`] that earlier traces have counted, where the ring outlives a session.
+    pub lost: AtomicU64,
+    /// [`RingHeader::lost_calls`], likewise.
+    pub lost_calls: AtomicU64,
 }
 
 /// Functions whose calls a thread adds up at a time.

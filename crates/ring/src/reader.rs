@@ -76,6 +76,17 @@ impl Arena {
     /// # Errors
     /// When what the directory or the ring's header says can't be.
     pub fn ring(&self, file: &File, number: usize) -> Result<Option<Ring>, RingError> {
+        let ring = self.look(file, number)?;
+        // Its thread may wait for room now: somebody reads it.
+        ring.iter().for_each(|ring| ring.header().drained.store(drained::YES, Ordering::Relaxed));
+        Ok(ring)
+    }
+
+    /// Opens the ring with this number to look at it: somebody else reads it.
+    ///
+    /// # Errors
+    /// As [`Arena::ring`].
+    pub fn look(&self, file: &File, number: usize) -> Result<Option<Ring>, RingError> {
         if number >= MAX_RINGS {
             return Ok(None);
         }
@@ -91,7 +102,7 @@ impl Arena {
         if offset < FIRST_RING || data < PAGE as u64 || data > MOST_DATA {
             return Err(RingError::Size(entry));
         }
-        let ring = Ring::open(file, offset, data)?;
+        let ring = Ring::map(file, offset, data)?;
         (ring.number as usize == number).then_some(Some(ring)).ok_or(RingError::Size(entry))
     }
 }
@@ -122,6 +133,12 @@ impl Ring {
     /// # Errors
     /// When it is not a ring of this size.
     pub fn open(file: &File, offset: u64, data: u64) -> Result<Ring, RingError> {
+        let ring = Ring::map(file, offset, data)?;
+        ring.header().drained.store(drained::YES, Ordering::Relaxed);
+        Ok(ring)
+    }
+
+    fn map(file: &File, offset: u64, data: u64) -> Result<Ring, RingError> {
         if !data.is_power_of_two() || data < PAGE as u64 {
             return Err(RingError::Size(data));
         }
@@ -137,7 +154,6 @@ impl Ring {
             return Err(RingError::Size(header.data_bytes));
         }
         ring.number = header.number;
-        ring.header().drained.store(drained::YES, Ordering::Relaxed);
         Ok(ring)
     }
 

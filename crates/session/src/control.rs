@@ -6,15 +6,19 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE};
+use hetrace_ring::abi::window::reason;
+use hetrace_ring::abi::{
+    self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE, option,
+};
 use hetrace_ring::writer::wake;
-use hetrace_ring::{Mapping, map_file};
+use hetrace_ring::{Mapping, clock, map_file};
 
 use crate::options::Options;
-use crate::window::Asked;
+use crate::whom::Whom;
+use crate::window::{Asked, by};
 use crate::{budget, keeper};
 
 /// Collectors hand out what they have this often.
@@ -118,6 +122,95 @@ impl Control {
         Ok(control)
     }
 
+    /// Makes one that stands for programs that begin dormant, in a folder that nobody else knows yet. Nothing
+    /// is recorded before [`Control::begin`].
+    ///
+    /// # Errors
+    /// As [`Control::make`].
+    pub fn make_standby(folder: &Path, settings: &Settings) -> io::Result<()> {
+        let control = Control::make(folder, settings)?;
+        control.page().options.store(option::STANDBY, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes over one that stands for programs that begin dormant, whether or not they are dormant now.
+    ///
+    /// # Errors
+    /// When it can't be opened, or is of another build.
+    pub fn adopt(folder: &Path, apis: &[String]) -> io::Result<Control> {
+        let other = || io::Error::new(io::ErrorKind::InvalidData, "it is from another build of hetrace");
+        let left = LeftWindow::open(folder).ok_or_else(other)?;
+        let name = |place: &[u8; 32]| place.iter().take_while(|b| **b != 0).copied().collect::<Vec<u8>>();
+        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
+        let page = unsafe { &*left.0.base().cast::<abi::Control>() };
+        let known =
+            page.apis.iter().map(name).take(apis.len()).eq(apis.iter().map(|a| a.as_bytes().to_vec()));
+        if !known || page.options.load(Ordering::Relaxed) & option::STANDBY == 0 {
+            return Err(other());
+        }
+        page.drainer_alive.store(1, Ordering::Relaxed);
+        Ok(Control { mapping: ManuallyDrop::new(left.0), apis: apis.len(), looked: Cell::default() })
+    }
+
+    /// Lets programs that began dormant know of a session: what is recorded, and of whom. The mask comes last.
+    pub fn begin(&self, settings: &Settings, whom: &Whom) {
+        let (options, sample_every) = settings.options.to_page();
+        let page = self.page();
+        page.options.store(options | option::STANDBY, Ordering::Relaxed);
+        page.sample_every.store(sample_every, Ordering::Relaxed);
+        page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
+        page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
+        page.calls_without_ring.store(0, Ordering::Relaxed);
+        page.rings_failed.store(0, Ordering::Relaxed);
+        page.arenas_made.store(0, Ordering::Relaxed);
+        page.arenas_failed.store(0, Ordering::Relaxed);
+        self.forget_notes();
+        for (api, (_, flags)) in settings.apis.iter().enumerate() {
+            for (function, flag) in self.flags(api).zip(flags) {
+                let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
+                function.store(flag | counted, Ordering::Relaxed);
+            }
+        }
+        let window = self.window();
+        window.flips.store(0, Ordering::Relaxed);
+        window.drained.store(0, Ordering::Relaxed);
+        window.log.iter().for_each(|flip| flip.sequence.store(0, Ordering::Relaxed));
+        whom.store(window);
+        self.renumber();
+        window.set_open(true, clock::ticks(), by(reason::COMMAND));
+    }
+
+    /// Lets programs find out anew whether they are recorded, and report again what a drainer must know once.
+    pub fn renumber(&self) {
+        let place = &self.window().generation;
+        place.store(place.load(Ordering::Relaxed).wrapping_add(1).max(1), Ordering::Release);
+    }
+
+    fn forget_notes(&self) {
+        for at in 0..abi::NOTE_PAGES * PAGE {
+            // SAFETY: the notes' pages lie inside the file. Programs write there with the note's room taken first, and
+            // none is being recorded now; one that is late spoils a note, no more.
+            unsafe { &*self.mapping.base().add(PAGE + at).cast::<AtomicU8>() }.store(0, Ordering::Relaxed);
+        }
+        self.page().notes_lost.store(0, Ordering::Relaxed);
+        self.page().notes_used.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes all programs dormant again.
+    pub fn end(&self) {
+        self.window().mask.store(0, Ordering::Relaxed);
+        self.page().options.store(option::STANDBY, Ordering::Relaxed);
+        (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
+    }
+
+    /// The flags of an API.
+    fn flags(&self, api: usize) -> impl Iterator<Item = &AtomicU8> {
+        // SAFETY: inside the flags' pages, which stay mapped; programs only read them.
+        (0..MAX_FUNCTIONS).map(move |function| unsafe {
+            &*self.mapping.base().add(abi::flags_offset(api) + function).cast::<AtomicU8>()
+        })
+    }
+
     /// Returns the first page.
     pub fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns.
@@ -141,6 +234,12 @@ impl Control {
         let left = i64::try_from(budget::left(folder, used())).unwrap_or(i64::MAX);
         self.page().budget.store(left, Ordering::Relaxed);
         self.looked.set(Some(budget::Looked::new(now, left)));
+    }
+
+    /// Lets rings of all programs take no more than `most` bytes, of which they have `used`.
+    pub fn limit_budget(&self, most: u64, used: u64) {
+        let left = i64::try_from(most.saturating_sub(used)).unwrap_or(i64::MAX);
+        self.page().budget.fetch_min(left, Ordering::Relaxed);
     }
 
     /// Says what recording a call takes, in ticks, as it was measured: in a program, among other work, it
@@ -232,15 +331,6 @@ impl Drop for Control {
         // A program that outlives us must not wait for us.
         self.page().drainer_alive.store(0, Ordering::Relaxed);
         self.window().mask.store(0, Ordering::Relaxed);
-        for api in 0..self.apis {
-            for function in 0..MAX_FUNCTIONS {
-                // SAFETY: inside the flags' pages. Programs only read them.
-                unsafe {
-                    let flag = self.mapping.base().add(abi::flags_offset(api) + function);
-                    flag.cast::<std::sync::atomic::AtomicU8>().as_ref()
-                }
-                .inspect(|f| f.store(0, Ordering::Relaxed));
-            }
-        }
+        (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
     }
 }

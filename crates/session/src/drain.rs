@@ -27,11 +27,47 @@ mod source;
 
 use arenas::Opened;
 use image::Image;
-pub(crate) use source::plausible;
+pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
 
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
+
+/// What a session's shared memory shows of it, besides its own drainer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// Processes that live and have memory there.
+    pub processes: usize,
+    /// Bytes that were put into rings, those of processes that live.
+    pub bytes: u64,
+    /// Records that found no room, likewise.
+    pub lost: u64,
+    /// Bytes of shared memory.
+    pub memory: u64,
+}
+
+/// Looks at the shared memory of a session that somebody else drains.
+pub fn look(session: &Path) -> Seen {
+    let (mut seen, mut pids) = (Seen::default(), BTreeSet::new());
+    let entries = fs::read_dir(session).into_iter().flatten().flatten();
+    for entry in entries.filter(|e| e.file_name().as_bytes().starts_with(ARENA_PREFIX.as_bytes())) {
+        let Ok((file, arena)) = arenas::open(&entry.path()) else { continue };
+        for number in 0..arena.rings() {
+            let Ok(Some(ring)) = arena.look(&file, number) else { continue };
+            let count = |word: u64| plausible(word).unwrap_or(0);
+            seen.bytes = seen.bytes.saturating_add(count(ring.header().head.published()));
+            seen.lost = seen.lost.saturating_add(count(ring.header().lost.load(Ordering::Relaxed)));
+        }
+        let pid = image::outer_pid(arena.header(), &file);
+        let opened = Opened::new(0, 0, 0, arena, file, entry.path());
+        seen.memory = seen.memory.saturating_add(opened.used());
+        if opened.is_alive(pid) {
+            pids.insert(pid);
+        }
+    }
+    seen.processes = pids.len();
+    seen
+}
 
 /// Writes the model of an API that has recorded something: also if only commands come of it, reports need it.
 fn need_model(folder: &TraceFolder, api: usize, failed: &mut BTreeMap<usize, String>) {
@@ -87,6 +123,8 @@ pub struct Drainer {
     foreign: Option<u32>,
     /// Rings hold nothing much older than this, in ticks.
     since: u64,
+    /// Whose records were taken before.
+    past: Past,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
     /// What timing commands took.
@@ -124,6 +162,7 @@ impl Drainer {
             unmodelled: BTreeMap::new(),
             foreign: None,
             since: 0,
+            past: Past::default(),
             commands: (0, 0),
             timing: TimingSums::default(),
             overhead_ppm: 0,
@@ -141,6 +180,11 @@ impl Drainer {
     pub fn since(&mut self, ticks: u64) {
         // Records that were just missed by that look are a little older.
         self.since = ticks.saturating_sub(MARGIN);
+    }
+
+    /// Says whose the records are that were taken from rings before.
+    pub fn after(self, past: Past) -> Self {
+        Self { past, ..self }
     }
 
     /// Returns the session's folder.
@@ -220,7 +264,7 @@ impl Drainer {
             let stream = Stream::new(&self.folder, file, api_stream(api), instance);
             let mut source = Source::new(ring, number, image, api, stream, self.since);
             if let Some(image) = self.images.get_mut(image) {
-                source.resume(image);
+                source.resume(image, self.past);
             }
             self.sources.push(source);
         }
@@ -287,6 +331,19 @@ impl Drainer {
         images.sort_unstable();
         images.dedup();
         images.len()
+    }
+
+    /// Losses so far: records, and calls of which one is missing.
+    pub fn lost(&self) -> (u64, u64) {
+        let done = self.threads.iter().map(|t| (t.records, t.calls));
+        let now = self.sources.iter().map(Source::lost_here);
+        done.chain(now).fold((0, 0), |sum, (r, c)| (sum.0.saturating_add(r), sum.1.saturating_add(c)))
+    }
+
+    /// Records and bytes in the trace by now.
+    pub fn so_far(&self) -> (u64, u64) {
+        let open = self.sources.iter().map(|s| s.stream.counts());
+        open.fold(self.written, |sum, (bytes, records, _)| (sum.0 + records, sum.1 + bytes))
     }
 
     /// Bytes that all rings take.

@@ -115,6 +115,60 @@ fn all_in(base: &Path) -> Vec<(PathBuf, Result<(), String>)> {
 /// Why a folder must not be used.
 const NOT_OURS: &str = "it is no folder of this user, or a link to one";
 
+/// Returns this user's folder for sessions at the place that programs find without being started by us, made if need be.
+///
+/// # Errors
+/// When somebody else has its name, or the system refuses.
+pub fn fixed_parent() -> io::Result<PathBuf> {
+    let base = bases().into_iter().find(|base| base.is_dir()).ok_or(io::ErrorKind::NotFound)?;
+    let parent = parent_in(&base)?;
+    let usual = base.join(format!("{PREFIX}{}", user()));
+    if parent == usual {
+        return Ok(parent);
+    }
+    let _ = fs::remove_dir(&parent);
+    let text = format!("{} is somebody else's", usual.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// Takes the lock of a folder that outlives sessions; none if somebody has it.
+///
+/// # Errors
+/// When it is not there, or not ours.
+pub fn lock_standing(folder: &Path) -> io::Result<Option<File>> {
+    let lock = open_lock(folder).ok_or(io::ErrorKind::PermissionDenied)?;
+    Ok(lock.try_lock().is_ok().then_some(lock))
+}
+
+/// Makes a folder that outlives sessions, with what `fill` puts there: whole, or not at all. Does nothing if it is there.
+///
+/// # Errors
+/// When it can't be made, or what has its name is not ours.
+pub fn make_standing(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    if !is_ours(path) {
+        let fresh = path.with_file_name(format!("new-{}", random()));
+        make_own(&fresh)?;
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh.join(LOCK));
+        // Another may be quicker: a folder with something in it is not replaced.
+        let made = made.and_then(|_| fill(&fresh)).and_then(|()| fs::rename(&fresh, path));
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&fresh);
+        }
+        if !is_ours(path) {
+            return made.and(Err(io::ErrorKind::AlreadyExists.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the folders of sessions of this user whose launchers live.
+pub fn live() -> Vec<PathBuf> {
+    let ours = all().into_iter().filter_map(|(path, ours)| ours.ok().map(|()| path));
+    let mut found: Vec<PathBuf> = ours.filter(|path| is_alive(path) == Some(true)).collect();
+    found.sort_unstable();
+    found
+}
+
 /// Memory file systems, best first; then whatever holds temporary files.
 fn bases() -> Vec<PathBuf> {
     let mut bases = vec![PathBuf::from("/dev/shm")];

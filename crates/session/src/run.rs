@@ -21,7 +21,7 @@ use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::Control;
 use crate::declare::Declarations;
-use crate::drain::{Drainer, plausible};
+use crate::drain::{Drainer, Pass, plausible};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -125,11 +125,11 @@ pub enum RunError {
 }
 
 /// How often the clocks are compared, and packets written.
-const TICK: Duration = Duration::from_millis(250);
+pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// How far back times can be converted, in ticks: a quarter of an hour and more.
 const MEMORY: u64 = 1 << 42;
 /// Longest sleep between two looks at the rings.
-const NAP: Duration = Duration::from_millis(25);
+pub(crate) const NAP: Duration = Duration::from_millis(25);
 
 /// What a run begins with, before anything else is known of it.
 #[derive(Debug)]
@@ -200,8 +200,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
 
     // From here on the program runs, and nothing but its end ends this.
     let names = present.iter().map(|l| l.api.clone()).collect();
-    let mut running = Running {
-        child,
+    let recording = Recording {
         drainer: Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options)),
         host: HostClock::new(started, reference()),
         contents: Contents::new(folder.path(), trace.path(), options.access),
@@ -209,13 +208,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         measuring: Measuring::default(),
         windows: windows(options, &trace, control.window(), started, &manifest),
     };
-    running.begin(&control, &trace, &mut manifest);
+    let mut running = Running { child, recording };
+    running.recording.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let recorded = recorders.finish();
-    let living = running.finish();
-    running.complete(&mut manifest, &control, &trace, injection.notes);
+    let living = running.recording.finish();
+    running.recording.complete(&mut manifest, &control, &trace, injection.notes);
     recorded.complete(&mut manifest);
     remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
@@ -242,7 +242,7 @@ fn recover_others() -> Vec<String> {
 }
 
 /// Returns what is known before the program starts.
-fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
+pub(crate) fn first_manifest(options: &RunOptions, started: ReferencePoint, session: &Path) -> Manifest {
     Manifest {
         schema: hetrace_format::SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -273,21 +273,27 @@ fn untraceable(options: &RunOptions, program: Option<&Path>) -> Option<String> {
 
 /// The trace's folder: made anew, and removed again if nothing comes to run.
 #[derive(Debug)]
-struct Fresh {
-    path: PathBuf,
+pub(crate) struct Fresh {
+    pub path: PathBuf,
     /// Open, so that no other folder gets its inode.
     folder: fs::File,
     kept: std::cell::Cell<bool>,
 }
 
 impl Fresh {
-    fn make(place: &Place, access: Access) -> io::Result<Self> {
+    pub fn make(place: &Place, access: Access) -> io::Result<Self> {
         let path = place.make(access)?;
         let folder = fs::File::open(&path)?;
         Ok(Fresh { path, folder, kept: false.into() })
     }
 
-    fn keep(&self) {
+    /// Returns that of a trace that is gone on with.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let (path, folder) = (path.to_owned(), fs::File::open(path)?);
+        Ok(Fresh { path, folder, kept: true.into() })
+    }
+
+    pub fn keep(&self) {
         self.kept.set(true);
     }
 
@@ -307,7 +313,7 @@ impl Drop for Fresh {
 }
 
 /// Writes the last manifest. Returns what the user must know if that fails.
-fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> Option<String> {
+pub(crate) fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Manifest) -> Option<String> {
     let path = trace.path().display();
     if !fresh.is_there() {
         return Some(format!("{path} was removed during recording: the trace is lost"));
@@ -359,66 +365,46 @@ fn windows(
     options.window.as_ref().map(|asked| Windows::new(trace, asked, page, started.tsc, report))
 }
 
-/// A program that runs, and what becomes of what it records.
+/// What becomes of what programs record.
+pub(crate) struct Recording {
+    pub drainer: Drainer,
+    pub host: HostClock,
+    pub contents: Contents,
+    pub looked: Looked,
+    pub measuring: Measuring,
+    pub windows: Option<Windows>,
+}
+
+/// A program that runs, and what it records.
 struct Running {
     child: Child,
-    drainer: Drainer,
-    host: HostClock,
-    contents: Contents,
-    looked: Looked,
-    measuring: Measuring,
-    windows: Option<Windows>,
+    recording: Recording,
 }
 
 impl Running {
-    /// Does what need not be done before the program starts.
-    fn begin(&mut self, control: &Control, trace: &TraceFolder, manifest: &mut Manifest) {
-        self.measure(control);
-        // For whoever finishes the trace if this launcher is killed. If it can't be written, the one that is
-        // there stays.
-        manifest.cost = self.measuring.least();
-        let _ = renew_manifest(trace, manifest);
-    }
-
-    /// Measures what recording takes. Programs that have a budget learn it, too.
-    fn measure(&mut self, control: &Control) {
-        if !self.measuring.again() {
-            return;
-        }
-        let per_tick = self.host.segments().last().map_or(0.0, |s| s.ns_per_tick());
-        if let Some(cost) = self.measuring.least().filter(|_| per_tick > 0.0) {
-            control.set_call_ticks(cost.call_ns / per_tick);
-        }
-    }
-
     /// Drains until the program ends. Returns how it ended, if that can be known.
     fn drain_until_end(&mut self, control: &Control) -> Option<Exit> {
         let mut rings = 0;
         let mut ticked = Instant::now();
         let mut nap = Duration::from_millis(1);
         loop {
-            let made = control.page().rings_made.load(Ordering::Acquire);
-            if made != rings {
-                rings = made;
-                self.drainer.discover();
-            }
-            let pass = self.drainer.pass(&self.host);
-            let due = self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host));
+            let (pass, due) = self.recording.look(control, &mut rings);
             if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
-                self.tick(control);
+                self.recording.tick(control);
             }
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
                     // Nothing may happen for long: what there is, is written before.
-                    self.drainer.pass(&self.host);
-                    self.drainer.flush(reference().monotonic_ns, &self.host);
+                    let Recording { drainer, host, .. } = &mut self.recording;
+                    drainer.pass(host);
+                    drainer.flush(reference().monotonic_ns, host);
                     self.child.stop_with_it(signal);
                 }
                 Ok(Event::Ended(exit)) => {
                     guard::end(exit);
-                    self.host.add(reference());
+                    self.recording.host.add(reference());
                     return Some(exit);
                 }
                 Err(_) => {
@@ -429,14 +415,48 @@ impl Running {
             // Full rings and the program's end wake us; otherwise look rarely, to leave the program alone.
             nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (nap * 2).min(NAP) };
             if nap == NAP {
-                self.measure(control);
+                self.recording.measure(control);
             }
             control.wait(due.map_or(nap, |due| nap.min(due)));
         }
     }
+}
+
+impl Recording {
+    /// Does what need not be done before the program starts.
+    pub fn begin(&mut self, control: &Control, trace: &TraceFolder, manifest: &mut Manifest) {
+        self.measure(control);
+        // For whoever finishes the trace if this launcher is killed. If it can't be written, the one that is
+        // there stays.
+        manifest.cost = self.measuring.least();
+        let _ = renew_manifest(trace, manifest);
+    }
+
+    /// Measures what recording takes. Programs that have a budget learn it, too.
+    pub fn measure(&mut self, control: &Control) {
+        if !self.measuring.again() {
+            return;
+        }
+        let per_tick = self.host.segments().last().map_or(0.0, |s| s.ns_per_tick());
+        if let Some(cost) = self.measuring.least().filter(|_| per_tick > 0.0) {
+            control.set_call_ticks(cost.call_ns / per_tick);
+        }
+    }
+
+    /// Takes what there is. `rings` is how many there were the last time. Returns what it found, and when the windows
+    /// have something to do.
+    pub fn look(&mut self, control: &Control, rings: &mut u32) -> (Pass, Option<Duration>) {
+        let made = control.page().rings_made.load(Ordering::Acquire);
+        if made != *rings {
+            *rings = made;
+            self.drainer.discover();
+        }
+        let pass = self.drainer.pass(&self.host);
+        (pass, self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host)))
+    }
 
     /// What is done now and then.
-    fn tick(&mut self, control: &Control) {
+    pub fn tick(&mut self, control: &Control) {
         let now = reference();
         self.looked.note(now.tsc);
         self.host.add(now);
@@ -450,7 +470,7 @@ impl Running {
     }
 
     /// Takes what is left. Returns how many processes live on.
-    fn finish(&mut self) -> usize {
+    pub fn finish(&mut self) -> usize {
         let living = self.drainer.living();
         self.drainer.discover();
         self.drainer.pass(&self.host);
@@ -459,7 +479,7 @@ impl Running {
     }
 
     /// Writes what is known by now into the manifest.
-    fn complete(
+    pub fn complete(
         &mut self,
         manifest: &mut Manifest,
         control: &Control,

@@ -53,6 +53,8 @@ pub enum Asked {
     Toggle(i32),
     /// The programs themselves, by calls for that (`hetrace_capture_start`, `hetrace_capture_stop`).
     Calls,
+    /// Commands of the user's to the service.
+    Commands,
 }
 
 impl Asked {
@@ -61,7 +63,7 @@ impl Asked {
         let mask = if self.is_open_at_start() { flag::INSIDE } else { flag::OUTSIDE };
         *page.mask.get_mut() = mask;
         let numbers = match self {
-            Asked::Time { .. } | Asked::Toggle(_) => return,
+            Asked::Time { .. } | Asked::Toggle(_) | Asked::Commands => return,
             Asked::Calls => {
                 page.trigger = trigger::CALLS;
                 return;
@@ -259,7 +261,8 @@ impl Windows {
     }
 }
 
-fn by(reason: u32) -> Cause {
+/// This process, for a reason.
+pub(crate) fn by(reason: u32) -> Cause {
     let pid = std::process::id();
     Cause { reason, number: 0, pid, tid: pid }
 }
@@ -271,6 +274,8 @@ fn word(of: u32) -> &'static str {
         reason::RANGE => "range",
         reason::SIGNAL => "signal",
         reason::CALL => "call",
+        reason::COMMAND => "command",
+        reason::LIMIT => "limit",
         _ => "unknown",
     }
 }

@@ -17,6 +17,8 @@ pub mod pack;
 mod print;
 mod recover;
 mod run;
+pub mod service;
+pub mod system;
 mod tally;
 mod terminal;
 pub mod timeline;
@@ -47,6 +49,14 @@ pub fn say(what: std::fmt::Arguments) {
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => Ok(run::run(args)),
+        Command::Start(args) => service::start(&args),
+        Command::Pause => service::pause(),
+        Command::Resume => service::resume(),
+        Command::Stop => service::stop(),
+        Command::Status(args) => service::status(&args),
+        Command::Service(args) => service::run(&args),
+        Command::Env(args) => service::env(&args),
+        Command::System(args) => system::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Man => man::run(),

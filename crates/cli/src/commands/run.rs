@@ -143,7 +143,7 @@ fn record(args: &Run) -> Result<Outcome> {
     Ok(session_run(&options, libraries, early)?)
 }
 
-fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
+pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
     let all = apis::find()?;
     if all.is_empty() {
         bail!(

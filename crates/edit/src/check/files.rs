@@ -45,7 +45,7 @@ impl Manifest {
             Ok(Some(Err(error))) => return find("manifest-damaged", format!("{error}, {unknown}")),
             Ok(Some(Ok(manifest))) => manifest,
         };
-        let ended = !is_ours || manifest.exit.is_some();
+        let ended = !is_ours || manifest.is_finished();
         if !ended {
             let text = "the recording is unfinished: hetrace was killed, or is still recording";
             find("unfinished", text.into());

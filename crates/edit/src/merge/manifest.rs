@@ -110,6 +110,8 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
         .map(|input| format!("{} has no manifest: its losses are unknown", input.name));
     join_once(&mut all.notes, done.notes.iter().cloned().chain(problems).chain(without));
     all.exit = worst(&exits);
+    let finished = |input: &Input| input.manifest.as_ref().is_some_and(Manifest::is_finished);
+    all.stopped = all.exit.is_none() && inputs.iter().all(finished);
     all.lifetime_ns = None;
     all.command = command(&origins);
     all.job.clear();
@@ -279,6 +281,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         // Of all together, in `unite`.
         command: _,
         exit: _,
+        stopped: _,
         cost: _,
         merged: _,
         clocks: _,
@@ -317,13 +320,10 @@ fn join(all: &mut Manifest, other: Manifest) {
         all.host_clock.ticks_per_second = host_clock.ticks_per_second;
     }
     join_once(&mut all.notes, notes);
-    all.telemetry = match (all.telemetry.take(), telemetry) {
-        (Some(mut known), Some(other)) => {
-            known.add(other);
-            Some(known)
-        }
-        (known, other) => known.or(other),
-    };
+    match (&mut all.telemetry, telemetry) {
+        (Some(known), Some(other)) => known.add(other),
+        (known, other) => *known = known.take().or(other),
+    }
     all.trimmed.extend(trimmed);
 }
 

@@ -63,6 +63,9 @@ pub struct Manifest {
     pub start_realtime_ns: Option<u64>,
     /// How the program ended; none while it runs, and if the launcher did not see it.
     pub exit: Option<Exit>,
+    /// It is of a session of the service that was ended, with programs that may live on: there is no one exit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// The session's folder, as long as the trace is not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<PathBuf>,
@@ -200,7 +203,12 @@ impl Manifest {
     /// Returns whether the launcher lived to write it.
     pub fn is_present(&self) -> bool {
         // The first one, written while the program runs, says of no end.
-        self.schema != 0 && self.exit.is_some()
+        self.schema != 0 && self.is_finished()
+    }
+
+    /// Returns whether what was recorded is known to be whole: the program ended, or the service was asked to stop.
+    pub fn is_finished(&self) -> bool {
+        self.exit.is_some() || self.stopped
     }
 }
 

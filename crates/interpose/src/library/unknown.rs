@@ -16,6 +16,7 @@ use crate::call::record_extra;
 use crate::errno::ErrnoGuard;
 use crate::flags;
 use crate::put::Put;
+use crate::selection;
 
 /// Whose flags are those of all: no function of a model has this number.
 const UNKNOWN: usize = MAX_FUNCTIONS - 1;
@@ -123,7 +124,7 @@ impl Put for Call {
 /// A number of a slot that is in use, and the saved registers.
 unsafe extern "C" fn called(number: usize, registers: *const [u64; 6]) -> P {
     let Some(slot) = SLOTS.get(number) else { return std::ptr::null_mut() };
-    if flags(UNKNOWN) & flag::RECORD != 0 {
+    if flags(UNKNOWN) & flag::RECORD != 0 && selection::is_recorded() {
         let _errno = ErrnoGuard::new();
         let name = slot.name.load(Ordering::Acquire).cast_const();
         let mut length = 0;

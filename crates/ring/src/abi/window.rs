@@ -42,11 +42,17 @@ pub mod reason {
     pub const SIGNAL: u32 = 4;
     /// A program asked for it by a call of its own.
     pub const CALL: u32 = 5;
+    /// A command of the user's: `hetrace start`, `pause`, `resume`, `stop`.
+    pub const COMMAND: u32 = 6;
+    /// A limit of the service was reached.
+    pub const LIMIT: u32 = 7;
 }
 
 /// How many flips the log holds that the launcher has not read yet.
 pub const LOG: usize = 64;
-/// Bytes of a range's glob, with its NUL.
+/// Process ids that a session may be limited to.
+pub const PIDS: usize = 64;
+/// Bytes of a glob, with its NUL.
 pub const GLOB: usize = 240;
 
 /// Whether programs record, and what decides it. Programs read and write it.
@@ -81,6 +87,16 @@ pub struct Window {
     pub glob: [AtomicU8; GLOB],
     /// The log. Flip number `n` is in place `n % LOG`.
     pub log: [Flip; LOG],
+    /// 1 if only processes are recorded that match what follows; see [`flag::COUNTED`].
+    pub selects: AtomicU32,
+    /// Raised with each session of a control file that outlives sessions; stored before the mask is.
+    pub generation: AtomicU32,
+    /// Process ids, as the processes have them in their own PID namespaces; 0 is an unused place.
+    pub pids: [AtomicU32; PIDS],
+    /// NUL-terminated glob of processes' names; empty: any.
+    pub comm: [AtomicU8; GLOB],
+    /// NUL-terminated glob of the path of a process's control group; empty: any.
+    pub cgroup: [AtomicU8; GLOB],
 }
 
 /// The window was opened or closed.
@@ -155,7 +171,8 @@ impl Window {
             return;
         }
         self.state.store(if open { state::OPEN } else { state::CLOSED }, Ordering::Relaxed);
-        self.mask.store(if open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::Relaxed);
+        // Release: a process that sees this mask finds the selection of its session.
+        self.mask.store(if open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::Release);
         self.log(now, open, cause);
     }
 

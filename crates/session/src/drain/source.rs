@@ -66,6 +66,18 @@ pub(super) struct Sinks<'d> {
     pub apis: &'d [String],
 }
 
+/// Whose the records are that were taken from rings before this drainer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Past {
+    /// This trace's. What had been lost then is not known.
+    #[default]
+    Unknown,
+    /// This trace's. Losses are counted from where the trace began.
+    Ours,
+    /// Those of traces that are finished.
+    OfOthers,
+}
+
 /// What a portion of a ring had.
 enum Taken {
     /// All of it.
@@ -98,8 +110,8 @@ impl Source {
         }
     }
 
-    /// Goes on where another drainer left off, which was killed.
-    pub fn resume(&mut self, image: &mut Image) {
+    /// Goes on where another drainer left off, which was killed, or whose trace is finished.
+    pub fn resume(&mut self, image: &mut Image, past: Past) {
         let reader = &self.ring.header().reader;
         let tid = reader.tid.load(Ordering::Relaxed);
         if tid == 0 {
@@ -108,8 +120,17 @@ impl Source {
         self.tid = tid;
         self.last = self.last.max(reader.time.load(Ordering::Relaxed).min(clock::ticks()));
         self.awaits = reader.follows.load(Ordering::Relaxed).checked_sub(1);
-        self.lost_before = self.lost();
-        image.recorded = true;
+        self.lost_before = match past {
+            Past::Unknown => self.lost(),
+            Past::Ours => (reader.lost.load(Ordering::Relaxed), reader.lost_calls.load(Ordering::Relaxed)),
+            Past::OfOthers => {
+                let lost = self.lost();
+                reader.lost.store(lost.0, Ordering::Relaxed);
+                reader.lost_calls.store(lost.1, Ordering::Relaxed);
+                lost
+            }
+        };
+        image.recorded |= past != Past::OfOthers;
         self.identity = image.thread(tid);
         if self.awaits.is_none() {
             self.stream.identify(self.identity);
@@ -142,6 +163,7 @@ impl Source {
             return 0;
         }
         self.active = true;
+        sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
         self.stream.set_discarded(self.discarded());
         let taken = match self.take(bytes, sinks) {
             Taken::All => {
@@ -287,6 +309,15 @@ impl Source {
         let header = self.ring.header();
         let count = |word: &AtomicU64| plausible(word.load(Ordering::Relaxed)).unwrap_or(0);
         (count(&header.lost), count(&header.lost_calls))
+    }
+
+    /// What the ring lost, of this trace.
+    pub fn lost_here(&self) -> (u64, u64) {
+        let (now, before) = (self.lost(), self.lost_before);
+        let done = self.threads.iter().map(|t| (t.records, t.calls));
+        done.fold((now.0.saturating_sub(before.0), now.1.saturating_sub(before.1)), |sum, (r, c)| {
+            (sum.0 + r, sum.1 + c)
+        })
     }
 
     /// Books what the present thread lost, when the ring has lost `now` in all.

@@ -120,6 +120,14 @@ pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path
     injection
 }
 
+/// Returns the variables by which all programs of a shell begin dormant: name, value, and whether the value is a list
+/// that others may have begun.
+pub fn dormant(libraries: &[Found], standby: &Path) -> Injection {
+    let (_, present): (Vec<&Found>, Vec<&Found>) = libraries.iter().partition(|l| is_absent(l));
+    let present: Vec<Found> = present.into_iter().cloned().collect();
+    plan(&present, standby, Way::Auto, None)
+}
+
 /// Programs that run others with a library in the loader's place.
 pub fn replaces_loader(program: &Path) -> bool {
     program.file_name() == Some(OsStr::new("oclgrind"))

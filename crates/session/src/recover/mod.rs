@@ -98,10 +98,10 @@ fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.
-fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
+pub(crate) fn belonging(ticket: &Ticket, session: &Path) -> Option<Manifest> {
     let text = fs::read(ticket.trace.join(files::MANIFEST)).ok()?;
     let manifest: Manifest = Manifest::parse(&text).ok()?;
-    let unfinished = manifest.exit.is_none() && manifest.session.as_deref() == Some(session);
+    let unfinished = !manifest.is_finished() && manifest.session.as_deref() == Some(session);
     unfinished.then_some(manifest)
 }
 

@@ -96,6 +96,19 @@ impl Ticket {
         Self::new(trace, apis, started).and_then(|ticket| ticket.leave(session)).unwrap_or(Looked(None))
     }
 
+    /// Removes that of a session whose folder stays.
+    pub fn withdraw(session: &Path) {
+        for file in [FILE, LOOKED] {
+            let _ = std::fs::remove_file(session.join(file));
+        }
+    }
+
+    /// Opens the file again in which looks are noted.
+    pub fn resume(session: &Path) -> Looked {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        Looked(OpenOptions::new().write(true).custom_flags(flags).open(session.join(LOOKED)).ok())
+    }
+
     /// Reads that of a session of this start of the machine.
     pub fn of(session: &Path) -> Option<Self> {
         let ticket: Ticket = serde_json::from_slice(&read(&session.join(FILE))?).ok()?;

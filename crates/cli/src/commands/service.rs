@@ -1,0 +1,367 @@
+//! `hetrace service`, and what asks it: `start`, `pause`, `resume`, `stop`, `status`; `env`.
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use hetrace_session::service::protocol::{self, Reply, Request, Session, Stopped};
+use hetrace_session::service::{Limits, standby};
+use hetrace_session::{Whom, dormant, running};
+use serde_json::json;
+
+use super::{run, say};
+use crate::args::{Mode, Share, percent, size};
+
+/// Options of `start`.
+#[derive(Debug, Args)]
+pub struct Start {
+    /// Record only these processes, by their ids (may be repeated). Children that they fork are recorded, too
+    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Vec<u32>,
+    /// Record only processes whose name (/proc/PID/comm) matches this glob
+    #[arg(long, value_name = "GLOB")]
+    pub comm: Option<String>,
+    /// Record only processes whose control group (/proc/PID/cgroup) matches this glob
+    #[arg(long, value_name = "GLOB")]
+    pub cgroup: Option<String>,
+    /// Whose processes: a user's service records this user's own only
+    #[arg(long, value_name = "NAME|UID")]
+    pub user: Option<String>,
+    /// How much is recorded; `full` is for `hetrace run`
+    #[arg(short, long, value_enum, default_value_t)]
+    pub mode: Mode,
+    /// Folder of the trace; must not exist [default: hetrace-service-<n>]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Who may read the trace
+    #[arg(long, value_enum, default_value_t)]
+    pub share: Share,
+    /// APIs to trace, separated by commas, or `auto` for all
+    #[arg(short, long, default_value = "auto", value_delimiter = ',')]
+    pub trace: Vec<String>,
+    /// Record only functions that match this glob (may be repeated)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub include: Vec<String>,
+    /// Record no function that matches this glob (may be repeated)
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub exclude: Vec<String>,
+    /// Record calls only, no times of device commands
+    #[arg(long)]
+    pub no_device: bool,
+    /// Compress the trace (each packet with zstd)
+    #[arg(long)]
+    pub compress: bool,
+    /// How much of each thread's time recording may take, such as 2%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub max_overhead: Option<f64>,
+}
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `service`.
+#[derive(Debug, Args)]
+pub struct Service {
+    /// Most shared memory for ring buffers of all processes (suffixes K, M, G) [default: a share of what is free]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub max_memory: Option<u64>,
+    /// Size of a trace at which recording pauses for good (suffixes K, M, G) [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    pub max_disk: Option<u64>,
+}
+
+/// Options of `env`.
+#[derive(Debug, Args)]
+pub struct Env {
+    /// APIs, separated by commas, or `auto` for all that this machine has
+    #[arg(short, long, default_value = "auto", value_delimiter = ',')]
+    pub trace: Vec<String>,
+}
+
+fn folder() -> Result<PathBuf> {
+    let libraries = run::chosen(&["auto".to_owned()])?;
+    standby::path(&libraries).context("shared memory for dormant programs")
+}
+
+fn ask(request: &Request) -> Result<Reply> {
+    let folder = folder()?;
+    let answer =
+        protocol::ask(&folder, request).with_context(|| format!("the service at {}", folder.display()))?;
+    let Some(reply) = answer else {
+        bail!(
+            "no service of this user is running: start it with `systemctl --user start hetrace`, or with `hetrace service &`"
+        );
+    };
+    match reply {
+        Reply::Refused(why) => bail!("{why}"),
+        reply => Ok(reply),
+    }
+}
+
+fn odd(reply: &Reply) -> anyhow::Error {
+    anyhow::anyhow!("the service gave an answer to something else: {reply:?}")
+}
+
+/// `hetrace start`.
+pub fn start(args: &Start) -> Result<ExitCode> {
+    if args.mode == Mode::Full {
+        bail!(
+            "--mode full is not possible for programs that run already: how long recorded texts may be is fixed when they start"
+        );
+    }
+    if let Some(user) = &args.user {
+        own_user(user)?;
+    }
+    let (output, numbered) = match &args.output {
+        Some(path) if path.symlink_metadata().is_ok() => {
+            bail!("{}: already exists; choose another folder with -o", path.display())
+        }
+        Some(path) => (path.clone(), false),
+        None => (PathBuf::from("hetrace-service"), true),
+    };
+    let apis = if args.trace.iter().any(|t| t == "auto") { Vec::new() } else { args.trace.clone() };
+    let asked = protocol::Start {
+        output: std::path::absolute(output)?,
+        numbered,
+        group: args.share == Share::Group,
+        compress: args.compress,
+        minimal: args.mode == Mode::Minimal,
+        apis,
+        include: args.include.clone(),
+        exclude: args.exclude.clone(),
+        devices: !args.no_device,
+        max_overhead: args.max_overhead,
+        whom: Whom { pids: args.pid.clone(), comm: args.comm.clone(), cgroup: args.cgroup.clone() },
+        shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
+    };
+    match ask(&Request::Start(asked))? {
+        Reply::Started(trace) => {
+            say(format_args!("recording into {}; `hetrace stop` ends it", trace.display()))
+        }
+        reply => return Err(odd(&reply)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses users other than the one who asks.
+fn own_user(user: &str) -> Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == user).then(|| fields.nth(1)?.parse::<u32>().ok())?
+    });
+    let wanted = user.parse::<u32>().ok().or_else(|| named.into_iter().next());
+    match wanted {
+        Some(uid) if uid == own => Ok(()),
+        Some(_) => bail!(
+            "sessions of users are kept apart: run `hetrace start` as {user}, with a service of that user"
+        ),
+        None => bail!("--user: there is no user `{user}`"),
+    }
+}
+
+/// `hetrace pause`.
+pub fn pause() -> Result<ExitCode> {
+    change(&Request::Pause, "paused", "it was paused already")
+}
+
+/// `hetrace resume`.
+pub fn resume() -> Result<ExitCode> {
+    change(&Request::Resume, "recording", "nothing changed: see `hetrace status`")
+}
+
+fn change(request: &Request, done: &str, otherwise: &str) -> Result<ExitCode> {
+    match ask(request)? {
+        Reply::Done(true) => say(format_args!("{done}")),
+        Reply::Done(false) => say(format_args!("{otherwise}")),
+        reply => return Err(odd(&reply)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `hetrace stop`.
+pub fn stop() -> Result<ExitCode> {
+    match ask(&Request::Stop)? {
+        Reply::Stopped(stopped) => report(&stopped),
+        reply => return Err(odd(&reply)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(stopped: &Stopped) {
+    let Stopped { trace, records, bytes, resumed, processes, lost, notes } = stopped;
+    for note in notes {
+        say(format_args!("{note}"));
+    }
+    if *lost > 0 {
+        say(format_args!("LOST: {lost} records or calls were dropped"));
+    }
+    let name = trace.display();
+    let since = if *resumed { " since the service came back" } else { "" };
+    say(format_args!("{records} records of {processes} processes, {bytes} bytes in {name}{since}"));
+    if *processes == 0 {
+        say(format_args!(
+            "no process recorded anything: only programs that were started dormant can be recorded (see `hetrace env`)"
+        ));
+    } else {
+        say(format_args!("next: hetrace tally {name}"));
+    }
+}
+
+/// `hetrace status`.
+pub fn status(args: &Status) -> Result<ExitCode> {
+    let folder = folder()?;
+    let service = match protocol::ask(&folder, &Request::Status) {
+        Ok(Some(Reply::Status(status))) => Ok(Some(status)),
+        Ok(Some(reply)) => return Err(odd(&reply)),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let others = standby::others(&folder);
+    let runs = running::all();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let of = |r: &running::Running| {
+            json!({"trace": r.trace, "processes": r.seen.processes, "bytes": r.seen.bytes, "lost": r.seen.lost,
+                   "memory": r.seen.memory})
+        };
+        let all = json!({
+            "service": service.as_ref().ok().cloned().flatten(),
+            "runs": runs.iter().map(of).collect::<Vec<_>>(),
+            "other_builds": others,
+        });
+        writeln!(out, "{all:#}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &service {
+        Ok(Some(status)) => {
+            writeln!(out, "service  process {}", status.pid)?;
+            match &status.session {
+                Some(session) => writeln!(out, "  {}", shown(session))?,
+                None => writeln!(out, "  nothing is being recorded: `hetrace start` begins")?,
+            }
+        }
+        Ok(None) => writeln!(out, "service  not running")?,
+        Err(error) => writeln!(out, "service  gives no answer: {error}")?,
+    }
+    for run in &runs {
+        let trace =
+            run.trace.as_ref().map_or("a trace that is not known".into(), |t| t.display().to_string());
+        let seen = &run.seen;
+        writeln!(
+            out,
+            "run  recording  {trace}  {} processes, {} bytes of records, {} lost, {} KiB of shared memory",
+            seen.processes,
+            seen.bytes,
+            seen.lost,
+            seen.memory >> 10
+        )?;
+    }
+    for other in others {
+        writeln!(
+            out,
+            "programs that were started for another build of hetrace stay dormant: {}",
+            other.display()
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(session: &Session) -> String {
+    let state = match (&session.limit, session.paused) {
+        (Some(limit), _) => limit.as_str(),
+        (None, true) => "paused",
+        (None, false) => "recording",
+    };
+    format!(
+        "{state}  {}  {} processes, {} records, {} lost, {} KiB of shared memory",
+        session.trace.display(),
+        session.processes,
+        session.records,
+        session.lost,
+        session.memory >> 10
+    )
+}
+
+/// The flag that a signal handler sets.
+static STOP: AtomicPtr<AtomicBool> = AtomicPtr::new(std::ptr::null_mut());
+
+extern "C" fn asked_to_stop(_: libc::c_int) {
+    // SAFETY: null, or a flag that is never freed.
+    if let Some(stop) = unsafe { STOP.load(Ordering::Acquire).as_ref() } {
+        stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `hetrace service`.
+pub fn run(args: &Service) -> Result<ExitCode> {
+    let libraries = run::chosen(&["auto".to_owned()])?;
+    let limits = Limits { memory: args.max_memory, disk: args.max_disk };
+    let stop = Arc::new(AtomicBool::new(false));
+    STOP.store(Arc::into_raw(Arc::clone(&stop)).cast_mut(), Ordering::Release);
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let handler = asked_to_stop as extern "C" fn(libc::c_int);
+        // SAFETY: the handler stores to an atomic, nothing else.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    let (service, said) = hetrace_session::service::Service::begin(libraries, limits)?;
+    said.into_iter().for_each(|said| say(format_args!("{said}")));
+    say(format_args!("service is ready: `hetrace start` begins to record"));
+    if let Some(stopped) = service.serve(&stop) {
+        report(&stopped);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `hetrace env`.
+pub fn env(args: &Env) -> Result<ExitCode> {
+    let all = run::chosen(&["auto".to_owned()])?;
+    let standby = standby::make(&all).context("shared memory for dormant programs")?;
+    let wanted = run::chosen(&args.trace)?;
+    let mut out = std::io::stdout().lock();
+    let injection = dormant(&wanted, &standby);
+    for (name, value) in &injection.variables {
+        writeln!(out, "export {}={}", name.display(), quoted(Path::new(value)))?;
+    }
+    injection.notes.iter().for_each(|note| say(format_args!("{note}")));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A word of a shell's that means exactly this.
+fn quoted(text: &Path) -> String {
+    let text = String::from_utf8_lossy(text.as_os_str().as_bytes()).into_owned();
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_what_was_meant() {
+        for text in ["/a/b.so:/c", "it's $HOME `x` \\ \"y\""] {
+            let line = format!("printf %s {}", quoted(Path::new(text)));
+            let said = std::process::Command::new("sh").arg("-c").arg(line).output().expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&said.stdout), text);
+        }
+    }
+
+    #[test]
+    fn another_user_is_refused() {
+        let own = rustix::process::geteuid().as_raw();
+        assert!(own_user(&own.to_string()).is_ok());
+        assert!(own_user(&(own + 1).to_string()).is_err());
+        assert!(own_user("no such user").is_err());
+    }
+}

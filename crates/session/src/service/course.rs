@@ -1,0 +1,312 @@
+//! One session of the service: from `start` to `stop`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hetrace_ring::abi::window::reason;
+use hetrace_ring::clock;
+
+use super::protocol::{Session, Start, Stopped};
+use crate::access::Access;
+use crate::apis::Found;
+use crate::beside::prepare;
+use crate::contents::Contents;
+use crate::control::{Control, LeftWindow};
+use crate::drain::{Drainer, Past};
+use crate::manifest::{Interposition, Manifest};
+use crate::measuring::Measuring;
+use crate::output::TraceFolder;
+use crate::place::Place;
+use crate::recover::belonging;
+use crate::recover::ticket::{Looked, Ticket};
+use crate::run::{Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, reference};
+use crate::select::{Mode, Selection};
+use crate::settings;
+use crate::time::HostClock;
+use crate::window::{Asked, Windows, by};
+
+/// How long commands that were begun before a session's end may take to be reported.
+const SETTLING: Duration = Duration::from_millis(300);
+
+/// What a session may take; what is more is dropped and counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Bytes of shared memory for rings; none: a share of what there is.
+    pub memory: Option<u64>,
+    /// Bytes of a trace: then recording pauses.
+    pub disk: Option<u64>,
+}
+
+/// A session that is recorded.
+pub(super) struct Course {
+    recording: Recording,
+    folder: TraceFolder,
+    fresh: Fresh,
+    manifest: Manifest,
+    limits: Limits,
+    /// Which limit was reached.
+    limit: Option<String>,
+    session: PathBuf,
+    /// Another service began it, and was killed.
+    resumed: bool,
+    rings: u32,
+    nap: Duration,
+    ticked: Instant,
+}
+
+impl std::fmt::Debug for Course {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Course").field("trace", &self.trace()).finish_non_exhaustive()
+    }
+}
+
+/// Returns what is recorded as a run would say it.
+fn options(asked: &Start) -> RunOptions {
+    let place = if asked.numbered { Place::Numbered } else { Place::Named };
+    RunOptions {
+        output: place(asked.output.clone()),
+        access: if asked.group { Access::Group } else { Access::Owner },
+        selection: Selection {
+            mode: if asked.minimal { Mode::Minimal } else { Mode::Default },
+            include: asked.include.clone(),
+            exclude: asked.exclude.clone(),
+            devices: asked.devices,
+        },
+        max_overhead: asked.max_overhead,
+        window: Some(Asked::Commands),
+        window_shown: asked.shown.join(" "),
+        compress: asked.compress,
+        shown: asked.shown.clone(),
+        ..RunOptions::default()
+    }
+}
+
+impl Course {
+    /// Begins one.
+    pub fn begin(
+        session: &Path,
+        control: &Control,
+        libraries: &[Found],
+        limits: Limits,
+        asked: &Start,
+    ) -> Result<Self, String> {
+        asked.whom.check()?;
+        if let Some(api) = asked.apis.iter().find(|api| !libraries.iter().any(|l| l.api == **api)) {
+            return Err(format!("unknown API `{api}`"));
+        }
+        let options = options(asked);
+        let started = reference();
+        let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.contains(&l.api);
+        let flags = |l: &Found| if wanted(l) { settings::flags(&options, &l.index) } else { Vec::new() };
+        let apis = libraries.iter().map(|l| (l.api.clone(), flags(l))).collect();
+        let settings = settings::settings(&options, apis);
+        let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
+        let fresh = Fresh::make(&options.output, options.access).map_err(wrong)?;
+        let uuid = *uuid::Uuid::new_v4().as_bytes();
+        let folder = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
+        let mut manifest = first_manifest(&options, started, session);
+        let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".to_owned() };
+        manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
+        let declarations = prepare(&folder, started, &manifest, libraries).map_err(wrong)?;
+        let folder = folder.declaring(declarations);
+        Ticket::withdraw(session);
+        let looked = Ticket::try_leave(&folder, libraries, started, session);
+        let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
+        skip(session, &names, started);
+        let report = manifest.capture.clone().unwrap_or_default();
+        let mut recording = Recording {
+            drainer: Drainer::new(session, folder.clone(), names)
+                .dividing(settings::overhead_ppm(&options))
+                .after(Past::OfOthers),
+            host: HostClock::new(started, reference()),
+            contents: Contents::new(session, folder.path(), options.access),
+            looked,
+            measuring: Measuring::default(),
+            windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
+        };
+        recording.drainer.discover();
+        fresh.keep();
+        let mut course = Course {
+            recording,
+            folder,
+            fresh,
+            manifest,
+            limits,
+            limit: None,
+            session: session.to_owned(),
+            resumed: false,
+            rings: 0,
+            nap: NAP,
+            ticked: Instant::now(),
+        };
+        course.recording.begin(control, &course.folder, &mut course.manifest);
+        // The session before may have had a limit.
+        control.renew_budget(session, || course.recording.drainer.memory());
+        course.limit_memory(control);
+        control.begin(&settings, &asked.whom);
+        Ok(course)
+    }
+
+    /// Goes on with the session of a service that was killed; none if there is none.
+    pub fn resume(
+        session: &Path,
+        control: &Control,
+        limits: Limits,
+    ) -> Option<Result<Self, (PathBuf, io::Error)>> {
+        let ticket = Ticket::of(session)?;
+        let manifest = belonging(&ticket, session)?;
+        let made = Self::go_on(session, control, limits, &ticket, manifest);
+        Some(made.map_err(|error| (ticket.trace, error)))
+    }
+
+    fn go_on(
+        session: &Path,
+        control: &Control,
+        limits: Limits,
+        ticket: &Ticket,
+        mut manifest: Manifest,
+    ) -> io::Result<Self> {
+        let folder = ticket.folder()?;
+        let fresh = Fresh::of(&ticket.trace)?;
+        let host = HostClock::new(ticket.started(), reference());
+        let mut drainer = Drainer::new(session, folder.clone(), ticket.apis()).after(Past::Ours);
+        drainer.since(ticket.looked(session));
+        drainer.discover();
+        let report = manifest.capture.clone().unwrap_or_default();
+        let left = LeftWindow::open(session).ok_or(io::ErrorKind::InvalidData)?;
+        let windows = Some(Windows::recover(&folder, left.page(), &host, report));
+        manifest.notes.push(
+            "the service was killed while it recorded, and another went on: what stood in memory of the killed one \
+             and was not written yet, a quarter of a second at most, is missing"
+                .to_owned(),
+        );
+        let contents = Contents::new(session, folder.path(), folder.access());
+        let looked: Looked = Ticket::resume(session);
+        let measuring = Measuring::default();
+        let recording = Recording { drainer, host, contents, looked, measuring, windows };
+        let mut course = Course {
+            recording,
+            folder,
+            fresh,
+            manifest,
+            limits,
+            limit: None,
+            session: session.to_owned(),
+            resumed: true,
+            rings: 0,
+            nap: NAP,
+            ticked: Instant::now(),
+        };
+        course.recording.begin(control, &course.folder, &mut course.manifest);
+        control.renumber();
+        Ok(course)
+    }
+
+    /// Folder of the trace.
+    pub fn trace(&self) -> &Path {
+        &self.fresh.path
+    }
+
+    /// Takes what there is, and sleeps a moment.
+    pub fn look(&mut self, control: &Control) {
+        let (pass, _) = self.recording.look(control, &mut self.rings);
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            self.recording.tick(control);
+            self.limit_memory(control);
+            self.limit_disk(control);
+        }
+        self.nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (self.nap * 2).min(NAP) };
+        control.wait(self.nap);
+    }
+
+    fn limit_memory(&self, control: &Control) {
+        if let Some(most) = self.limits.memory {
+            control.limit_budget(most, self.recording.drainer.memory());
+        }
+    }
+
+    fn limit_disk(&mut self, control: &Control) {
+        let (_, bytes) = self.recording.drainer.so_far();
+        if let Some(most) = self.limits.disk.filter(|most| bytes >= *most && self.limit.is_none()) {
+            control.window().set_open(false, clock::ticks(), by(reason::LIMIT));
+            let text =
+                format!("recording paused for good: the trace reached the service's limit of {most} bytes");
+            self.manifest.notes.push(text.clone());
+            self.limit = Some(text);
+        }
+    }
+
+    /// Pauses or resumes. Returns whether that was a change.
+    pub fn set_open(&mut self, control: &Control, open: bool) -> bool {
+        let window = control.window();
+        if window.is_open() == open || (open && self.limit.is_some()) {
+            return false;
+        }
+        window.set_open(open, clock::ticks(), by(reason::COMMAND));
+        true
+    }
+
+    /// What is known now.
+    pub fn status(&self, control: &Control) -> Session {
+        let drainer = &self.recording.drainer;
+        let (records, bytes) = drainer.so_far();
+        Session {
+            trace: self.trace().to_owned(),
+            paused: !control.window().is_open(),
+            limit: self.limit.clone(),
+            processes: drainer.living(),
+            records,
+            bytes,
+            lost: drainer.lost().0,
+            memory: drainer.memory(),
+        }
+    }
+
+    /// Finishes the trace, and makes programs dormant.
+    pub fn stop(mut self, control: &Control) -> Stopped {
+        control.window().set_open(false, clock::ticks(), by(reason::COMMAND));
+        let closed = Instant::now();
+        while closed.elapsed() < SETTLING {
+            self.look(control);
+        }
+        control.end();
+        let Course { mut recording, folder, fresh, mut manifest, session, resumed, .. } = self;
+        recording.host.add(reference());
+        recording.finish();
+        let known = std::mem::take(&mut manifest.notes);
+        recording.complete(&mut manifest, control, &folder, known);
+        let records = manifest.written.records.unwrap_or(0);
+        if resumed {
+            // What is known is what came since.
+            manifest.written.account = None;
+            manifest.written.records = None;
+        }
+        manifest.stopped = true;
+        let mut notes: Vec<String> = finish_manifest(&folder, &fresh, &manifest).into_iter().collect();
+        Ticket::withdraw(&session);
+        notes.extend(manifest.notes.iter().cloned());
+        let losses = &manifest.losses;
+        Stopped {
+            trace: fresh.path.clone(),
+            records,
+            resumed,
+            bytes: manifest.written.bytes,
+            processes: manifest.processes.len(),
+            lost: losses.records.saturating_add(losses.calls_without_ring),
+            notes,
+        }
+    }
+}
+
+/// Takes out of the rings what came after the session before, and removes those of processes that are gone: it belongs
+/// to no trace. Who the records are of is noted in the rings.
+fn skip(session: &Path, names: &[String], started: crate::time::ReferencePoint) {
+    let nowhere = TraceFolder::new(session.join("nowhere"), [0; 16], false);
+    let mut drainer = Drainer::new(session, nowhere, names.to_vec()).after(Past::OfOthers);
+    let host = HostClock::new(started, reference());
+    drainer.discover();
+    drainer.pass(&host);
+    drainer.flush(reference().monotonic_ns, &host);
+}
