@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Flip, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -164,6 +164,13 @@ pub struct Control {
     pub buffer_cap: AtomicU64,
     /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
     pub buffer_choices: [BufferChoice; BUFFER_CHOICES],
+    /// Snapshots asked for so far: whoever may write the file adds 1, and wakes the drainer by `wake`. It wraps.
+    pub snapshot_asked: AtomicU32,
+    /// Which of them the launcher has answered: the value of `snapshot_asked` when it began the last snapshot that
+    /// is complete, or that failed.
+    pub snapshot_done: AtomicU32,
+    /// Not 0: whoever wrote it wants the recording to end, and woke the drainer by `wake`. The programs run on.
+    pub stop_asked: AtomicU32,
 }
 
 /// How many choices of launches a session has.

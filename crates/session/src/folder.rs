@@ -90,6 +90,31 @@ pub fn is_alive(session: &Path) -> Option<bool> {
     Some(matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
+/// Folders that have the names of this user's sessions, in all places where they are made. Each is ours, or why it
+/// must not be used.
+pub fn all() -> Vec<(PathBuf, Result<(), String>)> {
+    bases().iter().flat_map(|base| all_in(base)).collect()
+}
+
+fn all_in(base: &Path) -> Vec<(PathBuf, Result<(), String>)> {
+    let mut found = Vec::new();
+    let children = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    for parent in children(base).filter(|e| is_parent(e.file_name().as_bytes())).map(|e| e.path()) {
+        if !is_ours(&parent) {
+            found.push((parent, Err(NOT_OURS.to_owned())));
+            continue;
+        }
+        for session in children(&parent).filter(|e| is_random(e.file_name().as_bytes())).map(|e| e.path()) {
+            let ours = if is_ours(&session) { Ok(()) } else { Err(NOT_OURS.to_owned()) };
+            found.push((session, ours));
+        }
+    }
+    found
+}
+
+/// Why a folder must not be used.
+const NOT_OURS: &str = "it is no folder of this user, or a link to one";
+
 /// Memory file systems, best first; then whatever holds temporary files.
 fn bases() -> Vec<PathBuf> {
     let mut bases = vec![PathBuf::from("/dev/shm")];

@@ -41,6 +41,7 @@ pub mod recover;
 pub mod resequence;
 mod run;
 pub mod select;
+pub mod sessions;
 mod settings;
 pub mod telemetry;
 pub mod time;

@@ -1,0 +1,309 @@
+//! The sessions of this user that are being recorded, for commands that ask something of their launchers.
+//!
+//! ```text
+//!   hetrace snapshot ──► live() ──► /dev/shm/hetrace-UID/RANDOM/{lock, control, trace}
+//!                          │
+//!                          └──► Session ──► snapshot_asked, stop_asked in the control file ──► the launcher
+//! ```
+//! Traced programs can write into these folders. So nothing there is believed: what is no plain file of this user,
+//! has another size, or is a link, is refused by name, and what is read is used as a label or a number only.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use hetrace_format::files;
+use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, flag};
+use hetrace_ring::writer::wake;
+use hetrace_ring::{MapError, Mapping, map_file, survive};
+
+use crate::folder;
+use crate::manifest::Manifest;
+use crate::recover::ticket::Ticket;
+
+/// Largest manifest that is read for the command line in it, in bytes.
+const LONGEST_MANIFEST: u64 = 16 << 20;
+/// How far up a process is followed to the launcher that started it.
+const GENERATIONS: usize = 64;
+
+/// What a session does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It records.
+    Recording,
+    /// Its capture window is closed.
+    Waiting,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::Recording => "recording",
+            State::Waiting => "outside of its capture window",
+        })
+    }
+}
+
+/// A session whose launcher lives.
+#[derive(Debug)]
+pub struct Session {
+    folder: PathBuf,
+    control: Mapping,
+    /// Folder of its trace; none if the launcher could not leave a note of it.
+    pub trace: Option<PathBuf>,
+    /// When it began, in nanoseconds since 1970; none as for `trace`.
+    pub start_realtime_ns: Option<u64>,
+    /// The program and its arguments; empty as long as the trace has no manifest.
+    pub command: Vec<String>,
+}
+
+/// A folder that looks like a session, and why it is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.folder.display(), self.why)
+    }
+}
+
+/// Why no session was chosen.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unchosen {
+    /// Nothing is being recorded.
+    None(Vec<Refused>),
+    /// Nothing that fits what was asked for is.
+    NoSuch(String, Vec<Session>),
+    /// More than one is, and it was not said which.
+    Several(Vec<Session>),
+}
+
+impl std::error::Error for Unchosen {}
+
+impl fmt::Display for Unchosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, all: &[Session]| {
+            all.iter().try_for_each(|session| write!(f, "\n  {session}"))
+        };
+        match self {
+            Unchosen::None(refused) => {
+                f.write_str("no program of this user is being recorded: start one with `hetrace run`")?;
+                refused.iter().try_for_each(|refused| write!(f, "\n  not used: {refused}"))
+            }
+            Unchosen::NoSuch(asked, all) => {
+                write!(f, "nothing that is being recorded belongs to {asked}; there is:")?;
+                list(f, all)
+            }
+            Unchosen::Several(all) => {
+                write!(f, "{} sessions are being recorded; say which by its number:", all.len())?;
+                list(f, all)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.launcher(), self.state())?;
+        if !self.command.is_empty() {
+            // A command can hold what would move the cursor.
+            let shown = self.command.join(" ");
+            write!(f, "  {}", shown.escape_debug())?;
+        }
+        self.trace.iter().try_for_each(|trace| write!(f, "  into {}", trace.display()))
+    }
+}
+
+/// Returns the sessions of this user whose launchers live, the oldest first, and what looks like one and is not used.
+pub fn live() -> (Vec<Session>, Vec<Refused>) {
+    sort(folder::all())
+}
+
+fn sort(found: Vec<(PathBuf, Result<(), String>)>) -> (Vec<Session>, Vec<Refused>) {
+    let (mut sessions, mut refused) = (Vec::new(), Vec::new());
+    for (folder, ours) in found {
+        match ours.and_then(|()| Session::open(&folder)) {
+            Ok(session) => sessions.extend(session),
+            Err(why) => refused.push(Refused { folder, why }),
+        }
+    }
+    sessions.sort_by(|a, b| (a.start_realtime_ns, &a.folder).cmp(&(b.start_realtime_ns, &b.folder)));
+    (sessions, refused)
+}
+
+/// Returns the session that is meant: by the process id of its launcher or of a program that this started, by the
+/// name or path of its folder in shared memory; the only one if nothing was said.
+///
+/// # Errors
+/// When there is none, or several that may be meant.
+pub fn choose(asked: Option<&str>) -> Result<Session, Unchosen> {
+    let (sessions, refused) = live();
+    choose_from(sessions, refused, asked)
+}
+
+fn choose_from(
+    mut all: Vec<Session>,
+    refused: Vec<Refused>,
+    asked: Option<&str>,
+) -> Result<Session, Unchosen> {
+    if all.is_empty() {
+        return Err(Unchosen::None(refused));
+    }
+    let fits: Vec<usize> = match asked {
+        None => (0..all.len()).collect(),
+        Some(asked) => (0..all.len()).filter(|n| all.get(*n).is_some_and(|s| s.is(asked))).collect(),
+    };
+    match (fits.as_slice(), asked) {
+        ([one], _) => Ok(all.swap_remove(*one)),
+        ([], Some(asked)) => Err(Unchosen::NoSuch(asked.to_owned(), all)),
+        _ => Err(Unchosen::Several(all)),
+    }
+}
+
+impl Session {
+    /// Opens one; none if its launcher is gone or has not got ready.
+    fn open(folder: &Path) -> Result<Option<Self>, String> {
+        if folder::is_alive(folder) != Some(true) {
+            return Ok(None);
+        }
+        let Some(control) = open_control(&folder.join(CONTROL_FILE))? else { return Ok(None) };
+        let ticket = Ticket::of(folder);
+        let trace = ticket.as_ref().map(|ticket| ticket.trace.clone());
+        let command = trace.as_deref().and_then(command_of).unwrap_or_default();
+        let start_realtime_ns = ticket.map(|ticket| ticket.started().realtime_ns);
+        Ok(Some(Session { folder: folder.to_owned(), control, trace, start_realtime_ns, command }))
+    }
+
+    fn page(&self) -> &abi::Control {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what others change are atomics.
+        unsafe { &*self.control.base().cast::<abi::Control>() }
+    }
+
+    /// Returns its folder in shared memory.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the process id of its launcher, in the launcher's own PID namespace.
+    pub fn launcher(&self) -> u32 {
+        self.page().launcher
+    }
+
+    /// Returns what it does.
+    pub fn state(&self) -> State {
+        // SAFETY: the window's page lies inside the mapped file; valid for all bit patterns.
+        let window = unsafe { &*self.control.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
+        match window.mask.load(Ordering::Relaxed) == flag::INSIDE {
+            true => State::Recording,
+            false => State::Waiting,
+        }
+    }
+
+    /// Returns whether its launcher still lives.
+    pub fn is_alive(&self) -> bool {
+        folder::is_alive(&self.folder) == Some(true)
+    }
+
+    /// Asks for a snapshot. Returns the number to ask [`Session::answered`] about.
+    pub fn ask_snapshot(&self) -> u32 {
+        let number = self.page().snapshot_asked.fetch_add(1, Ordering::Release).wrapping_add(1);
+        wake(&self.page().wake);
+        number
+    }
+
+    /// Returns whether the snapshot with this number was taken, or a later one.
+    pub fn answered(&self, number: u32) -> bool {
+        is_done(self.page().snapshot_done.load(Ordering::Acquire), number)
+    }
+
+    /// Asks the launcher to end the recording. The programs run on.
+    pub fn ask_stop(&self) {
+        self.page().stop_asked.store(1, Ordering::Release);
+        wake(&self.page().wake);
+    }
+
+    fn is(&self, asked: &str) -> bool {
+        match asked.parse::<u32>() {
+            Ok(pid) => descends(pid, self.launcher()),
+            Err(_) => {
+                self.folder.file_name().is_some_and(|name| name == asked) || self.folder == Path::new(asked)
+            }
+        }
+    }
+}
+
+/// Numbers wrap: `done` has come up to `number` if it is not more than half of all numbers behind.
+fn is_done(done: u32, number: u32) -> bool {
+    done.wrapping_sub(number) < 1 << 31
+}
+
+/// Maps a control file; none if its maker has not finished it.
+fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
+    let say = |error: io::Error| format!("cannot open {CONTROL_FILE}: {error}");
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(say(error)),
+    };
+    let found = file.metadata().map_err(say)?;
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(format!("{CONTROL_FILE} is no plain file of this user"));
+    }
+    // Whoever shares it may cut it short at any time.
+    survive::install();
+    let mapping = match map_file(&file, CONTROL_BYTES, true) {
+        Ok(mapping) => mapping,
+        Err(MapError::Size(0)) => return Ok(None),
+        Err(MapError::Size(size)) => {
+            return Err(format!("{CONTROL_FILE} has {size} bytes, not {CONTROL_BYTES}"));
+        }
+        Err(MapError::Os(error)) => return Err(say(error)),
+    };
+    // SAFETY: all of the page is mapped, and all bit patterns of it are valid.
+    let page = unsafe { &*mapping.base().cast::<abi::Control>() };
+    match page.magic.load(Ordering::Acquire) {
+        0 => return Ok(None),
+        CONTROL_MAGIC => {}
+        _ => return Err(format!("{CONTROL_FILE} is no control file of hetrace")),
+    }
+    match page.version {
+        ABI_VERSION => Ok(Some(mapping)),
+        other => Err(format!(
+            "it belongs to another version of hetrace (shared memory version {other}, not {ABI_VERSION}): use that one"
+        )),
+    }
+}
+
+/// Returns the command line that a trace's manifest has.
+fn command_of(trace: &Path) -> Option<Vec<String>> {
+    let path = trace.join(files::MANIFEST);
+    let found = fs::symlink_metadata(&path).ok()?;
+    let text = (found.is_file() && found.len() <= LONGEST_MANIFEST).then(|| fs::read(&path))?;
+    Some(Manifest::parse(&text.ok()?).ok()?.command)
+}
+
+/// Returns whether a process is another one or was started by it, at any remove.
+fn descends(pid: u32, ancestor: u32) -> bool {
+    let parents = std::iter::successors(Some(pid), |pid| parent_of(*pid));
+    parents.take(GENERATIONS).take_while(|pid| *pid > 0).any(|pid| pid == ancestor)
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, also parentheses.
+    let behind = stat.get(stat.iter().rposition(|b| *b == b')')? + 1..)?;
+    std::str::from_utf8(behind).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
