@@ -208,6 +208,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         looked,
         measuring: Measuring::default(),
         windows: windows(options, &trace, control.window(), started, &manifest),
+        answered: Instant::now(),
     };
     running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
@@ -368,6 +369,8 @@ struct Running {
     looked: Looked,
     measuring: Measuring,
     windows: Option<Windows>,
+    /// When [`Running::answer`] wrote something last.
+    answered: Instant,
 }
 
 impl Running {
@@ -408,6 +411,7 @@ impl Running {
                 ticked = Instant::now();
                 self.tick(control);
             }
+            self.answer(control);
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
@@ -433,6 +437,22 @@ impl Running {
             }
             control.wait(due.map_or(nap, |due| nap.min(due)));
         }
+    }
+
+    /// Writes all that is in the rings by now, if somebody asked for a snapshot, so that the trace can be read.
+    fn answer(&mut self, control: &Control) {
+        let page = control.page();
+        let asked = page.snapshot_asked.load(Ordering::Acquire);
+        // A program can ask all the time; each answer costs packets that are shorter.
+        if asked == page.snapshot_done.load(Ordering::Relaxed) || self.answered.elapsed() < NAP {
+            return;
+        }
+        self.drainer.discover();
+        self.drainer.pass(&self.host);
+        self.drainer.flush(reference().monotonic_ns, &self.host);
+        self.contents.move_some(&self.drainer);
+        self.answered = Instant::now();
+        page.snapshot_done.store(asked, Ordering::Release);
     }
 
     /// What is done now and then.

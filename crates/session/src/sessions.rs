@@ -225,7 +225,7 @@ impl Session {
         is_done(self.page().snapshot_done.load(Ordering::Acquire), number)
     }
 
-    /// Asks the launcher to end the recording. The programs run on.
+    /// Asks the launcher to end the recording. The programs run on. No launcher looks there yet.
     pub fn ask_stop(&self) {
         self.page().stop_asked.store(1, Ordering::Release);
         wake(&self.page().wake);

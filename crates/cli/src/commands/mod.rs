@@ -17,6 +17,7 @@ pub mod pack;
 mod print;
 mod recover;
 mod run;
+pub mod snapshot;
 mod tally;
 mod terminal;
 pub mod timeline;
@@ -52,6 +53,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
