@@ -208,7 +208,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         looked,
         measuring: Measuring::default(),
         windows: windows(options, &trace, control.window(), started, &manifest),
-        answered: Instant::now(),
     };
     running.begin(&control, &trace, &mut manifest);
     manifest.exit = running.drain_until_end(&control);
@@ -369,8 +368,6 @@ struct Running {
     looked: Looked,
     measuring: Measuring,
     windows: Option<Windows>,
-    /// When [`Running::answer`] wrote something last.
-    answered: Instant,
 }
 
 impl Running {
@@ -398,6 +395,7 @@ impl Running {
     fn drain_until_end(&mut self, control: &Control) -> Option<Exit> {
         let mut rings = 0;
         let mut ticked = Instant::now();
+        let mut answered = ticked;
         let mut nap = Duration::from_millis(1);
         loop {
             let made = control.page().rings_made.load(Ordering::Acquire);
@@ -411,7 +409,7 @@ impl Running {
                 ticked = Instant::now();
                 self.tick(control);
             }
-            self.answer(control);
+            self.answer(control, &mut answered);
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
@@ -440,18 +438,19 @@ impl Running {
     }
 
     /// Writes all that is in the rings by now, if somebody asked for a snapshot, so that the trace can be read.
-    fn answer(&mut self, control: &Control) {
+    /// `last` is when it did so before.
+    fn answer(&mut self, control: &Control, last: &mut Instant) {
         let page = control.page();
         let asked = page.snapshot_asked.load(Ordering::Acquire);
         // A program can ask all the time; each answer costs packets that are shorter.
-        if asked == page.snapshot_done.load(Ordering::Relaxed) || self.answered.elapsed() < NAP {
+        if asked == page.snapshot_done.load(Ordering::Relaxed) || last.elapsed() < NAP {
             return;
         }
         self.drainer.discover();
         self.drainer.pass(&self.host);
         self.drainer.flush(reference().monotonic_ns, &self.host);
         self.contents.move_some(&self.drainer);
-        self.answered = Instant::now();
+        *last = Instant::now();
         page.snapshot_done.store(asked, Ordering::Release);
     }
 
