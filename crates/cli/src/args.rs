@@ -57,6 +57,8 @@ pub enum Command {
     Pack(super::commands::pack::Pack),
     /// Unpack a packed trace into a folder
     Unpack(super::commands::pack::Unpack),
+    /// Write what a program that runs has recorded so far, so that its trace can be read now
+    Snapshot(super::commands::snapshot::Snapshot),
     /// Add to a trace what a killed hetrace left in shared memory
     Recover(Recover),
     /// Record programs that run already and were started dormant (see `hetrace env`)

@@ -170,11 +170,8 @@ pub struct Control {
     pub buffer_choices: [BufferChoice; BUFFER_CHOICES],
     /// Snapshots asked for so far: whoever may write the file adds 1, and wakes the drainer by `wake`. It wraps.
     pub snapshot_asked: AtomicU32,
-    /// Which of them the launcher has answered: the value of `snapshot_asked` when it began the last snapshot that
-    /// is complete, or that failed.
+    /// Which of them the launcher has answered: the value of `snapshot_asked` when it began to write for the last time.
     pub snapshot_done: AtomicU32,
-    /// Not 0: whoever wrote it wants the recording to end, and woke the drainer by `wake`. The programs run on.
-    pub stop_asked: AtomicU32,
 }
 
 /// How many choices of launches a session has.

@@ -386,6 +386,7 @@ impl Running {
     fn drain_until_end(&mut self, control: &Control) -> Option<Exit> {
         let mut rings = 0;
         let mut ticked = Instant::now();
+        let mut answered = ticked;
         let mut nap = Duration::from_millis(1);
         loop {
             let (pass, due) = self.recording.look(control, &mut rings);
@@ -393,6 +394,7 @@ impl Running {
                 ticked = Instant::now();
                 self.recording.tick(control);
             }
+            self.answer(control, &mut answered);
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
@@ -453,6 +455,23 @@ impl Recording {
         }
         let pass = self.drainer.pass(&self.host);
         (pass, self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host)))
+    }
+
+    /// Writes all that is in the rings by now, if somebody asked for a snapshot, so that the trace can be read.
+    /// `last` is when it did so before.
+    fn answer(&mut self, control: &Control, last: &mut Instant) {
+        let page = control.page();
+        let asked = page.snapshot_asked.load(Ordering::Acquire);
+        // A program can ask all the time; each answer costs packets that are shorter.
+        if asked == page.snapshot_done.load(Ordering::Relaxed) || last.elapsed() < NAP {
+            return;
+        }
+        self.drainer.discover();
+        self.drainer.pass(&self.host);
+        self.drainer.flush(reference().monotonic_ns, &self.host);
+        self.contents.move_some(&self.drainer);
+        *last = Instant::now();
+        page.snapshot_done.store(asked, Ordering::Release);
     }
 
     /// What is done now and then.

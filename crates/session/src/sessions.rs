@@ -3,7 +3,7 @@
 //! ```text
 //!   hetrace snapshot ──► live() ──► /dev/shm/hetrace-UID/RANDOM/{lock, control, trace}
 //!                          │
-//!                          └──► Session ──► snapshot_asked, stop_asked in the control file ──► the launcher
+//!                          └──► Session ──► snapshot_asked in the control file ──► the launcher
 //! ```
 //! Traced programs can write into these folders. So nothing there is believed: what is no plain file of this user,
 //! has another size, or is a link, is refused by name, and what is read is used as a label or a number only.
@@ -225,11 +225,6 @@ impl Session {
         is_done(self.page().snapshot_done.load(Ordering::Acquire), number)
     }
 
-    /// Asks the launcher to end the recording. The programs run on.
-    pub fn ask_stop(&self) {
-        self.page().stop_asked.store(1, Ordering::Release);
-        wake(&self.page().wake);
-    }
 
     fn is(&self, asked: &str) -> bool {
         match asked.parse::<u32>() {

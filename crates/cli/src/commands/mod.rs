@@ -19,6 +19,7 @@ mod recover;
 mod run;
 pub mod service;
 pub mod system;
+pub mod snapshot;
 mod tally;
 mod terminal;
 pub mod timeline;
@@ -62,6 +63,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),
