@@ -396,8 +396,7 @@ fn apart(scratch: &Path, size: &str, script: &str) -> Done {
     run(&mut command)
 }
 
-const SERVED: &str =
-    "\"$HETRACE\" service 2>said & S=$!; until \"$HETRACE\" status | grep -q process; do sleep 0.05; done;";
+const SERVED: &str = "( ulimit -n ${FILES:-1024}; exec \"$HETRACE\" service ) 2>said & S=$!; until \"$HETRACE\" status | grep -q process; do sleep 0.05; done;";
 
 #[test]
 fn a_full_dev_shm_is_counted_and_programs_run_on() {
@@ -418,9 +417,9 @@ fn a_full_dev_shm_is_counted_and_programs_run_on() {
 fn few_descriptors_are_enough() {
     let bench = Bench::new(None);
     let script = format!(
-        "LIMIT='ulimit -n 24'; {SERVED} \"$HETRACE\" start -o t; eval \"$(\"$HETRACE\" env)\"; \
-         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \"$WINDOWS\" launch:2 >out & done; \
-         for p in $(jobs -p); do test $p = $S || wait $p || echo failed; done; \"$HETRACE\" stop 2>&1; kill $S; wait $S"
+        "FILES=24; {SERVED} \"$HETRACE\" start -o t; eval \"$(\"$HETRACE\" env)\"; \
+         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \"$WINDOWS\" launch:2 >out & P=\"$P $!\"; done; \
+         for p in $P; do wait $p || echo failed; done; \"$HETRACE\" stop 2>&1; kill $S; wait $S"
     );
     let done = apart(bench.scratch.path(), "256M", &script);
     assert!(
