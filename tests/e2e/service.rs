@@ -363,6 +363,87 @@ fn a_service_that_is_ended_finishes_the_trace_and_programs_run_on() {
 }
 
 #[test]
+fn rings_grow_while_the_service_is_held_up() {
+    let mut bench = Bench::new(None);
+    bench.serve(&[]);
+    bench.well(&["start", "-o", "trace"]);
+    bench.dormant(&["launch:1", "touch:1", "wait:2", "launch:5000", "touch:3"]);
+    bench.wait_for("1");
+    bench.until("a process", || bench.status()["service"]["session"]["processes"] == 1);
+    let service = bench.service.as_ref().expect("a service").id();
+    kill(service, "STOP");
+    bench.go("2");
+    // More than a first ring has room for; nobody reads.
+    let since = Instant::now();
+    while !bench.path("3").exists() {
+        assert!(since.elapsed() < Duration::from_secs(300), "the program waits for nobody");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill(service, "CONT");
+    bench.ended();
+    bench.well(&["stop"]);
+    assert_eq!(calls(&bench.seen("trace"), LAUNCH), 5001);
+    assert_eq!(bench.manifest("trace")["losses"]["records"], 0);
+    is_whole(&bench, "trace");
+}
+
+/// Runs a script where `/dev/shm` is a memory file system of its own, of this size.
+fn apart(scratch: &Path, size: &str, script: &str) -> Done {
+    let mount = format!("mount -t tmpfs -o mode=1777,size={size} tmpfs /dev/shm; {script}");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &mount]).current_dir(scratch).env("HETRACE", hetrace());
+    command.env("WINDOWS", program("windows")).envs(Platform::Pocl.environment(scratch));
+    run(&mut command)
+}
+
+const SERVED: &str = "( ulimit -n ${FILES:-1024}; exec \"$HETRACE\" service ) 2>said & S=$!; until \"$HETRACE\" status | grep -q process; do sleep 0.05; done;";
+
+#[test]
+fn a_full_dev_shm_is_counted_and_programs_run_on() {
+    let bench = Bench::new(None);
+    let script = format!(
+        "{SERVED} \"$HETRACE\" start -o t && eval \"$(\"$HETRACE\" env)\" && dd if=/dev/zero of=/dev/shm/fill bs=4k 2>/dev/null; \
+         \"$WINDOWS\" launch:100 >out; echo $?; rm /dev/shm/fill; \"$HETRACE\" stop 2>&1; kill $S; wait $S"
+    );
+    let done = apart(bench.scratch.path(), "2M", &script);
+    assert!(done.out.starts_with("0\n"), "the program runs: {done:?}");
+    assert!(done.out.contains("not recorded") || done.out.contains("dropped"), "{done:?}");
+    // No room to begin with: said, and nothing begun.
+    let done = apart(bench.scratch.path(), "64k", "XDG_RUNTIME_DIR= \"$HETRACE\" service 2>&1; echo $?");
+    assert!(done.out.ends_with("125\n"), "{done:?}");
+}
+
+#[test]
+fn few_descriptors_are_enough() {
+    let bench = Bench::new(None);
+    let script = format!(
+        "FILES=24; {SERVED} \"$HETRACE\" start -o t; eval \"$(\"$HETRACE\" env)\"; \
+         for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \"$WINDOWS\" launch:2 >out & P=\"$P $!\"; done; \
+         for p in $P; do wait $p || echo failed; done; \"$HETRACE\" stop 2>&1; kill $S; wait $S"
+    );
+    let done = apart(bench.scratch.path(), "256M", &script);
+    assert!(
+        done.status == 0 && !done.out.contains("failed") && done.out.contains("of 20 processes"),
+        "{done:?}"
+    );
+    let seen = bench.seen("t");
+    assert_eq!(calls(&seen, LAUNCH), 40);
+}
+
+#[test]
+fn a_full_disk_is_said_and_programs_run_on() {
+    let bench = Bench::new(None);
+    let script = format!(
+        "mkdir disk; mount -t tmpfs -o size=1M tmpfs disk; {SERVED} \"$HETRACE\" start -o disk/t; \
+         eval \"$(\"$HETRACE\" env)\"; dd if=/dev/zero of=disk/fill bs=4k 2>/dev/null; \
+         \"$WINDOWS\" launch:3000 >out; echo $?; \"$HETRACE\" stop 2>&1; rm disk/fill; kill $S; wait $S"
+    );
+    let done = apart(bench.scratch.path(), "256M", &script);
+    assert!(done.out.starts_with("0\n"), "{done:?}");
+    assert!(done.out.contains("could not be written"), "{done:?}");
+}
+
+#[test]
 fn users_are_kept_apart() {
     assert_eq!(user(), 0, "this test needs root, to be somebody else");
     let mut bench = Bench::new(Some(SOMEBODY));

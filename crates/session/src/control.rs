@@ -133,7 +133,8 @@ impl Control {
         Ok(())
     }
 
-    /// Takes over one that stands for programs that begin dormant, whether or not they are dormant now.
+    /// Takes over one that stands for programs that begin dormant, whether or not they are dormant now. For programs its
+    /// drainer lives as long as the calling thread.
     ///
     /// # Errors
     /// When it can't be opened, or is of another build.
@@ -149,6 +150,7 @@ impl Control {
             return Err(other());
         }
         page.drainer_alive.store(1, Ordering::Relaxed);
+        keeper::hold(&page.keeper);
         Ok(Control { mapping: ManuallyDrop::new(left.0), apis: apis.len(), looked: Cell::default() })
     }
 

@@ -5,16 +5,19 @@
 //! have forbidden itself to ask. The launcher holds a robust mutex there; when a thread dies,
 //! however it does, the kernel marks the mutexes that it held.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Takes the lock for the calling thread, for as long as that lives. Returns whether that
+/// Takes the lock for the calling thread, for as long as that lives. If another held it, that thread is dead: who calls
+/// this owns the session. Returns whether that
 /// worked; if not, programs see a launcher that lives for ever.
 pub(crate) fn hold(place: &[AtomicU32; 16]) -> bool {
+    // As it was marked when its holder died.
+    place.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= size_of::<[AtomicU32; 16]>());
     let mutex = place.as_ptr().cast_mut().cast::<libc::pthread_mutex_t>();
     // SAFETY: all bit patterns of the attributes are valid, and `init` sets them; the mutex's
-    // place is large enough, zeroed, aligned to eight bytes within a page, and nobody else's
-    // yet. It is never unlocked or destroyed, which would follow pointers that a program may
+    // place is large enough, zeroed, aligned to eight bytes within a page, and no living
+    // thread's: programs only read its first word. It is never unlocked or destroyed, which would follow pointers that a program may
     // have changed, and its memory stays mapped until the thread ends.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();

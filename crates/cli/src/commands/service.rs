@@ -144,7 +144,7 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         whom: Whom { pids: args.pid.clone(), comm: args.comm.clone(), cgroup: args.cgroup.clone() },
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
-    match ask(&Request::Start(asked))? {
+    match ask(&Request::Start(Box::new(asked)))? {
         Reply::Started(trace) => {
             say(format_args!("recording into {}; `hetrace stop` ends it", trace.display()))
         }

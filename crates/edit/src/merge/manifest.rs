@@ -258,6 +258,7 @@ fn changed(manifest: &Manifest, change: &Change) -> Manifest {
 }
 
 /// Joins the manifest of another trace.
+#[allow(clippy::too_many_lines, reason = "a line for each member")]
 fn join(all: &mut Manifest, other: Manifest) {
     let Manifest {
         // All are of one schema, see `check_schemas`.

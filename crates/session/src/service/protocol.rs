@@ -25,7 +25,7 @@ pub enum Request {
     /// What is going on.
     Status,
     /// Begin to record.
-    Start(Start),
+    Start(Box<Start>),
     /// Record only what must be known later.
     Pause,
     /// Record again.
