@@ -106,12 +106,7 @@ pub unsafe fn enqueue<R: Copy>(
     call: impl FnOnce(*mut P) -> R,
     succeeded: impl FnOnce(R) -> bool,
 ) -> R {
-    // No time: outside of a capture window.
-    let known = queues::get(queue);
-    if time != 0 && known.is_none_or(|known| !queues::is_reported(known)) {
-        meet(queue, known);
-    }
-    let Some(known) = known.filter(|q| q.flags & PROFILED != 0 && timing() && time != 0) else {
+    let Some(known) = timed(time, queue) else {
         return call(event);
     };
     // Where not all commands are timed, this one is counted.
@@ -175,6 +170,17 @@ pub unsafe fn enqueue<R: Copy>(
         Put::Full => give_up(event),
     }
     result
+}
+
+/// Returns the queue if its commands are timed, and reports it where this session does not know it yet. No time: outside
+/// of a capture window.
+#[inline]
+fn timed(time: u64, queue: P) -> Option<Queue> {
+    let known = queues::get(queue);
+    if time != 0 && known.is_none_or(|known| !queues::is_reported(known)) {
+        meet(queue, known);
+    }
+    known.filter(|q| q.flags & PROFILED != 0 && timing() && time != 0)
 }
 
 /// A command of a queue that this session does not know: a session of the service began when the queue was there

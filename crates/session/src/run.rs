@@ -394,7 +394,7 @@ impl Running {
                 ticked = Instant::now();
                 self.recording.tick(control);
             }
-            self.answer(control, &mut answered);
+            self.recording.answer(control, &mut answered);
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
@@ -459,7 +459,7 @@ impl Recording {
 
     /// Writes all that is in the rings by now, if somebody asked for a snapshot, so that the trace can be read.
     /// `last` is when it did so before.
-    fn answer(&mut self, control: &Control, last: &mut Instant) {
+    pub fn answer(&mut self, control: &Control, last: &mut Instant) {
         let page = control.page();
         let asked = page.snapshot_asked.load(Ordering::Acquire);
         // A program can ask all the time; each answer costs packets that are shorter.

@@ -225,7 +225,6 @@ impl Session {
         is_done(self.page().snapshot_done.load(Ordering::Acquire), number)
     }
 
-
     fn is(&self, asked: &str) -> bool {
         match asked.parse::<u32>() {
             Ok(pid) => descends(pid, self.launcher()),

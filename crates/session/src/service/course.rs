@@ -53,6 +53,8 @@ pub(super) struct Course {
     rings: u32,
     nap: Duration,
     ticked: Instant,
+    /// When a snapshot that a program asked for was written last.
+    answered: Instant,
 }
 
 impl std::fmt::Debug for Course {
@@ -139,6 +141,7 @@ impl Course {
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
+            answered: Instant::now(),
         };
         course.recording.begin(control, &course.folder, &mut course.manifest);
         // The session before may have had a limit.
@@ -197,6 +200,7 @@ impl Course {
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
+            answered: Instant::now(),
         };
         course.recording.begin(control, &course.folder, &mut course.manifest);
         control.renumber();
@@ -217,6 +221,7 @@ impl Course {
             self.limit_memory(control);
             self.limit_disk(control);
         }
+        self.recording.answer(control, &mut self.answered);
         self.nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (self.nap * 2).min(NAP) };
         control.wait(self.nap);
     }
