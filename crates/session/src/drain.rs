@@ -456,6 +456,13 @@ impl Drainer {
     pub fn finish(&mut self, host: &HostClock) {
         self.discover();
         self.retire(host, true);
+        // There may have been too many files to open them all: those that are done leave room for others.
+        let mut left = usize::MAX;
+        while !self.unopened.is_empty() && self.unopened.len() < left {
+            left = self.unopened.len();
+            self.discover();
+            self.retire(host, true);
+        }
         self.retire_devices(host);
     }
 

@@ -16,7 +16,7 @@ mod environment;
 mod exec;
 pub mod guard;
 pub mod inherited;
-mod limits;
+pub mod limits;
 mod search;
 mod signals;
 mod stop;

@@ -26,6 +26,7 @@ use std::time::Duration;
 use hetrace_ring::survive;
 
 use crate::apis::Found;
+use crate::child::limits;
 use crate::control::Control;
 use course::Course;
 use protocol::{Reply, Request, Session, Status};
@@ -73,6 +74,8 @@ impl Service {
     /// When there is another, or no shared memory to be had.
     pub fn begin(libraries: Vec<Found>, limits: Limits) -> Result<(Self, Option<String>), ServiceError> {
         survive::install();
+        // Programs are not started by it: nobody inherits them.
+        let _ = limits::raise();
         let path = standby::make(&libraries).map_err(|error| ServiceError::Standby {
             path: standby::path(&libraries).unwrap_or_default(),
             error,
