@@ -2,9 +2,16 @@
 
 use hetrace_tests::{Expected, Platform, programs, trace, trace_with};
 
+/// A command line during which the launcher gets no processor at all: a script stops it, so this does not depend on
+/// how fast anything is.
+fn while_the_launcher_sleeps(polls: u32) -> String {
+    format!("kill -STOP $PPID; '{}' user {polls}; kill -CONT $PPID", programs().join("polls").display())
+}
+
 #[test]
 fn a_tiny_ring_loses_records_and_says_how_many() {
-    let traced = trace_with(Platform::Pocl, &["--buffer", "4", "-m", "full"], &["polls", "user", "200000"]);
+    let line = ["/bin/sh", "-c", &while_the_launcher_sleeps(200_000)];
+    let traced = trace_with(Platform::Pocl, &["--buffer", "4", "-m", "full"], &line);
     assert_eq!(traced.done.status, 0);
     let seen = traced.seen();
     assert!(seen.damage.is_empty() && seen.disorder == 0);
@@ -19,12 +26,10 @@ fn a_tiny_ring_loses_records_and_says_how_many() {
     assert!(seen.discarded > 0, "the packets say so, too");
 }
 
-/// A launcher that gets no processor at all while the program records some MiB. A script
-/// stops it, so this does not depend on how fast anything is.
+/// The program records some MiB meanwhile.
 #[test]
 fn a_burst_that_the_launcher_sleeps_through_is_whole() {
-    let polls = programs().join("polls");
-    let script = format!("kill -STOP $PPID; '{}' user 150000; kill -CONT $PPID", polls.display());
+    let script = while_the_launcher_sleeps(150_000);
     let sleeping = |buffer: &str| {
         let options = ["-m", "full", "--buffer", buffer];
         let traced = trace_with(Platform::Pocl, &options, &["/bin/sh", "-c", &script]);

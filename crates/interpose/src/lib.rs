@@ -39,6 +39,8 @@ pub mod prelude;
 mod primitive;
 mod process;
 pub mod put;
+// Likewise.
+#[cfg(not(loom))]
 pub mod ranges;
 mod real;
 mod room;

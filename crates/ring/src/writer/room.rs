@@ -121,7 +121,8 @@ impl Writer {
                 wake(&control.wake);
             }
             // While it moves, handlers find room here: it leaves before the ring is full.
-            let reserve = if block || self.grow.get().is_null() { 0 } else { RESERVE.min(size / 2) };
+            let reserve =
+                if block || self.grow.get().is_null() { 0 } else { RESERVE.max(size / 4).min(size / 2) };
             let enough = free <= size && need + reserve <= free;
             if !enough && !block && self.grow(control) {
                 continue;
@@ -179,7 +180,9 @@ impl Writer {
     }
 }
 
-/// Bytes of a ring that are left to signal handlers while its thread moves to a larger one.
+/// Bytes of a ring that are left to signal handlers while its thread moves to a larger one, at the least; else a quarter
+/// of the ring. Memory for the larger one takes the kernel milliseconds when it is short of it, and handlers of a profiler
+/// may come every half of one.
 const RESERVE: u64 = 2 * record::MAX_RECORD as u64;
 
 /// How long a thread sleeps before it looks for room again.
