@@ -13,6 +13,7 @@ use hetrace_ring::abi::{
     ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
     RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
 };
+use hetrace_ring::writer::Making;
 use hetrace_ring::{clock, record};
 
 use crate::cancel::NoCancel;
@@ -166,7 +167,7 @@ impl Maker<'_> {
             return Err("the memory file system is full");
         }
         self.describe(base, locked);
-        if let Some(ring) = carve_unpaid(process, SEED) {
+        if let Some(ring) = carve_unpaid(process, SEED, &Making::new()) {
             // SAFETY: a ring just made, which is this thread's alone.
             unsafe { &*ring.cast::<RingHeader>() }.state.free();
             arena(base).reusable.fetch_add(1, Ordering::Relaxed);
@@ -358,22 +359,51 @@ fn release(base: *mut u8, offset: u64, length: u64) {
     unsafe { libc::madvise(base.add(offset as usize).cast(), length as usize, libc::MADV_REMOVE) };
 }
 
-/// A new ring of so many data bytes, in state CLAIMED; if there is memory for it.
-pub(crate) fn carve(session: &Session, process: &Process, data: u64) -> Option<*mut u8> {
-    if !budget(session).take(ring_bytes(data)) {
-        return None;
+/// A new ring of so many data bytes, in state CLAIMED; if there is memory for it. `making` is what a handler that did not
+/// return has left half done, or nothing.
+pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Making) -> Option<*mut u8> {
+    if making.data.get() != data {
+        unmake(session, process, making);
+        making.data.set(data);
     }
-    let ring = carve_unpaid(process, data);
+    if making.paid.get() == 0 {
+        if !budget(session).take(ring_bytes(data)) {
+            return None;
+        }
+        making.paid.set(ring_bytes(data));
+    }
+    let ring = carve_unpaid(process, data, making);
     match ring {
         Some(_) => {
             session.control().rings_made.fetch_add(1, Ordering::Release);
         }
         None => budget(session).give(ring_bytes(data)),
     }
+    making.settle();
     ring
 }
 
-fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
+/// Gives back what was taken for a ring that is not made. Its place in the arena stays empty.
+pub(crate) fn unmake(session: &Session, process: &Process, making: &Making) {
+    let (offset, paid, number) = (making.offset.get(), making.paid.get(), making.number.get());
+    let arena_base = base(process).filter(|_| offset != 0);
+    let made = arena_base.and_then(|base| ring(base, (number as usize).checked_sub(1)?));
+    if let (Some(base), Some(ring)) = (arena_base, made) {
+        // It was made, and nobody has got it: it is there for others.
+        making.settle();
+        // SAFETY: a ring of this arena, whose header stays.
+        unsafe { &*ring.cast::<RingHeader>() }.state.free();
+        arena(base).reusable.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    if let Some(base) = arena_base {
+        release(base, offset, ring_bytes(making.data.get()));
+    }
+    making.settle();
+    budget(session).give(paid);
+}
+
+fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<*mut u8> {
     let base = base(process)?;
     let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
     let length = ring_bytes(data);
@@ -384,8 +414,13 @@ fn carve_unpaid(process: &Process, data: u64) -> Option<*mut u8> {
         return None;
     }
     let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit);
-    let offset = header.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
-    let number = header.rings.fetch_add(1, Ordering::Relaxed);
+    if making.offset.get() == 0 {
+        making.offset.set(header.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?);
+    }
+    if making.number.get() == 0 {
+        making.number.set(header.rings.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+    let (offset, number) = (making.offset.get(), making.number.get() - 1);
     let entry_at = PAGE as u64 + u64::from(number) * 8;
     let entry_page = entry_at & !(PAGE as u64 - 1);
     let populated = |offset, length| populate(base, offset, length) != Populated::No;

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::{Control, option};
 use hetrace_ring::clock;
-use hetrace_ring::writer::Writer;
+use hetrace_ring::writer::{Making, Writer};
 
 use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
-use crate::grow::grow;
+use crate::grow::{give_making_back, give_next_back, grow};
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
 use crate::{arena, budget, errors, tls};
@@ -108,7 +108,7 @@ fn first_ring(session: &Session, process: &Process) -> Option<*mut u8> {
     while data > least && data > room {
         data /= 2;
     }
-    arena::claim(process, least).or_else(|| arena::carve(session, process, data))
+    arena::claim(process, least).or_else(|| arena::carve(session, process, data, &Making::new()))
 }
 
 /// Data bytes of a thread's first ring. Whoever waits for room does not move to a larger one.
@@ -122,6 +122,8 @@ fn first_bytes(control: &Control) -> u64 {
 fn give_up(writer: &'static Writer) {
     if let (Some(process), Some(header)) = (own::process(), writer.header()) {
         arena::end(process, header);
+        give_next_back(writer, process);
+        give_making_back(writer, process);
     }
     own::give_writer(writer);
 }

@@ -45,32 +45,67 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
     let ring = u64::from(session.control().ring_bytes);
     let larger = size.saturating_mul(STEP);
     let wanted = if size < ring { larger.min(ring) } else { larger };
-    let found = (wanted <= ring.saturating_mul(LARGEST).min(LARGEST_BYTES.max(ring)))
-        .then(|| arena::claim(process, wanted).or_else(|| more(session, process, wanted, ring)))
-        .flatten();
-    let Some(base) = found else {
-        writer.grow_later(now.wrapping_add(PAUSE));
-        return false;
-    };
+    // One that a handler that did not return has left to this thread.
+    if writer.next().is_none_or(|next| next.data_bytes <= size) {
+        give_next_back(writer, process);
+        let found = (wanted <= ring.saturating_mul(LARGEST).min(LARGEST_BYTES.max(ring)))
+            .then(|| arena::claim(process, wanted).or_else(|| more(session, process, writer, wanted, ring)))
+            .flatten();
+        let Some(base) = found else {
+            writer.grow_later(now.wrapping_add(PAUSE));
+            return false;
+        };
+        // SAFETY: `claim` and `carve` return rings of the arena, which stays mapped as long as the process
+        // is this one, in state CLAIMED: no other thread has it.
+        unsafe { writer.set_next(base) };
+    }
+    let Some(next) = writer.next() else { return false };
     let spent = budget::of_commands(old);
-    arena::begin(base, writer.tid(), number.wrapping_add(1));
-    // SAFETY: `claim` and `carve` return rings of the arena, which stays mapped as long as the process
-    // is this one, in state CLAIMED: no other thread has it.
+    let base = std::ptr::from_ref(next).cast_mut().cast();
+    if writer.is_next_untouched() {
+        arena::begin(base, writer.tid(), number.wrapping_add(1));
+    } else {
+        next.state.begin();
+    }
+    // SAFETY: the ring of `set_next`, above or of an earlier time.
     unsafe { writer.move_to(base) };
     budget::moved(writer, spent);
     true
 }
 
 /// A new ring, within what the process may have of large ones.
-fn more(session: &Session, process: &Process, wanted: u64, ring: u64) -> Option<*mut u8> {
+fn more(session: &Session, process: &Process, writer: &Writer, wanted: u64, ring: u64) -> Option<*mut u8> {
+    let making = &writer.making;
+    // What was booked for one that was never made.
+    process.larger.fetch_sub(making.booked.get(), Ordering::Relaxed);
+    making.booked.set(0);
     if wanted <= ring {
-        return arena::carve(session, process, wanted);
+        return arena::carve(session, process, wanted, making);
     }
     let most = ring.saturating_mul(TOGETHER);
     let mine = process.larger.fetch_add(wanted, Ordering::Relaxed).saturating_add(wanted) <= most;
-    let base = mine.then(|| arena::carve(session, process, wanted)).flatten();
+    making.booked.set(wanted);
+    let base = mine.then(|| arena::carve(session, process, wanted, making)).flatten();
     if base.is_none() {
         process.larger.fetch_sub(wanted, Ordering::Relaxed);
     }
+    making.booked.set(0);
     base
+}
+
+/// Gives back a ring that was got for a thread and that it does not need, and what was taken for one.
+pub(crate) fn give_next_back(writer: &Writer, process: &Process) {
+    let Some(next) = writer.next() else { return };
+    writer.forget_next();
+    // Nobody records there: what stands in it is who would have.
+    arena::end(process, next);
+}
+
+/// The thread ends: nobody will make the ring that a handler that did not return has left half done.
+pub(crate) fn give_making_back(writer: &Writer, process: &Process) {
+    process.larger.fetch_sub(writer.making.booked.get(), Ordering::Relaxed);
+    writer.making.booked.set(0);
+    if let Some(session) = session() {
+        arena::unmake(session, process, &writer.making);
+    }
 }

@@ -97,6 +97,54 @@ pub struct Writer {
     grow: Pointer<()>,
     /// For the use of that: the counter value before which it has nothing.
     grow_not_before: Word,
+    /// The ring that it is about to go on in, or null. It stays where a handler that does not return
+    /// has interrupted that ([`room`]).
+    next: Pointer<u8>,
+    /// Where the next ring stood when it was got.
+    next_head: Word,
+    /// The ring that it has left, until that one is told so.
+    leaving: Pointer<RingHeader>,
+    /// For the use of [`Grow`]: what it has taken for a ring that is not made yet.
+    pub making: Making,
+}
+
+/// What was taken for a ring that is being made. It stays where a handler that does not return has interrupted
+/// that, for the next time.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Making {
+    /// Its data bytes.
+    pub data: Word,
+    /// Bytes that were booked on what the process may have of large rings.
+    pub booked: Word,
+    /// Bytes that were taken of the budget.
+    pub paid: Word,
+    /// Its place in the arena, 0 if it has none.
+    pub offset: Word,
+    /// Its number, plus 1; 0 if it has none.
+    pub number: Half,
+}
+
+impl Making {
+    /// Nothing was taken.
+    #[allow(clippy::new_without_default, reason = "made in a place of its own")]
+    pub const fn new() -> Self {
+        Making {
+            data: Word::new(),
+            booked: Word::new(),
+            paid: Word::new(),
+            offset: Word::new(),
+            number: Half::new(),
+        }
+    }
+
+    /// It is made, or what was taken is given back; but for what is booked.
+    pub fn settle(&self) {
+        self.data.set(0);
+        self.paid.set(0);
+        self.offset.set(0);
+        self.number.set(0);
+    }
 }
 
 /// What the slow path found.
@@ -444,6 +492,10 @@ impl Writer {
 
     /// Makes records of calls that are in none yet, for a thread that ends.
     pub fn flush(&self) {
+        if self.is_busy() {
+            // A thread that ends goes on with nothing.
+            self.give_up_interrupted();
+        }
         self.flush_sums();
         self.lose_sums();
         if self.fold_open.get() && self.busy.get() == 0 {

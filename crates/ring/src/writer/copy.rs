@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
-use super::{FOLD_WORDS, Flag, Half, Meter, Nested, Pointer, Word, Writer};
+use super::{FOLD_WORDS, Flag, Half, Making, Meter, Nested, Pointer, Word, Writer};
 
 impl Writer {
     /// An empty writer: without a ring, and all zeros, as in memory that the kernel cleared.
@@ -32,6 +32,10 @@ impl Writer {
             extra: AtomicPtr::new(std::ptr::null_mut()),
             grow: Pointer::new(),
             grow_not_before: Word::new(),
+            next: Pointer::new(),
+            next_head: Word::new(),
+            leaving: Pointer::new(),
+            making: Making::new(),
         }
     }
 
@@ -94,6 +98,11 @@ impl Writer {
             extra,
             grow,
             grow_not_before,
+            // Rings of the process's own, which a forked child does not have.
+            next: _,
+            next_head: _,
+            leaving: _,
+            making: _,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
@@ -117,5 +126,9 @@ impl Writer {
         self.extra.store(extra.load(Ordering::Relaxed), Ordering::Relaxed);
         self.grow.set(grow.get());
         self.grow_not_before.set(grow_not_before.get());
+        self.next.set(std::ptr::null_mut());
+        self.leaving.set(std::ptr::null_mut());
+        self.making.settle();
+        self.making.booked.set(0);
     }
 }

@@ -140,7 +140,16 @@ impl Writer {
     }
 
     /// Whoever wrote the records in progress has left them.
-    fn give_up_interrupted(&self) {
+    pub(super) fn give_up_interrupted(&self) {
+        if self.finish_move() {
+            // Nothing of it is in this ring, and all of the other is published.
+            if let Some(header) = self.header() {
+                count_in(&header.lost, 1);
+                count_in(&header.lost_calls, 1);
+            }
+            self.busy.set(0);
+            return;
+        }
         self.note_hole();
         let Some(header) = self.header() else {
             self.nested.reset(0);
@@ -171,6 +180,8 @@ impl Writer {
         let end = self.end.get();
         header.head.publish(end);
         self.nested.reset(end);
+        // If it has begun, it could be done before: but then all that stands in this ring had to be published first.
+        self.finish_move();
         self.busy.set(0);
     }
 

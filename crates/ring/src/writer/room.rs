@@ -3,39 +3,83 @@
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use super::{FOLD_RECORD, Grow, Room, Writer, count_in, fold_words, stack_pointer, sums};
-use crate::abi::{Control, PAGE, RingHeader, drained, option};
+use crate::abi::{Control, PAGE, RingHeader, drained, option, state};
 use crate::record;
 
 impl Writer {
+    /// The ring that was got for this thread and where it does not record yet, if there is one.
+    pub fn next(&self) -> Option<&RingHeader> {
+        // SAFETY: null, or the base of a ring, says the contract of `set_next`.
+        unsafe { self.next.get().cast::<RingHeader>().as_ref() }
+    }
+
+    /// Whether nothing was written into the next ring since it was got.
+    pub fn is_next_untouched(&self) -> bool {
+        self.next().is_some_and(|next| next.head.own() == self.next_head.get())
+    }
+
+    /// A ring was got for this thread, which it is to go on in. It keeps it, also if a handler that does not return
+    /// comes before it does.
+    ///
+    /// # Safety
+    /// As [`Writer::attach`].
+    pub unsafe fn set_next(&self, base: *mut u8) {
+        // SAFETY: a ring begins with a page that holds the header.
+        self.next_head.set(unsafe { &*base.cast::<RingHeader>() }.head.own());
+        compiler_fence(Ordering::SeqCst);
+        self.next.set(base);
+    }
+
+    /// The next ring is not this thread's any more.
+    pub fn forget_next(&self) {
+        self.next.set(std::ptr::null_mut());
+    }
+
     /// Goes on in another ring. For
     /// [`Writer::set_grow`], while a record waits for room.
     ///
     /// # Safety
     /// As [`Writer::attach`].
     pub unsafe fn move_to(&self, base: *mut u8) {
-        // SAFETY: a ring begins with a page that holds the header.
+        if !std::ptr::eq(self.next.get(), base) {
+            // SAFETY: contract of this function.
+            unsafe { self.set_next(base) };
+        }
+        self.move_on(base);
+    }
+
+    /// A handler that did not return has interrupted a move: it is done to its end, if it has begun; a ring in which
+    /// nothing of this thread stands is kept. Returns whether the thread had gone to the other ring already.
+    pub(super) fn finish_move(&self) -> bool {
+        let base = self.next.get();
+        let Some(next) = self.next() else { return false };
+        let had_gone = std::ptr::eq(self.header.get(), base.cast());
+        if had_gone || next.state.get() == state::ACTIVE {
+            self.move_on(base);
+        }
+        had_gone
+    }
+
+    /// [`Writer::next`] is `base`. May be interrupted at any instruction for good, and is then begun again.
+    fn move_on(&self, base: *mut u8) {
+        // SAFETY: the contract of `set_next`: a ring begins with a page that holds the header.
         let header = unsafe { &*base.cast::<RingHeader>() };
         // A handler that comes now finds no room, and its record is counted as lost: it could
         // go to neither ring.
         self.free_until.set(0);
         compiler_fence(Ordering::SeqCst);
-        let old = self.header();
-        if let Some(old) = old {
-            // With what signal handlers wrote while the present record waited.
-            old.head.publish(self.end.get());
-            if self.fold_open.get() {
-                let id = old.fold.id.load(Ordering::Relaxed);
-                let [count, first, last, total] = fold_words(&old.fold);
-                old.fold.id.store(0, Ordering::Release);
-                header.fold.count.store(count, Ordering::Relaxed);
-                header.fold.first.store(first, Ordering::Relaxed);
-                header.fold.last.store(last, Ordering::Relaxed);
-                header.fold.total.store(total, Ordering::Relaxed);
-                header.fold.id.store(id, Ordering::Release);
+        if !std::ptr::eq(self.header.get(), base.cast()) {
+            let old = self.header();
+            if let Some(old) = old {
+                // With what signal handlers wrote while the present record waited.
+                old.head.publish(self.end.get());
+                self.take_fold(old, header);
+                sums::make_places(old, header);
             }
-            sums::make_places(old, header);
+            self.leaving.set(self.header.get());
+            compiler_fence(Ordering::SeqCst);
+            self.header.set(base.cast());
         }
-        self.header.set(base.cast());
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
         self.mask.set(header.data_bytes - 1);
@@ -44,12 +88,38 @@ impl Writer {
         self.limit.set(self.end.get());
         self.nested.reset(0);
         compiler_fence(Ordering::SeqCst);
-        if let Some(old) = old {
+        // SAFETY: null, or the ring that this one was in before: it stays mapped.
+        if let Some(old) = unsafe { self.leaving.get().as_ref() } {
             sums::hand_over(old, header);
             // No record will follow here, and nothing is added up.
             old.state.leave();
         }
+        self.leaving.set(std::ptr::null_mut());
+        compiler_fence(Ordering::SeqCst);
+        self.next.set(std::ptr::null_mut());
+        compiler_fence(Ordering::SeqCst);
         self.free_until.set(self.end.get());
+    }
+
+    /// The open run of polls goes to another ring.
+    fn take_fold(&self, old: &RingHeader, header: &RingHeader) {
+        if !self.fold_open.get() || header.fold.id.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let id = old.fold.id.load(Ordering::Relaxed);
+        let [count, first, last, total] = fold_words(&old.fold);
+        if id == 0 {
+            // Taken from there, and a handler that did not return came before it was here.
+            count_in(&header.lost_calls, count);
+            self.fold_open.set(false);
+            return;
+        }
+        header.fold.count.store(count, Ordering::Relaxed);
+        header.fold.first.store(first, Ordering::Relaxed);
+        header.fold.last.store(last, Ordering::Relaxed);
+        header.fold.total.store(total, Ordering::Relaxed);
+        old.fold.id.store(0, Ordering::Release);
+        header.fold.id.store(id, Ordering::Release);
     }
 
     /// The slow path: closes a fold, learns how far the drainer is, wakes it.
