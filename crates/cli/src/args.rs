@@ -59,6 +59,8 @@ pub enum Command {
     Unpack(super::commands::pack::Unpack),
     /// Write what a program that runs has recorded so far, so that its trace can be read now
     Snapshot(super::commands::snapshot::Snapshot),
+    /// Show what a program that runs spends its time in, refreshed as it goes
+    Top(super::commands::top::Top),
     /// Add to a trace what a killed hetrace left in shared memory
     Recover(Recover),
     /// Record programs that run already and were started dormant (see `hetrace env`)
@@ -245,7 +247,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Returns a time between samples: a number and `us`, `ms` or `s`.
-fn period(text: &str) -> Result<Duration, String> {
+pub(crate) fn period(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "us" => 1,
@@ -380,6 +382,10 @@ pub struct Run {
     /// How calls are intercepted
     #[arg(long, value_enum, default_value_t, env = "HETRACE_INTERPOSE")]
     pub interpose: Interpose,
+    /// Show calls and device commands while the program runs: in the last lines of the terminal, or where
+    /// stderr is none, a line every 10 seconds
+    #[arg(long, env = "HETRACE_LIVE")]
+    pub live: bool,
     /// Do not print tables at the end
     #[arg(short, long, env = "HETRACE_QUIET")]
     pub quiet: bool,

@@ -17,6 +17,7 @@
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
 //!  sums                            a whole run in sums, as saved tallies have it
+//!  follow                          a trace that is being recorded: each look costs what is new
 //!  watch                           long work asks whether to go on
 //! ```
 //!
@@ -24,7 +25,7 @@
 //!
 //! Rules:
 //! - It knows no API: what a call means, the model in the trace says.
-//! - It reads a folder in [`trace::Trace::open`] and does no other I/O.
+//! - It reads a folder in [`trace::Trace::open`] and [`follow::Follower`], and does no other I/O.
 //! - Memory grows with what is open at a time (calls, threads, queues, names), with
 //!   ranges, collectives (a million of each thread are remembered), telemetry and changes of
 //!   threads' states, not with calls and commands.
@@ -37,6 +38,7 @@ pub mod capture;
 pub mod collectives;
 pub mod demangle;
 pub mod facts;
+pub mod follow;
 pub mod hash;
 pub mod history;
 pub mod memory;

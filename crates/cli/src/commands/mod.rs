@@ -5,8 +5,10 @@ pub mod cost;
 pub mod diff;
 mod doctor;
 pub mod export;
+mod follow;
 pub mod kernel;
 mod lint;
+mod live;
 mod man;
 pub mod merge;
 mod model;
@@ -17,12 +19,14 @@ pub mod pack;
 mod print;
 mod recover;
 mod run;
+mod screen;
 pub mod service;
 pub mod snapshot;
 pub mod system;
 mod tally;
 mod terminal;
 pub mod timeline;
+pub mod top;
 pub mod trim;
 pub mod watch;
 pub mod why;
@@ -64,6 +68,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Timeline(args) => timeline::run(&args),

@@ -16,6 +16,7 @@ use hetrace_session::{
 use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::plural;
 
+use super::live::Shown;
 use super::{OWN_FAILURE, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
@@ -53,7 +54,12 @@ fn os(args: &Run) -> Result<Option<OsOptions>> {
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
 /// if the program was not started.
 pub fn run(args: Run) -> ExitCode {
-    let outcome = match record(&args) {
+    let live = args.live.then(Shown::begin);
+    let outcome = record(&args);
+    if let Some(live) = live {
+        live.end();
+    }
+    let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
             say(format_args!("{error:#}"));

@@ -73,7 +73,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
 }
 
 /// Returns the keys that were named, without duplicates; none if they are the default keys.
-fn by(named: &[By]) -> Vec<By> {
+pub(super) fn by(named: &[By]) -> Vec<By> {
     let mut by: Vec<By> = Vec::new();
     named.iter().for_each(|one| {
         if !by.contains(one) {

@@ -16,7 +16,7 @@ use crate::archive::{self, List};
 pub const PACKED: &str = ".zst";
 
 /// The file that makes a folder a trace.
-const METADATA: &str = "metadata";
+pub(super) const METADATA: &str = "metadata";
 
 /// The folder that traces of hetrace have inside.
 const OWN: &str = "hetrace";

@@ -7,7 +7,8 @@
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
 //! Compressed files are decompressed on the way (`frames.rs`). Who wants only few fields
 //! of many events scans them (`scan.rs`), and all of some picks them (`pick.rs`).
-//! [`Files`] is where all that comes from: a folder, or one packed into a file.
+//! [`Files`] is where all that comes from: a folder, or one packed into a file; [`Tails`] are
+//! files that grow meanwhile.
 
 mod clock;
 mod compile;
@@ -31,6 +32,7 @@ mod scopes;
 mod source;
 mod steps;
 mod stream;
+mod tail;
 mod trace;
 mod visit;
 
@@ -53,5 +55,6 @@ pub use parts::FrameHeads;
 pub use pick::{Picked, Picker};
 pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
 pub use stream::{Losses, StreamReader};
+pub use tail::{Grown, Tail, Tails};
 pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -185,6 +185,18 @@ impl Trace {
         Ok(Self { plans: plans?, header, files, class })
     }
 
+    /// Puts other streams in the place of its own, from bytes in memory that are not compressed. Returns those that
+    /// such a call has put there before.
+    pub fn exchange(&mut self, streams: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+        let file = |(name, data)| DataFile::new(name, Bytes::Owned(data));
+        let before = std::mem::replace(&mut self.files, streams.into_iter().map(file).collect());
+        let owned = |file: DataFile| match file.data {
+            Bytes::Owned(data) => Some((file.name, data)),
+            _ => None,
+        };
+        before.into_iter().filter_map(owned).collect()
+    }
+
     /// Returns what the metadata says.
     pub fn class(&self) -> &TraceClass {
         &self.class

@@ -440,7 +440,7 @@ fn since_first(summary: &Summary, time: u64) -> u64 {
 }
 
 /// The row of the trace itself.
-fn about(manifest: &Manifest, labels: &Labels<'_>, summary: &Summary) -> TraceRow {
+pub(super) fn about(manifest: &Manifest, labels: &Labels<'_>, summary: &Summary) -> TraceRow {
     let mut pids: Vec<i64> = summary.threads.iter().map(|t| t.pid).collect();
     pids.sort_unstable();
     pids.dedup();
@@ -466,7 +466,7 @@ fn clock_errors(manifest: &Manifest) -> Vec<ClockError> {
 }
 
 /// What a trace lost, what is damaged in it and what has no end; all else is empty.
-fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
+pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
     let stepped = summary.stepped.iter().map(|(stream, steps)| SteppedRow {
         stream: stream.clone(),
         steps: steps.count,

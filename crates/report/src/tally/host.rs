@@ -225,6 +225,32 @@ impl Host {
         }
     }
 
+    /// Of a trace that has more functions now; `new` has their new numbers by the old ones, if they have others.
+    pub fn grow(&mut self, trace: &Trace, new: Option<&[FunctionId]>) {
+        let mut grown = Self::new(trace, self.by_thread, self.gross);
+        let place = |old: usize| new.map_or(Some(old), |new| new.get(old).map(|id| id.index()));
+        for (slice, sums) in std::mem::take(&mut self.slices) {
+            let at = grown.slice(slice);
+            for (old, sum) in sums.into_iter().enumerate() {
+                let to = place(old).and_then(|new| grown.slices.get_mut(at)?.1.get_mut(new));
+                if let Some(to) = to {
+                    *to = sum;
+                }
+            }
+        }
+        // An API is where its functions are.
+        for (old, api) in self.callers.apis.iter().enumerate() {
+            let now = place(old).and_then(|new| grown.callers.apis.get(new));
+            let to = now.and_then(|now| grown.callers.by_api.get_mut(*now as usize));
+            let from = self.callers.by_api.get(*api as usize);
+            if let (Some(to), Some(from)) = (to.filter(|to| to.is_empty()), from) {
+                to.clone_from(from);
+            }
+        }
+        grown.texts = std::mem::take(&mut self.texts);
+        *self = grown;
+    }
+
     /// An API says what one of its codes means. Of several texts the first of the alphabet stays, as events
     /// come in several orders.
     pub fn error_text(&mut self, api: &str, code: i64, text: &str) {

@@ -8,6 +8,8 @@
 //!  Aggregate   sums by what rows are grouped by; they add up, and go to files and back
 //!     │
 //!  Tally     rows: sorted and cut as text, Markdown, CSV or JSON (render, export)
+//!
+//!  live      the same sums of a trace that is being recorded, and pictures of them
 //! ```
 
 mod aggregate;
@@ -23,6 +25,7 @@ mod export;
 mod file;
 mod host;
 mod labels;
+mod live;
 mod makers;
 mod marked;
 mod monitor;
@@ -42,6 +45,7 @@ pub use collect::{Options, aggregate, tally};
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use hetrace_trace::watch::Stopped;
+pub use live::{Busy, Calling, LIVE_SCHEMA, Live, LiveText, Picture};
 pub use order::Sort;
 pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};

@@ -59,6 +59,11 @@ impl Deep {
         }
     }
 
+    /// Functions have other numbers from here on.
+    pub fn renumber(&mut self, new: impl Fn(FunctionId) -> FunctionId) {
+        self.0.values_mut().flatten().for_each(|function| *function = new(*function));
+    }
+
     /// The open functions of a stream, the outermost first, if `open` calls are so many that they are kept.
     #[inline]
     pub fn of(&self, open: usize, stream: u32) -> Option<&[FunctionId]> {

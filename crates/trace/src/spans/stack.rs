@@ -281,6 +281,18 @@ impl Stack {
         self.frames.iter().rev().any(|frame| frame.function == function && frame.stream == stream)
     }
 
+    /// The function and the begin of the innermost call, and how many are open.
+    pub fn innermost(&self) -> Option<(FunctionId, u64, u32)> {
+        self.frames.last().map(|top| (top.function, top.start, self.depth()))
+    }
+
+    /// Functions have other numbers from here on.
+    pub fn renumber(&mut self, new: impl Fn(FunctionId) -> FunctionId) {
+        self.frames.iter_mut().for_each(|frame| frame.function = new(frame.function));
+        self.last = self.last.map(|(function, error)| (new(function), error));
+        self.deep.renumber(new);
+    }
+
     /// Whether no call is open.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()

@@ -3,7 +3,7 @@
 use hetrace_model::Model;
 
 /// A function's number in the trace, over all APIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
 impl FunctionId {

@@ -31,6 +31,7 @@ pub use job::{Job, Rank};
 pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
+pub(crate) use open::{manifest, model, model_names};
 pub(crate) use source::Source;
 pub use source::StepsBack;
 pub use threads::{Thread, ThreadId, Threads};
@@ -82,6 +83,30 @@ impl Trace {
             differences,
             system,
         }
+    }
+
+    /// Puts a trace together again, of which there is more now: what was defined by numbers stays.
+    pub(crate) fn grown(self, ctf: hetrace_ctf::read::Trace, more: Vec<Model>, manifest: Manifest) -> Self {
+        let Self { mut models, names, .. } = self;
+        // Numbers of functions stay, too, as far as models name them.
+        models.extend(more);
+        Self { names, ..Self::new(ctf, models, manifest) }
+    }
+
+    /// Takes a later manifest. What recording costs stays as it was: it is left out of sums already.
+    pub(crate) fn renew(&mut self, manifest: Manifest) {
+        self.manifest = manifest;
+    }
+
+    /// Puts other streams in the place of its own, see [`hetrace_ctf::read::Trace::exchange`]; what they define is
+    /// added to what is known.
+    pub(crate) fn exchange(&mut self, streams: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+        let before = self.ctf.exchange(streams);
+        self.names.add(&self.ctf, &self.classes, &self.models);
+        if !self.manifest.trimmed.is_empty() {
+            self.names.forget_launches();
+        }
+        before
     }
 
     /// Joins what the operating system did to the program's threads, for all reports: [`os::read`](crate::os::read)

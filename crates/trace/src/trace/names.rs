@@ -169,6 +169,12 @@ impl Names {
     /// Reads the streams that begin with a definition.
     pub(super) fn read(trace: &hetrace_ctf::read::Trace, classes: &Classes, models: &[Model]) -> Self {
         let mut names = Self::default();
+        names.add(trace, classes, models);
+        names
+    }
+
+    /// The same of streams that go on.
+    pub(super) fn add(&mut self, trace: &hetrace_ctf::read::Trace, classes: &Classes, models: &[Model]) {
         let streams = &trace.class().streams;
         for mut stream in trace.streams() {
             // Damage is reported by the walk, which comes here again.
@@ -178,14 +184,13 @@ impl Names {
                 let position = streams.iter().position(|s| std::ptr::eq(s, class));
                 let known = classes.of_stream(position.unwrap_or(usize::MAX)).get(event.class_index());
                 let Some(Class::Definition(what)) = known else { break };
-                names.define(*what, &event);
+                self.define(*what, &event);
             }
         }
-        for queue in names.queues.all_mut() {
+        for queue in self.queues.all_mut() {
             let model = models.iter().find(|m| m.api == queue.api);
             queue.default = queue.handle == 0 || model.is_some_and(|m| m.is_default_queue(queue.handle));
         }
-        names
     }
 
     fn define(&mut self, what: Definition, event: &Event<'_, '_>) {

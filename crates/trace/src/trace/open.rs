@@ -70,21 +70,8 @@ impl Trace {
         let (ctf, models) = beside(|| models(files), || hetrace_ctf::read::Trace::from_files(files));
         let (ctf, models) = (ctf?, models?);
         let mut problems = files.problems().to_vec();
-        let mut problem = |error: &dyn std::fmt::Display| {
-            problems.push(format!("{}: {error}", files.path().join(MANIFEST).display()));
-            Manifest::default()
-        };
-        let manifest = match files.read(MANIFEST) {
-            Ok(Some(bytes)) => Manifest::parse(&bytes).unwrap_or_else(|error| problem(&error)),
-            // A trace of another tracer has none, and needs none.
-            Ok(None) if models.is_empty() && !is_of_hetrace(ctf.class()) => Manifest::default(),
-            Ok(None) => problem(&"it is missing"),
-            Err(error) => problem(&error),
-        };
-        if ![0, SCHEMA].contains(&manifest.schema) {
-            let (found, version) = (manifest.schema, manifest.version);
-            return Err(OpenError::Schema { found, version });
-        }
+        let needed = !models.is_empty() || is_of_hetrace(ctf.class());
+        let manifest = manifest(files, needed, &mut problems)?;
         let account = manifest.written.account.as_ref();
         let differences = account.map(|account| differences(files, &ctf, account)).unwrap_or_default();
         let mut trace = Self::new(ctf, models, manifest);
@@ -109,9 +96,38 @@ fn beside<A: Send, B>(other: impl Fn() -> A + Sync, own: impl FnOnce() -> B) -> 
     })
 }
 
+/// Returns the manifest; an empty one, and why in `problems`, if there is none or it is damaged. A trace of another
+/// tracer needs none.
+pub(crate) fn manifest(
+    files: &Files,
+    needed: bool,
+    problems: &mut Vec<String>,
+) -> Result<Manifest, OpenError> {
+    let mut problem = |error: &dyn std::fmt::Display| {
+        problems.push(format!("{}: {error}", files.path().join(MANIFEST).display()));
+        Manifest::default()
+    };
+    let manifest = match files.read(MANIFEST) {
+        Ok(Some(bytes)) => Manifest::parse(&bytes).unwrap_or_else(|error| problem(&error)),
+        Ok(None) if !needed => Manifest::default(),
+        Ok(None) => problem(&"it is missing"),
+        Err(error) => problem(&error),
+    };
+    if ![0, SCHEMA].contains(&manifest.schema) {
+        let (found, version) = (manifest.schema, manifest.version);
+        return Err(OpenError::Schema { found, version });
+    }
+    Ok(manifest)
+}
+
+/// Returns the names of the models' files, sorted.
+pub(crate) fn model_names(files: &Files) -> Vec<String> {
+    files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")).collect()
+}
+
 /// Returns the models in the order of their names.
 fn models(files: &Files) -> Result<Vec<Model>, OpenError> {
-    let names: Vec<String> = files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")).collect();
+    let names = model_names(files);
     let read = |names: &[String]| -> Result<Vec<Model>, OpenError> {
         names.iter().filter_map(|name| model(files, name).transpose()).collect()
     };
@@ -133,7 +149,8 @@ fn middle(sizes: &[u64]) -> usize {
 /// A trace has as many models as APIs. Beyond that it does not matter where it is cut.
 const MANY: usize = 64;
 
-fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
+/// Returns the model in a file; none if it is not there.
+pub(crate) fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
     let name = format!("{MODELS}/{name}");
     let path = files.path().join(&name);
     let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hetrace_ctf::read::{EventView, Next, Pause, StreamError, StreamReader};
+use hetrace_ctf::read::{EventView, Losses, Next, PacketInfo, Pause, StreamError, StreamReader};
 
 use super::super::calls::Why;
 use super::super::commands::Command;
@@ -40,6 +40,45 @@ pub(super) struct Input<'t> {
     in_slice: bool,
     /// Whether losses are not for this walk either, and where the last packet must end then.
     strict: Option<Option<u64>>,
+    /// Whether more may come of it in a later step.
+    goes_on: bool,
+    /// The packet of the last event, how many of its events were read, and the packet before it.
+    packet: Option<PacketInfo>,
+    taken: u64,
+    previous: Option<PacketInfo>,
+    /// What of the stream's losses an earlier step has counted.
+    counted: Losses,
+}
+
+/// How far a step has read a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Where the first packet begins that it has not read to its end.
+    pub offset: u64,
+    /// How many of its events are read.
+    taken: u64,
+    /// The packet before it.
+    pub before: Option<PacketInfo>,
+    packets: u32,
+    thread: Option<ThreadId>,
+    owner: Option<ThreadId>,
+    last: u64,
+    position: usize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            taken: 0,
+            before: None,
+            packets: 0,
+            thread: None,
+            owner: None,
+            last: 0,
+            position: usize::MAX,
+        }
+    }
 }
 
 /// What all inputs of a walk share.
@@ -75,7 +114,61 @@ impl<'t> Input<'t> {
             from: slice.from.unwrap_or(0),
             in_slice: !slice.is_whole(),
             strict: None,
+            goes_on: false,
+            packet: None,
+            taken: 0,
+            previous: None,
+            counted: Losses::default(),
         }
+    }
+
+    /// Goes to where an earlier step came to.
+    pub fn resume<B: CallSink>(&mut self, place: &Place, to: &mut Shared<'t, '_, B>) {
+        (self.last, self.owner, self.goes_on) = (place.last, place.owner, to.until != u64::MAX);
+        let source = &mut self.source;
+        (source.packets, source.position) = (place.packets, place.position);
+        self.packet = place.before;
+        let Some(thread) = place.thread else { return };
+        for _ in 0..place.taken {
+            let Some(Ok(_)) = source.advance() else { break };
+            source.enter(to.trace, &mut to.threads);
+        }
+        self.before = Some((source.packets, thread));
+        if place.taken > 0 {
+            source.after_gap = false;
+            self.taken = place.taken;
+            self.previous = self.packet.take();
+            self.packet = source.reader.packet().copied();
+            self.counted = source.reader.losses();
+        }
+    }
+
+    /// Where the next step goes on, and the losses that are new.
+    pub fn place(&self) -> (Place, Losses) {
+        let source = &self.source;
+        let (next, mut losses) = (source.reader.packet(), source.reader.losses());
+        losses.events = losses.events.saturating_sub(self.counted.events);
+        losses.packets = losses.packets.saturating_sub(self.counted.packets);
+        losses.damaged = losses.damaged.saturating_sub(self.counted.damaged);
+        let offset = |packet: &PacketInfo| packet.offset;
+        let same = self.taken > 0 && next.is_some() && next.map(offset) == self.packet.as_ref().map(offset);
+        if let Some(next) = next.filter(|_| !same) {
+            // It is read again from its begin.
+            losses.events = losses.events.saturating_sub(next.discarded_before);
+            losses.packets = losses.packets.saturating_sub(next.missing_before);
+        }
+        let place = Place {
+            offset: next.map_or_else(|| source.reader.next_packet_at(), |next| next.offset),
+            taken: if same { self.taken } else { 0 },
+            before: if same { self.previous } else { self.packet },
+            // Of a packet that is entered again, the number is given out again.
+            packets: if same { source.packets.saturating_sub(1) } else { source.packets },
+            thread: self.before.map(|(_, thread)| thread),
+            owner: self.owner,
+            last: self.last,
+            position: source.position,
+        };
+        (place, losses)
     }
 
     /// From now on a loss, and packets that do not end at `limit`, end the walk.
@@ -97,6 +190,7 @@ impl<'t> Input<'t> {
     pub fn state(&self) -> StreamEnd {
         let end = match (self.in_slice, self.ended) {
             (true, _) => When::Unknown,
+            (false, true) if self.goes_on => When::Later,
             (false, true) => When::After(self.last),
             (false, false) => When::Later,
         };
@@ -187,6 +281,7 @@ impl<'t> Input<'t> {
             self.last = scanned.timestamp;
             source.last = Some(scanned.timestamp);
             to.summary.events += scanned.events;
+            self.taken += scanned.events;
         }
         match scanned.pause {
             // Its time may be another's: it is looked at whole.
@@ -250,6 +345,7 @@ impl<'t> Input<'t> {
         if self.source.enter(to.trace, &mut to.threads).is_none() {
             return Ok(());
         }
+        self.count();
         to.summary.see(time);
         let (thread, packet) = (self.source.thread, self.source.packets);
         self.owner.get_or_insert(thread);
@@ -262,6 +358,17 @@ impl<'t> Input<'t> {
         self.run(thread);
         self.event(time, to);
         Ok(())
+    }
+
+    /// One more event of the packet, or the first of the next.
+    #[inline]
+    fn count(&mut self) {
+        let now = self.source.reader.packet();
+        if now.map(|now| now.offset) != self.packet.map(|packet| packet.offset) || self.taken == 0 {
+            self.previous = self.packet;
+            (self.packet, self.taken) = (now.copied(), 0);
+        }
+        self.taken += 1;
     }
 
     /// What follows is of no slice, or of the next.

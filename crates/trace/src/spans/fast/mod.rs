@@ -16,12 +16,15 @@
 //! know what calls were open when it begins; what that leaves undecided is decided
 //! when the slices are joined (`join.rs`).
 //!
+//! A trace that grows is walked in steps ([`Steps`]): what is open is kept from one to the next.
+//!
 //! What calls there are is decided by the same `Stack` as in [`super::walk`], and
 //! a test compares the two.
 
 mod digest;
 mod digester;
 mod ends;
+mod follow;
 mod input;
 mod join;
 mod rounds;
@@ -39,6 +42,8 @@ use super::summary::Summary;
 use super::walk::At;
 use crate::trace::{FunctionId, Thread, ThreadId, Trace};
 use crate::values::{Plans, Values};
+
+pub use follow::{Ahead, Steps};
 
 /// Why a fast walk did not come to its end.
 #[derive(Debug, PartialEq, Eq)]

@@ -76,7 +76,8 @@ pub(super) fn slice<'t, B: CallSink>(
     Ok(Found { sums, summary, threads, tracks, owners, states })
 }
 
-fn rounds<'t, B: CallSink>(
+/// Round after round, until all inputs have ended.
+pub(super) fn rounds<'t, B: CallSink>(
     inputs: &mut [Input<'t>],
     shared: &mut Shared<'t, '_, B>,
     tracks: &mut Vec<Track<'t>>,

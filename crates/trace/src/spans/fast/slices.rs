@@ -37,6 +37,11 @@ struct Part {
 }
 
 impl Slice {
+    /// All before a time.
+    pub fn before(until: u64) -> Self {
+        Self { until, ..WHOLE }
+    }
+
     /// Whether it is all of a trace.
     pub fn is_whole(&self) -> bool {
         self.parts.is_none()
