@@ -13,6 +13,7 @@ use hetrace_ctf::class::{
     EnumClass, EnumMapping, EventClass, FieldClass, FloatClass, IntegerClass, StructClass,
 };
 use hetrace_model::layout::{self, Int, Shape};
+pub use hetrace_model::layout::{entry_id, function_of};
 use hetrace_model::{Function, Kind, Model, Type};
 
 /// Number of the event of a call that the model does not have.

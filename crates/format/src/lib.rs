@@ -27,6 +27,7 @@ pub mod define;
 mod field;
 pub mod files;
 pub mod job;
+pub mod lasting;
 pub mod manifest;
 pub mod object;
 pub mod telemetry;

@@ -3,10 +3,8 @@
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, Scope, StreamClass, TraceClass};
 use hetrace_ctf::read::Event;
-use hetrace_format::calls;
 use hetrace_format::command::{self, CommandField};
-use hetrace_format::define::Definition;
-use hetrace_format::telemetry::{self, Monitored};
+use hetrace_format::{lasting, telemetry};
 
 /// What an event is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,16 +71,14 @@ fn of_stream(stream: &StreamClass) -> StreamKind {
 fn of_event(event: &EventClass) -> EventKind {
     let name = &event.name;
     let api = name.split(':').next().unwrap_or("").to_owned();
-    let defines =
-        Definition::of_event(name).is_some() || name == Monitored::EVENT || name.ends_with(calls::ERROR_TEXT);
-    let kind = if defines {
+    let kind = if lasting::defines(name) {
         Kind::Definition
     } else if name.starts_with(telemetry::PREFIX) {
         Kind::Telemetry
     } else if name.starts_with(command::PREFIX) {
         let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];
         Kind::Command(fields.map(|field| event.fields.index(field.name())))
-    } else if name.ends_with(calls::BUDGET_STEP) {
+    } else if lasting::is_step(name) {
         Kind::Step
     } else {
         Kind::Other
