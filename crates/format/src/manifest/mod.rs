@@ -8,6 +8,7 @@
 mod clocks;
 mod cost;
 mod exit;
+mod flight;
 mod handle;
 mod losses;
 mod origin;
@@ -26,6 +27,7 @@ pub use crate::window::{Capture, Window};
 pub use clocks::{DeviceClock, HostClock};
 pub use cost::{Cost, Timing};
 pub use exit::Exit;
+pub use flight::Flight;
 pub use losses::{Losses, ThreadLosses};
 pub use origin::{Boot, Origin, Part};
 pub use os::Os;
@@ -87,6 +89,9 @@ pub struct Manifest {
     /// The capture windows, if the run had some: outside of them only objects and ranges were recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
+    /// What it is a snapshot of, if the run was a flight recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flight: Option<Flight>,
     /// What recording itself costs, if that could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
