@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod flight;
 mod read;
 mod time;
 mod window;
 
+pub use flight::Flight;
 pub use read::{Print, Tally};
 pub use time::time;
 pub use window::Window;
@@ -316,6 +318,9 @@ pub struct Run {
     /// When it is recorded.
     #[command(flatten)]
     pub window: Window,
+    /// What of it is kept.
+    #[command(flatten)]
+    pub flight: Flight,
     /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,

@@ -324,6 +324,14 @@ impl Drainer {
         self.retire_devices(host);
     }
 
+    /// Writes all that is known by now, also commands that others may have to be put before.
+    pub fn press(&mut self, now: u64, host: &HostClock) {
+        self.flush(now, host);
+        for devices in self.devices.values_mut() {
+            devices.press(&self.folder, host);
+        }
+    }
+
     /// Processes that recorded and live still.
     pub fn living(&self) -> usize {
         let alive = |a: &&Opened| self.images.get(a.image).is_some_and(|i| i.recorded && a.is_alive(i.pid));

@@ -23,6 +23,7 @@ pub mod cost;
 mod declare;
 mod devices;
 mod drain;
+mod flight;
 mod folder;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -53,6 +54,7 @@ mod window;
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
 pub use child::{end_by, ended, guard};
+pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Snapshot};
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use inject::{Injection, Way, dormant, loader};

@@ -9,6 +9,7 @@ use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 
 use crate::access::Access;
 use crate::declare::Declarations;
+use crate::flight::{Kept, Store};
 
 mod files;
 mod ids;
@@ -33,13 +34,15 @@ pub struct TraceFolder {
     files: Arc<Files>,
     /// Where events are declared when they come; none if the metadata has all of them.
     declarations: Option<Arc<Declarations>>,
+    /// Where packets are kept instead of being written.
+    flight: Option<Arc<Store>>,
 }
 
 impl TraceFolder {
     /// Names a folder that is there already.
     pub fn new(path: PathBuf, uuid: [u8; 16], compress: bool) -> Self {
         let (access, files) = (Access::default(), Arc::default());
-        TraceFolder { path, uuid, compress, access, files, declarations: None }
+        TraceFolder { path, uuid, compress, access, files, declarations: None, flight: None }
     }
 
     /// Declares events when they come.
@@ -55,6 +58,11 @@ impl TraceFolder {
     /// Makes its files accessible to others than their owner.
     pub fn accessible(self, access: Access) -> Self {
         TraceFolder { access, ..self }
+    }
+
+    /// Keeps packets in memory instead of writing them.
+    pub fn keeping(self, flight: Option<Arc<Store>>) -> Self {
+        TraceFolder { flight, ..self }
     }
 
     /// Returns where it is.
@@ -118,6 +126,8 @@ pub struct Stream {
     counter: Counter,
     /// Its events so far.
     ids: Ids,
+    /// What is kept of it, if it is not written.
+    kept: Option<Kept>,
 }
 
 impl Stream {
@@ -141,6 +151,7 @@ impl Stream {
             records_before: 0,
             counter: Counter::default(),
             ids: Ids::default(),
+            kept: folder.flight.as_ref().map(|store| Kept::new(store, class)),
         }
     }
 
@@ -171,6 +182,9 @@ impl Stream {
         self.end = time;
         self.records += 1;
         self.ids.note(id);
+        if let Some(kept) = &mut self.kept {
+            kept.record(id, time, self.packet.len());
+        }
         let [t0, t1, t2, t3, ..] = time.to_le_bytes();
         let [i0, i1] = id.to_le_bytes();
         self.packet.extend_from_slice(&[i0, i1, t0, t1, t2, t3]);
@@ -222,7 +236,7 @@ impl Stream {
             head.copy_from_slice(&stream_preamble(&preamble));
         }
         self.packets += 1;
-        match self.write() {
+        match self.write(&preamble) {
             Ok(bytes) => {
                 self.written += bytes;
                 self.counter.packet(&self.packet, facts);
@@ -236,12 +250,16 @@ impl Stream {
         self.packet.truncate(PREAMBLE_LEN);
     }
 
-    fn write(&mut self) -> io::Result<u64> {
+    fn write(&mut self, preamble: &PacketPreamble) -> io::Result<u64> {
         let (files, folder) = (&self.folder.files, &self.folder);
         if let Some(declarations) = folder.declarations().filter(|_| !self.ids.fresh().is_empty()) {
             // What is not declared can't be read, so it is written afterwards.
             declarations.declare(self.class, self.ids.fresh())?;
             self.ids.settle();
+        }
+        if let Some(kept) = &mut self.kept {
+            let events = self.records - self.records_before;
+            return kept.keep(&self.name, *preamble, &self.packet, events);
         }
         let file = match &mut self.file {
             Some(file) => file,

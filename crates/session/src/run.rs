@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use crate::contents::Contents;
 use crate::control::Control;
 use crate::declare::Declarations;
 use crate::drain::{Drainer, Pass, plausible};
+use crate::flight::{self, Recorder, Store};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -63,6 +65,8 @@ pub struct RunOptions {
     pub window: Option<Asked>,
     /// [`Self::window`] as the options that ask for it.
     pub window_shown: String,
+    /// Only what was recorded last is kept, and written when that is asked for.
+    pub flight: Option<flight::Asked>,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -84,8 +88,10 @@ pub struct RunOptions {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Folder of the trace.
+    /// Folder of the trace; of a flight recording nothing is left there.
     pub trace: PathBuf,
+    /// What a flight recording left; none if the run was none.
+    pub flight: Option<flight::Finished>,
     /// What goes into the manifest.
     pub manifest: Manifest,
     /// What the user should know: the program could not be traced, say.
@@ -169,27 +175,24 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     options.capture.choose(control.page());
 
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
-    let fresh = Fresh::make(&options.output, options.access).map_err(output)?;
+    let Folders { fresh, first } = Folders::make(options).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
     let (folder_of_trace, kernel) = folders(options, &fresh).map_err(output)?;
-    let trace = TraceFolder::new(folder_of_trace, uuid, options.compress).accessible(options.access);
+    let store = options.flight.as_ref().map(|asked| asked.store(options.compress, folder.path()));
+    let trace = TraceFolder::new(folder_of_trace, uuid, options.compress)
+        .accessible(options.access)
+        .keeping(store.clone());
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
-    manifest.interposition = injection.ways.clone();
-    let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
-    manifest.interposition.extend(absent.iter().map(left_out));
+    manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
     let mut lifetime = Lifetime::default();
-    let (ended, wake) = (lifetime.clone(), control.waker());
-    let ending = Ending::new(move || {
-        ended.end();
-        wake();
-    });
+    let ending = ending(&lifetime, &control);
     recorders.ready_os(&mut manifest);
     let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
@@ -200,16 +203,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
 
     // From here on the program runs, and nothing but its end ends this.
     let names = present.iter().map(|l| l.api.clone()).collect();
-    let recording = Recording {
-        drainer: Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options)),
-        host: HostClock::new(started, reference()),
-        contents: Contents::new(folder.path(), trace.path(), options.access),
-        looked,
-        measuring: Measuring::default(),
-        windows: windows(options, &trace, control.window(), started, &manifest),
-    };
-    let mut running = Running { child, recording };
+    let windows = windows(options, &trace, control.window(), started, &manifest);
+    let drainer = Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options));
+    let recording = Recording::new(drainer, &trace, looked, windows, started);
+    let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
+    let mut running = Running { child, recording, flight, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
+    running.base = manifest.clone();
+    running.base.notes.clone_from(&injection.notes);
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
@@ -217,8 +218,59 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let living = running.recording.finish();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
     recorded.complete(&mut manifest);
-    remarks.extend(finish_manifest(&trace, &fresh, &manifest));
-    Ok(Outcome { trace: fresh.path.clone(), manifest, remarks, recovered, living })
+    let flight = running.flight.map(|flight| flight.finish(&manifest, &control));
+    if flight.is_none() {
+        remarks.extend(finish_manifest(&trace, &fresh, &manifest));
+    }
+    Ok(Outcome { trace: fresh.path.clone(), flight, manifest, remarks, recovered, living })
+}
+
+/// Returns what notes when the program ends, and wakes this launcher.
+fn ending(lifetime: &Lifetime, control: &Control) -> Ending {
+    let (ended, wake) = (lifetime.clone(), control.waker());
+    Ending::new(move || {
+        ended.end();
+        wake();
+    })
+}
+
+/// Returns how each API is reached, also those that are not.
+fn ways(injected: &[Interposition], absent: &[Found]) -> Vec<Interposition> {
+    let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
+    injected.iter().cloned().chain(absent.iter().map(left_out)).collect()
+}
+
+/// Returns what writes snapshots, if the run is a flight recording.
+fn recorder(
+    options: &RunOptions,
+    made: Option<(Arc<Store>, Fresh)>,
+    trace: &TraceFolder,
+    session: &Path,
+    started: ReferencePoint,
+) -> Option<Recorder> {
+    let (asked, (store, first)) = options.flight.as_ref().zip(made)?;
+    // It is the user's as soon as the program runs.
+    first.keep();
+    Some(Recorder::new(asked, store, trace, &first.path, session, started.monotonic_ns))
+}
+
+/// The folders that a run begins with.
+struct Folders {
+    /// Where is written what is recorded.
+    fresh: Fresh,
+    /// That of the first snapshot of a flight recording.
+    first: Option<Fresh>,
+}
+
+impl Folders {
+    fn make(options: &RunOptions) -> io::Result<Self> {
+        let fresh = Fresh::make(&options.output, options.access)?;
+        if options.flight.is_none() {
+            return Ok(Folders { fresh, first: None });
+        }
+        let work = Place::Named(flight::work_folder(&fresh.path));
+        Ok(Folders { first: Some(fresh), fresh: Fresh::make(&work, options.access)? })
+    }
 }
 
 /// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
@@ -345,7 +397,8 @@ fn start(
     variables: &[(OsString, OsString)],
     inherited: &Inherited,
 ) -> Result<Child, RunError> {
-    if let Some(Asked::Toggle(signal)) = options.window {
+    let snapshot = options.flight.as_ref().and_then(|flight| flight.signal);
+    if let (Some(Asked::Toggle(signal)), _) | (_, Some(signal)) = (options.window.clone(), snapshot) {
         child::toggle_on(signal);
     }
     let command = &options.command;
@@ -379,6 +432,9 @@ pub(crate) struct Recording {
 struct Running {
     child: Child,
     recording: Recording,
+    flight: Option<Recorder>,
+    /// What was known of the run when the program began.
+    base: Manifest,
 }
 
 impl Running {
@@ -394,7 +450,15 @@ impl Running {
                 ticked = Instant::now();
                 self.recording.tick(control);
             }
-            self.recording.answer(control, &mut answered);
+            match &mut self.flight {
+                Some(flight) => {
+                    if let Some(request) = flight.wanted(control) {
+                        let manifest = self.recording.press(control, &self.base);
+                        flight.begin(request, manifest, control);
+                    }
+                }
+                None => self.recording.answer(control, &mut answered),
+            }
             match self.child.look() {
                 Ok(Event::None) => {}
                 Ok(Event::Stopped(signal)) => {
@@ -425,6 +489,19 @@ impl Running {
 }
 
 impl Recording {
+    /// That of programs that start now.
+    fn new(
+        drainer: Drainer,
+        trace: &TraceFolder,
+        looked: Looked,
+        windows: Option<Windows>,
+        started: ReferencePoint,
+    ) -> Self {
+        let contents = Contents::new(drainer.session(), trace.path(), trace.access());
+        let host = HostClock::new(started, reference());
+        Recording { drainer, host, contents, looked, measuring: Measuring::default(), windows }
+    }
+
     /// Does what need not be done before the program starts.
     pub fn begin(&mut self, control: &Control, trace: &TraceFolder, manifest: &mut Manifest) {
         self.measure(control);
@@ -472,6 +549,22 @@ impl Recording {
         self.contents.move_some(&self.drainer);
         *last = Instant::now();
         page.snapshot_done.store(asked, Ordering::Release);
+    }
+
+    /// Takes and seals all that there is by now. Returns what is known of the run, whose `base` was known at its begin.
+    fn press(&mut self, control: &Control, base: &Manifest) -> Manifest {
+        let now = reference();
+        self.host.add(now);
+        self.drainer.discover();
+        self.drainer.pass(&self.host);
+        self.drainer.press(now.monotonic_ns, &self.host);
+        self.contents.move_some(&self.drainer);
+        let mut manifest = base.clone();
+        manifest.cost = self.measuring.least();
+        complete(&mut manifest, &self.drainer, control, &self.host);
+        manifest.notes.extend(base.notes.iter().cloned());
+        manifest.notes.extend(self.drainer.unmodelled());
+        manifest
     }
 
     /// What is done now and then.

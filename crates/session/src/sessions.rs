@@ -20,6 +20,7 @@ use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, map_file, survive};
 
+use crate::flight::Answer;
 use crate::folder;
 use crate::manifest::Manifest;
 use crate::recover::ticket::Ticket;
@@ -223,6 +224,16 @@ impl Session {
     /// Returns whether the snapshot with this number was taken, or a later one.
     pub fn answered(&self, number: u32) -> bool {
         is_done(self.page().snapshot_done.load(Ordering::Acquire), number)
+    }
+
+    /// Returns whether it is a flight recording: each request makes a snapshot, and no file grows.
+    pub fn is_flight(&self) -> bool {
+        Answer::is_given(&self.folder)
+    }
+
+    /// Returns what became of a request: of a flight recording, whose snapshots are folders of their own.
+    pub fn answer(&self, number: u32) -> Option<Answer> {
+        Answer::of(&self.folder, number)
     }
 
     fn is(&self, asked: &str) -> bool {

@@ -157,7 +157,7 @@ const SIGNALS: &[(&str, i32)] = &[
 ];
 
 /// Parses the name of a signal, with or without SIG.
-fn signal(text: &str) -> Result<i32, String> {
+pub(super) fn signal(text: &str) -> Result<i32, String> {
     let upper = text.to_ascii_uppercase();
     let wanted = upper.strip_prefix("SIG").unwrap_or(&upper);
     let known = SIGNALS.iter().find(|(name, _)| *name == wanted);

@@ -87,6 +87,11 @@ impl Followed {
     }
 
     fn begin(session: Option<Session>, trace: PathBuf, by: Vec<By>) -> Result<Self> {
+        if let Some(session) = session.as_ref().filter(|session| session.is_flight()) {
+            bail!(
+                "{session}: a flight recording writes nothing to follow; `hetrace snapshot` writes what it has"
+            );
+        }
         let begun = Instant::now();
         let follower = loop {
             match Follower::open(&trace) {

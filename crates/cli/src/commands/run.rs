@@ -9,8 +9,9 @@ use anyhow::{Result, bail};
 use hetrace_report::tally::{Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::{
-    Access, BUFFER_CHOICES, Capture, Early, Found, Launches, OsAsked, OsOptions, Outcome, Place, RunError,
-    RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run, telemetry,
+    Access, BUFFER_CHOICES, Capture, Early, FlightFinished, Found, Launches, OsAsked, OsOptions, Outcome,
+    Place, RunError, RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run,
+    telemetry,
 };
 
 use hetrace_trace::telemetry::HOST;
@@ -71,7 +72,10 @@ pub fn run(args: Run) -> ExitCode {
     }
     let mut stderr = std::io::stderr().lock();
     // stderr may be closed, or the disk behind it full.
-    let _ = report(&mut stderr, &outcome, args.quiet);
+    let _ = match &outcome.flight {
+        Some(flight) => report_flight(&mut stderr, &outcome, flight, args.quiet),
+        None => report(&mut stderr, &outcome, args.quiet),
+    };
     drop(stderr);
     status(outcome.manifest.exit)
 }
@@ -83,6 +87,13 @@ fn not_started(error: &anyhow::Error) -> u8 {
         Some(RunError::Start { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => 127,
         Some(RunError::Start { .. }) => 126,
         _ => OWN_FAILURE,
+    }
+}
+
+fn access(share: Share) -> Access {
+    match share {
+        Share::Owner => Access::Owner,
+        Share::Group => Access::Group,
     }
 }
 
@@ -100,6 +111,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let window = args.window.asked()?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
+    let flight = args.flight.asked(args.os)?;
     let os = os(args)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
@@ -114,12 +126,10 @@ fn record(args: &Run) -> Result<Outcome> {
         max_overhead: args.max_overhead,
         window,
         window_shown,
+        flight,
         command: args.command.clone(),
         output,
-        access: match args.share {
-            Share::Owner => Access::Owner,
-            Share::Group => Access::Group,
-        },
+        access: access(args.share),
         selection: Selection {
             mode: match args.mode {
                 Mode::Minimal => hetrace_session::Mode::Minimal,
@@ -195,7 +205,7 @@ fn status(exit: Option<Exit>) -> ExitCode {
 
 /// Writes the report. An error is that of where it is written to.
 fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: bool) -> std::io::Result<()> {
-    let Outcome { trace, manifest, remarks, recovered, living } = outcome;
+    let Outcome { trace, manifest, remarks, recovered, living, .. } = outcome;
     for remark in remarks {
         writeln!(out, "hetrace: {remark}")?;
     }
@@ -246,6 +256,37 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: next: hetrace timeline {name}")?;
     }
     Ok(())
+}
+
+/// Writes what a flight recording left.
+fn report_flight(
+    out: &mut impl Write,
+    outcome: &Outcome,
+    flight: &FlightFinished,
+    quiet: bool,
+) -> std::io::Result<()> {
+    let Outcome { manifest, remarks, recovered, living, .. } = outcome;
+    for line in remarks.iter().chain(recovered).chain(&manifest.notes) {
+        writeln!(out, "hetrace: {line}")?;
+    }
+    if *living > 0 {
+        writeln!(out, "hetrace: {living} traced processes are still running and no longer recorded")?;
+    }
+    for why in &flight.failed {
+        writeln!(out, "hetrace: a snapshot was not written: {why}")?;
+    }
+    for snapshot in &flight.snapshots {
+        writeln!(out, "hetrace: snapshot ({}) {snapshot}", snapshot.flight.reason)?;
+    }
+    match flight.snapshots.last() {
+        Some(last) if !quiet => writeln!(out, "hetrace: next: hetrace timeline {}", last.path.display()),
+        Some(_) => Ok(()),
+        None => writeln!(
+            out,
+            "hetrace: flight recording: no snapshot was written; ask for one by `hetrace snapshot` while the program \
+             runs, or use --flight-at-end"
+        ),
+    }
 }
 
 /// Returns what is to be said of a window that never opened: what there was instead, and what to do.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use hetrace_session::Answer;
 use hetrace_session::sessions::{Session, choose};
 
 use super::say;
@@ -44,7 +45,22 @@ pub fn run(args: &Snapshot) -> Result<ExitCode> {
         }
         thread::sleep(PAUSE);
     }
+    if let Some(answer) = session.answer(number) {
+        return flight(&answer);
+    }
     say(format_args!("all calls up to now are written; the program runs on{}", hint(&session)));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what became of a snapshot of a flight recording.
+fn flight(answer: &Answer) -> Result<ExitCode> {
+    // Programs can write there, too: words can hold what would move the cursor.
+    let words = answer.words.escape_debug();
+    let Some(path) = &answer.path else { bail!("no snapshot was written: {words}") };
+    say(format_args!(
+        "{words}\nhetrace: see `hetrace timeline {}`",
+        path.display().to_string().escape_debug()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

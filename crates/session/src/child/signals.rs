@@ -17,7 +17,7 @@ pub(super) static WATCHER: AtomicI32 = AtomicI32::new(0);
 /// the trace is written.
 static STATUS: AtomicI32 = AtomicI32::new(-1);
 
-/// The signal that opens and closes the capture window and is not passed on; 0 if there is none.
+/// The signal that opens and closes the capture window, or asks for a snapshot, and is not passed on; 0 if there is none.
 static TOGGLE: AtomicI32 = AtomicI32::new(0);
 /// How often it came.
 static TOGGLES: AtomicU32 = AtomicU32::new(0);

@@ -256,9 +256,18 @@ impl Devices {
         self.streams.iter_mut().for_each(Stream::flush);
     }
 
+    /// Writes all that is resolved, at once: for a snapshot. What comes later and is older goes into a stream of its own.
+    pub fn press(&mut self, folder: &TraceFolder, host: &HostClock) {
+        self.write_all(false, folder, host);
+    }
+
     /// Writes everything.
     pub fn finish(&mut self, folder: &TraceFolder, host: &HostClock) {
-        self.convert(true, host);
+        self.write_all(true, folder, host);
+    }
+
+    fn write_all(&mut self, all: bool, folder: &TraceFolder, host: &HostClock) {
+        self.convert(all, host);
         self.define(folder);
         let (streams, identity) = (&mut self.streams, (self.identity, self.generation));
         self.order.finish(&mut |run, key, ready| write(streams, folder, identity, run, key, &ready));
