@@ -12,7 +12,11 @@
  *   children:K     the rest in K processes that are begun anew, and then the end
  *   fork           a child that pops a range and ends one by hand, and a wait for it
  *   held:N         N launches while another thread waits for an event, which is set behind them
+ *   block:FILE     another thread waits for an event until there is such a file
+ *   spin:FILE      launches until there is such a file
  *   kill           the end by SIGKILL
+ *   crash          the end by SIGSEGV
+ *   fail           the end with status 3
  *
  * Writes how many kernels it launched in each process: LAUNCHED pid=N n.
  */
@@ -107,6 +111,18 @@ static void held(struct worker *w, long n)
     OK(clReleaseEvent(event));
 }
 
+static void block(const char *file)
+{
+    cl_event event = MAKE(clCreateUserEvent(dev.context, &err));
+    pthread_t waiting;
+    CHECK(pthread_create(&waiting, NULL, waits, &event) == 0);
+    while (access(file, F_OK) != 0)
+        usleep(1000);
+    OK(clSetUserEventStatus(event, CL_COMPLETE));
+    pthread_join(waiting, NULL);
+    OK(clReleaseEvent(event));
+}
+
 static void do_all(struct worker *w, char **script);
 
 static void *on_thread(void *at)
@@ -191,8 +207,22 @@ static void do_all(struct worker *w, char **script)
             held(w, atol(of));
         else if (!strcmp(word, "fork"))
             do_fork();
+        else if (!strncmp(word, "block:", 6))
+            block(of);
+        else if (!strncmp(word, "spin:", 5))
+            while (access(of, F_OK) != 0) {
+                launch(w, 8);
+                usleep(1000);
+            }
         else if (!strcmp(word, "kill"))
             kill(getpid(), SIGKILL);
+        else if (!strcmp(word, "crash")) {
+            /* The runtime may have a handler for its kernels' faults. */
+            signal(SIGSEGV, SIG_DFL);
+            raise(SIGSEGV);
+        }
+        else if (!strcmp(word, "fail"))
+            exit(3);
         else
             CHECK(!"a word that it knows");
     }
