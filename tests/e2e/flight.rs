@@ -271,16 +271,19 @@ fn a_killed_launcher_leaves_what_the_rings_hold() {
 
 #[test]
 fn a_program_that_asks_all_the_time_gets_one_a_second_at_most() {
-    let mut flight = Flight::start(&["--flight", "60s"], &["launch:1", "touch:a", "wait:b"]);
+    let options = ["--flight", "60s", "--snapshot-on", "USR1"];
+    let mut flight = Flight::start(&options, &["launch:1", "touch:a", "wait:b"]);
     flight.until("a");
     let begun = Instant::now();
     for _ in 0..3 {
         assert_eq!(flight.snapshot().status, 0);
     }
     assert!(begun.elapsed() >= Duration::from_secs(2));
+    // What cannot be begun yet is not forgotten when the program ends.
+    flight.signal("-USR1");
     flight.go("b");
     let (status, err) = flight.end();
-    assert!(status == Some(0) && err.contains("trace-3"), "{err}");
+    assert!(status == Some(0) && err.contains("snapshot (signal) trace-4"), "{err}");
 }
 
 #[test]

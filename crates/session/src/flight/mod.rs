@@ -256,7 +256,7 @@ impl Recorder {
         let page = control.page();
         let number = page.snapshot_asked.load(Ordering::Acquire);
         let asked = number != page.snapshot_done.load(Ordering::Relaxed);
-        let signals = if self.asked.signal.is_some() { toggles() } else { 0 };
+        let signals = self.signals_now();
         if self.writing.is_some() || !asked && signals == self.signals {
             return None;
         }
@@ -266,6 +266,11 @@ impl Recorder {
         let reason = if asked { "asked" } else { "signal" };
         self.signals = signals;
         Some(Request { number, reason })
+    }
+
+    /// Returns how often the signal came that asks for one.
+    fn signals_now(&self) -> u32 {
+        if self.asked.signal.is_some() { toggles() } else { 0 }
     }
 
     /// Begins a snapshot of all that is sealed. `manifest` is what is known of the run.
@@ -386,7 +391,8 @@ impl Recorder {
         let reason = match manifest.exit {
             Some(Exit::Signal(_)) => Some("crash"),
             Some(Exit::Code(0)) if self.asked.at_end => Some("end"),
-            Some(Exit::Code(0)) => asked.then_some("asked"),
+            Some(Exit::Code(0)) if asked => Some("asked"),
+            Some(Exit::Code(0)) => (self.signals_now() != self.signals).then_some("signal"),
             Some(Exit::Code(_)) | None => Some("failure"),
         };
         if let Some(reason) = reason {
