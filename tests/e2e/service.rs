@@ -108,13 +108,14 @@ impl Bench {
     }
 
     /// Begins a program that has the functions of a CUDA driver (a fake) from that driver, dormant.
-    fn looks_up(&mut self, ready: &str, go: &str) {
+    fn looks_up(&mut self, files: &[&str], collector: &Path) {
         let driver = fake::driver().to_str().expect("a path").to_owned();
         let variables = self.variables(&[("LD_LIBRARY_PATH", &driver)]);
         assert!(variables.iter().any(|(name, _)| name == "LD_PRELOAD"), "{variables:?}");
         let mut command = self.command(fake::program("looked_up"));
-        command.args([ready, go]).stdout(Stdio::null()).envs(variables);
+        command.args(files).stdout(Stdio::null()).envs(variables);
         command.env("FAKE_CUDA_DEVICES", "1").env("FAKE_CUDA_COUNTS", self.path("counts"));
+        command.env("HETRACE_CUPTI", collector);
         self.begin(&mut command);
     }
 
@@ -237,18 +238,34 @@ fn only_what_is_between_start_and_stop_is_recorded_and_not_what_is_paused() {
     assert_eq!(manifest["losses"]["records"], 0);
 }
 
+/// Its driver is initialized, and its context and stream are made, before anything is recorded.
 #[test]
-fn functions_that_were_handed_out_before_are_recorded() {
-    let mut bench = Bench::new(None);
-    bench.looks_up("ready", "go");
-    bench.serve(&[]);
-    bench.wait_for("ready");
-    bench.well(&["start", "-o", "trace"]);
-    bench.go("go");
-    bench.ended();
-    bench.well(&["stop"]);
-    assert_eq!(calls(&bench.seen("trace"), "cuLaunchKernel"), 5);
-    is_whole(&bench, "trace");
+fn a_program_on_a_gpu_that_runs_is_recorded_with_its_commands() {
+    for collector in [fake::driver().join("libcupti.so.13"), PathBuf::from("/nowhere")] {
+        let mut bench = Bench::new(None);
+        bench.looks_up(&["ready1", "go1", "ready2", "go2", "ready3", "go3"], &collector);
+        bench.serve(&[]);
+        for session in ["1", "2"] {
+            bench.wait_for(&format!("ready{session}"));
+            bench.well(&["start", "-o", session]);
+            bench.go(&format!("go{session}"));
+            let next = char::from(session.as_bytes()[0] + 1);
+            bench.wait_for(&format!("ready{next}"));
+            bench.well(&["stop"]);
+            let seen = bench.seen(session);
+            assert_eq!(calls(&seen, "cuLaunchKernel"), 5);
+            assert_eq!(seen.commands.len(), 5, "{seen:?}");
+            for command in &seen.commands {
+                assert_eq!((command.kind.as_str(), command.name.as_str()), ("kernel", "k1000"));
+                assert!(command.queue > 2 && command.end > command.start, "{command:?}");
+            }
+            let devices: Vec<&str> = seen.devices.values().map(String::as_str).collect();
+            assert_eq!(devices, ["Fake Device 0"]);
+            is_whole(&bench, session);
+        }
+        bench.go("go3");
+        bench.ended();
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 /* Reaches the driver as the runtime does: opened by name, and every function from
  * cuGetProcAddress, with and without the per-thread default stream.
  *
- *   looked_up [READY GO]     then makes the file READY, waits until there is GO, and launches
- *                            five times more by the address that it asked for at first
+ *   looked_up [READY GO]...  then, for each pair, makes the file READY, waits until there is GO, and
+ *                            launches five times more, in a stream made before, by the address that
+ *                            it asked for at first
  */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
@@ -58,17 +59,19 @@ int main(int argc, char **argv)
                   CUstream, void **, void **), k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         CALL("cuStreamSynchronize", flavour, (CUstream), NULL);
     }
-    if (argc == 3) {
-        launcher launch = (launcher)get("cuLaunchKernel", 0);
-        FILE *ready = fopen(argv[1], "w");
+    launcher launch = (launcher)get("cuLaunchKernel", 0);
+    CUstream stream = NULL;
+    CALL("cuStreamCreate", 0, (CUstream *, unsigned), &stream, 1);
+    for (int pair = 1; pair + 1 < argc; pair += 2) {
+        FILE *ready = fopen(argv[pair], "w");
         if (!ready || fclose(ready))
             return 1;
-        while (access(argv[2], F_OK))
+        while (access(argv[pair + 1], F_OK))
             usleep(1000);
         for (int i = 0; i < 5; i++)
-            if (launch(k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL))
+            if (launch(k, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL))
                 return 1;
-        CALL("cuStreamSynchronize", 0, (CUstream), NULL);
+        CALL("cuStreamSynchronize", 0, (CUstream), stream);
     }
     CALL("cuDevicePrimaryCtxRelease", 0, (int), 0);
     puts("done");
