@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hetrace_tests::bed::{program, run};
-use hetrace_tests::{Done, Platform, Seen, hetrace};
+use hetrace_tests::{Done, Platform, Seen, fake, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -104,9 +104,22 @@ impl Bench {
         command.envs(Platform::Pocl.environment(self.scratch.path()));
         // What PoCL keeps is another user's otherwise.
         command.env("HOME", self.scratch.path()).env("POCL_CACHE_DIR", self.path("cache"));
-        for (name, value) in self.variables() {
-            command.env(name, value);
-        }
+        self.begin(command.envs(self.variables(&[])))
+    }
+
+    /// Begins a program that has the functions of a CUDA driver (a fake) from that driver, dormant.
+    fn looks_up(&mut self, files: &[&str], collector: &Path) {
+        let driver = fake::driver().to_str().expect("a path").to_owned();
+        let variables = self.variables(&[("LD_LIBRARY_PATH", &driver)]);
+        assert!(variables.iter().any(|(name, _)| name == "LD_PRELOAD"), "{variables:?}");
+        let mut command = self.command(fake::program("looked_up"));
+        command.args(files).stdout(Stdio::null()).envs(variables);
+        command.env("FAKE_CUDA_DEVICES", "1").env("FAKE_CUDA_COUNTS", self.path("counts"));
+        command.env("HETRACE_CUPTI", collector);
+        self.begin(&mut command);
+    }
+
+    fn begin(&mut self, command: &mut Command) -> u32 {
         let child = command.spawn().expect("a program");
         let pid = child.id();
         self.programs.push(child);
@@ -114,12 +127,13 @@ impl Bench {
     }
 
     /// What `hetrace env` lets a shell set.
-    fn variables(&self) -> Vec<(String, String)> {
+    fn variables(&self, more: &[(&str, &str)]) -> Vec<(String, String)> {
         let line = format!("eval \"$({} env)\"; env -0", hetrace().display());
         let done = run(self
             .command("sh")
             .args(["-c", &line])
             .env_clear()
+            .envs(more.iter().copied())
             .env("PATH", std::env::var("PATH").expect("a path")));
         let pairs = done.out.split('\0').filter_map(|pair| pair.split_once('='));
         let ours = pairs.filter(|(name, _)| !["PWD", "PATH", "_", "SHLVL", "OLDPWD"].contains(name));
@@ -222,6 +236,36 @@ fn only_what_is_between_start_and_stop_is_recorded_and_not_what_is_paused() {
     assert_eq!(manifest["processes"].as_array().map(Vec::len), Some(2));
     assert_eq!(manifest["capture"]["windows"].as_array().map(Vec::len), Some(2));
     assert_eq!(manifest["losses"]["records"], 0);
+}
+
+/// Its driver is initialized, and its context and stream are made, before anything is recorded.
+#[test]
+fn a_program_on_a_gpu_that_runs_is_recorded_with_its_commands() {
+    for collector in [fake::driver().join("libcupti.so.13"), PathBuf::from("/nowhere")] {
+        let mut bench = Bench::new(None);
+        bench.looks_up(&["ready1", "go1", "ready2", "go2", "ready3", "go3"], &collector);
+        bench.serve(&[]);
+        for session in ["1", "2"] {
+            bench.wait_for(&format!("ready{session}"));
+            bench.well(&["start", "-o", session]);
+            bench.go(&format!("go{session}"));
+            let next = char::from(session.as_bytes()[0] + 1);
+            bench.wait_for(&format!("ready{next}"));
+            bench.well(&["stop"]);
+            let seen = bench.seen(session);
+            assert_eq!(calls(&seen, "cuLaunchKernel"), 5);
+            assert_eq!(seen.commands.len(), 5, "{seen:?}");
+            for command in &seen.commands {
+                assert_eq!((command.kind.as_str(), command.name.as_str()), ("kernel", "k1000"));
+                assert!(command.queue > 2 && command.end > command.start, "{command:?}");
+            }
+            let devices: Vec<&str> = seen.devices.values().map(String::as_str).collect();
+            assert_eq!(devices, ["Fake Device 0"]);
+            is_whole(&bench, session);
+        }
+        bench.go("go3");
+        bench.ended();
+    }
 }
 
 #[test]

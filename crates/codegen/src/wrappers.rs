@@ -153,6 +153,9 @@ fn export(
             None if params.contains("Val<") || result.contains("Val<") => {
                 "value_wrapper! { #[unsafe(no_mangle)]".to_owned()
             }
+            None if f.hook.is_some() && f.roles.iter().any(|r| r == "entry-point") => {
+                "handing_wrapper! { #[unsafe(no_mangle)]".to_owned()
+            }
             None => "wrapper! { #[unsafe(no_mangle)]".to_owned(),
         };
         let _ = writeln!(out, "{kind} {index} {name}({params}){result}, on, {{\n{body}}} }}");

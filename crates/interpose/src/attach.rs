@@ -34,73 +34,133 @@ pub(crate) fn attach() -> Option<&'static Writer> {
     let session = session()?;
     let _errno = ErrnoGuard::new();
     let existing = tls::get();
+    let mut left = None;
     match tls::writer_at(existing) {
         Some(writer) if writer.owner.load(Ordering::Relaxed) == own::this_thread() => {
-            if writer.is_here() || own::task() == writer.tid() {
-                if writer.attached() {
-                    // The thread is on another stack than before, its handlers' or one of its own
-                    // making.
-                    writer.settle();
-                    return Some(writer);
-                }
-            } else {
+            if !writer.is_here() && own::task() != writer.tid() {
                 return of_task(session, own::task());
             }
+            if writer.attached() {
+                // The thread is on another stack than before, its handlers' or one of its own
+                // making.
+                writer.settle();
+                return Some(writer);
+            }
+            left = Some(writer).filter(|w| w.was_left_beginning());
         }
         // In a forked child, zeros, or by now another thread's.
         _ => {}
     }
     // First, since it finds out where the thread's id is.
-    arena::ready(session)?;
-    let writer = make(session, own::this_thread(), own::tid())?;
-    if !tls::replace(existing, Some(writer)) {
-        // A signal handler was quicker.
+    let process = ready(session)?;
+    let writer = match left {
+        Some(writer) => writer,
+        None => {
+            let writer = take(session, process, own::this_thread(), own::tid())?;
+            // From here on it is found by whoever comes after a handler that does not return.
+            if !tls::replace(existing, Some(writer)) {
+                // A signal handler was quicker.
+                own::give_writer(writer);
+                return tls::writer_at(tls::get());
+            }
+            writer
+        }
+    };
+    ends_with_thread(writer);
+    if !begin(session, process, writer) {
+        tls::replace(std::ptr::from_ref(writer).cast_mut(), None);
+        own::give_writer(writer);
+        return None;
+    }
+    if !std::ptr::eq(tls::get(), writer) {
+        // A signal handler found none, and has made one.
         give_up(writer);
         return tls::writer_at(tls::get());
     }
+    errors::report_once();
+    tls::writer_at(tls::get())
+}
+
+/// When this thread ends, others may have its ring.
+fn ends_with_thread(writer: &'static Writer) {
     let key = KEY.load(Ordering::Relaxed);
     if key != u32::MAX {
         // SAFETY: `KEY` is a key of `join`'s making, with `thread_ended` as its destructor, which
         // takes the address of a writer.
         unsafe { libc::pthread_setspecific(key, std::ptr::from_ref(writer).cast()) };
     }
-    errors::report_once();
-    tls::writer_at(tls::get())
 }
 
 /// The writer of a task that shares its local storage with another (`clone` with `CLONE_VM`).
 fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
     let owner = TASK | u64::from(task);
-    own::writer_of(owner).or_else(|| make(session, owner, task))
-}
-
-/// A writer with a ring.
-fn make(session: &Session, owner: u64, tid: u32) -> Option<&'static Writer> {
-    let process = arena::ready(session)?;
-    if clock::ticks() < process.not_before.load(Ordering::Relaxed) {
+    let process = match own::writer_of(owner) {
+        Some(writer) if writer.attached() => return Some(writer),
+        _ => ready(session)?,
+    };
+    let left = own::writer_of(owner).filter(|w| w.was_left_beginning());
+    let writer = left.or_else(|| take(session, process, owner, task))?;
+    if !begin(session, process, writer) {
+        own::give_writer(writer);
         return None;
     }
-    let writer = own::take_writer(owner);
-    let ring = writer.and_then(|_| first_ring(session, process));
-    let (Some(writer), Some(ring)) = (writer, ring) else {
-        writer.inspect(|w| own::give_writer(w));
-        session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
-        process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
-        return None;
-    };
-    arena::begin(ring, tid, 0);
-    // SAFETY: `first_ring` returns a ring of the arena in state CLAIMED: no other writer uses it.
-    // Arena and control file stay mapped as long as the process is this one.
-    unsafe { writer.attach(ring, session.control_pointer()) };
-    writer.settle();
-    writer.set_tid(tid);
-    writer.set_grow(grow);
-    budget::begin(writer);
     Some(writer)
 }
 
+/// The process's part, if there may be room for a ring.
+fn ready(session: &Session) -> Option<&'static Process> {
+    arena::ready(session).filter(|p| clock::ticks() >= p.not_before.load(Ordering::Relaxed))
+}
+
+/// A writer without a ring.
+fn take(session: &Session, process: &Process, owner: u64, tid: u32) -> Option<&'static Writer> {
+    let Some(writer) = own::take_writer(owner) else {
+        no_room(session, process);
+        return None;
+    };
+    writer.begin();
+    writer.settle();
+    writer.set_tid(tid);
+    writer.set_grow(grow);
+    Some(writer)
+}
+
+/// Gives a writer its first ring. A handler that does not return may come at any instruction: then
+/// this is done again, with what was got so far.
+fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
+    writer.begin();
+    writer.settle();
+    if writer.next().is_none() {
+        let Some(ring) = first_ring(session, process, &writer.making) else {
+            no_room(session, process);
+            return false;
+        };
+        // SAFETY: `first_ring` returns a ring of the arena, which stays mapped as long as the process
+        // is this one, in state CLAIMED: no other thread has it.
+        unsafe { writer.set_next(ring) };
+    }
+    let Some(next) = writer.next() else { return false };
+    let ring: *mut u8 = std::ptr::from_ref(next).cast_mut().cast();
+    if writer.is_next_untouched() {
+        arena::begin(ring, writer.tid(), 0);
+    } else {
+        next.state.begin();
+    }
+    // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
+    // control file stay mapped as long as the process is this one.
+    unsafe { writer.attach(ring, session.control_pointer()) };
+    budget::begin(writer);
+    true
+}
+
+/// Nobody tries again for a while.
+fn no_room(session: &Session, process: &Process) {
+    session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
+    process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
+}
+
 /// A ring for a thread that has none.
-fn first_ring(session: &Session, process: &Process) -> Option<*mut u8> {
+fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<*mut u8> {
     let control = session.control();
     let mut data = first_bytes(control);
     let least = data.min(SMALL);
@@ -108,7 +168,7 @@ fn first_ring(session: &Session, process: &Process) -> Option<*mut u8> {
     while data > least && data > room {
         data /= 2;
     }
-    arena::claim(process, least).or_else(|| arena::carve(session, process, data, &Making::new()))
+    arena::claim(process, least).or_else(|| arena::carve(session, process, data, making))
 }
 
 /// Data bytes of a thread's first ring. Whoever waits for room does not move to a larger one.
@@ -120,8 +180,10 @@ fn first_bytes(control: &Control) -> u64 {
 
 /// Gives back a writer that nobody used.
 fn give_up(writer: &'static Writer) {
-    if let (Some(process), Some(header)) = (own::process(), writer.header()) {
-        arena::end(process, header);
+    if let Some(process) = own::process() {
+        if let Some(header) = writer.header() {
+            arena::end(process, header);
+        }
         give_next_back(writer, process);
         give_making_back(writer, process);
     }

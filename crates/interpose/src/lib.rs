@@ -138,6 +138,26 @@ macro_rules! wrapper {
     };
 }
 
+/// As [`wrapper!`], for a function that hands out others, with a hook: also where nothing is to be
+/// recorded, since programs ask once and keep what they got until something is.
+#[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "the API's crate is meant")]
+macro_rules! handing_wrapper {
+    ($(#[$meta:meta])* $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        $(#[$meta])*
+        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+            let _copy = $crate::early::unusual().then(|| $crate::library::scope(crate::loaded));
+            let $on = $crate::entering($index);
+            if $on == 0 {
+                // SAFETY: the arguments are the program's own.
+                return unsafe { crate::hooks::$name(0, $($arg),*) };
+            }
+            // SAFETY: the arguments are the program's own.
+            unsafe { $body }
+        }
+    };
+}
+
 /// As [`wrapper!`], for a function with structs that are passed by value. There
 /// the way on may be a call and no jump, so it always begins by knowing who called.
 #[macro_export]

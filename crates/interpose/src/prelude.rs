@@ -9,7 +9,7 @@ pub use crate::members::*;
 pub use crate::put::*;
 pub use crate::real::{Address, Real};
 pub use crate::ring::abi::flag::HOOK;
-pub use crate::{call, changed_wrapper, extension, poll, value_wrapper, wrapper};
+pub use crate::{call, changed_wrapper, extension, handing_wrapper, poll, value_wrapper, wrapper};
 
 /// A pointer of any kind.
 pub type P = *mut c_void;

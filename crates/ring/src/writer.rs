@@ -104,8 +104,10 @@ pub struct Writer {
     next_head: Word,
     /// The ring that it has left, until that one is told so.
     leaving: Pointer<RingHeader>,
-    /// For the use of [`Grow`]: what it has taken for a ring that is not made yet.
+    /// What was taken for a ring that is not made yet.
     pub making: Making,
+    /// Stack pointer of whoever is getting its first ring, 0 if nobody is.
+    beginning: Word,
 }
 
 /// What was taken for a ring that is being made. It stays where a handler that does not return has interrupted
@@ -180,9 +182,16 @@ impl Writer {
         sums::clear(header);
         self.limit.set(self.end.get());
         self.free_until.set(self.end.get());
+        self.next.set(std::ptr::null_mut());
+        self.beginning.set(0);
         // Until it has a header nobody writes anything with it.
         compiler_fence(Ordering::SeqCst);
         self.header.set(base.cast());
+    }
+
+    /// Its thread gets a first ring from here on, until [`Writer::attach`].
+    pub fn begin(&self) {
+        self.beginning.set(stack_pointer());
     }
 
     /// Whether this is the stack on which the writer's thread is expected. Another one is

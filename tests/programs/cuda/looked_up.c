@@ -1,5 +1,9 @@
 /* Reaches the driver as the runtime does: opened by name, and every function from
  * cuGetProcAddress, with and without the per-thread default stream.
+ *
+ *   looked_up [READY GO]...  then, for each pair, makes the file READY, waits until there is GO, and
+ *                            launches five times more, in a stream made before, by the address that
+ *                            it asked for at first
  */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
@@ -7,6 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static CUresult (*look_up)(const char *, void **, int, uint64_t, int *);
 
@@ -30,7 +35,10 @@ static void *get(const char *name, int per_thread)
         }                                                                                          \
     } while (0)
 
-int main(void)
+typedef CUresult (*launcher)(CUkernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, CUstream, void **, void **);
+
+int main(int argc, char **argv)
 {
     CUcontext c;
     CUlibrary l;
@@ -50,6 +58,20 @@ int main(void)
                  (CUkernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                   CUstream, void **, void **), k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         CALL("cuStreamSynchronize", flavour, (CUstream), NULL);
+    }
+    launcher launch = (launcher)get("cuLaunchKernel", 0);
+    CUstream stream = NULL;
+    CALL("cuStreamCreate", 0, (CUstream *, unsigned), &stream, 1);
+    for (int pair = 1; pair + 1 < argc; pair += 2) {
+        FILE *ready = fopen(argv[pair], "w");
+        if (!ready || fclose(ready))
+            return 1;
+        while (access(argv[pair + 1], F_OK))
+            usleep(1000);
+        for (int i = 0; i < 5; i++)
+            if (launch(k, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL))
+                return 1;
+        CALL("cuStreamSynchronize", 0, (CUstream), stream);
     }
     CALL("cuDevicePrimaryCtxRelease", 0, (int), 0);
     puts("done");

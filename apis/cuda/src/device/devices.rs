@@ -55,6 +55,11 @@ pub fn see(ordinal: u32) {
     }
 }
 
+/// A new trace begins, in which none was recorded.
+pub fn forget_recorded() {
+    RECORDED.store(0, Ordering::Relaxed);
+}
+
 #[cold]
 fn record(ordinal: u32) {
     let mut device = 0;

@@ -90,6 +90,7 @@ pub unsafe fn around<R: Copy>(
     let Some(thread) = super::is_owner(pid()).then(|| COMMANDS.thread()).flatten() else {
         return work.real(call).0;
     };
+    super::look_at_session();
     match streams::state(handle) {
         State::Free => {}
         State::Captured => {

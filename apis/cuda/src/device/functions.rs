@@ -186,6 +186,17 @@ fn make(name: &[u8], hash: u64, needs: Needs) -> Option<*mut Function> {
     Some(at)
 }
 
+/// A new trace begins: all that were met are named there, too.
+#[cold]
+pub fn announce_all() {
+    for place in &FUNCTIONS {
+        // SAFETY: null, or made by `make` and never freed.
+        if let Some(function) = unsafe { place.load(Ordering::Acquire).as_ref() } {
+            announce(function);
+        }
+    }
+}
+
 fn announce(function: &Function) {
     let Needs { registers, shared, local, constant, max_threads } = function.needs;
     let record = FunctionRecord {

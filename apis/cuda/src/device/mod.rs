@@ -10,7 +10,7 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::ring::abi::option;
-use hetrace_interpose::{budget, session};
+use hetrace_interpose::{ErrnoGuard, budget, session};
 
 use crate::generated::prelude::P;
 
@@ -21,6 +21,7 @@ mod devices;
 mod driver;
 mod events;
 mod functions;
+mod late;
 mod memory;
 mod pool;
 mod record;
@@ -28,6 +29,7 @@ mod slot;
 mod streams;
 
 use events::Wanted;
+pub use late::look_at_session;
 use record::Note;
 
 /// Commands are not timed, or not yet.
@@ -104,6 +106,10 @@ unsafe fn timed<R: Copy>(
     // No time: outside of a capture window.
     match SOURCE.load(Ordering::Relaxed) {
         _ if wanted.time == 0 => return call(),
+        NONE if !late::start() => return call(),
+        _ => {}
+    }
+    match SOURCE.load(Ordering::Relaxed) {
         CUPTI => cupti::needed(),
         // SAFETY: `wanted` has the handles that the program passes to this very call: live ones, or NULL.
         EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
@@ -111,6 +117,8 @@ unsafe fn timed<R: Copy>(
     }
     if streams::is_own(wanted.queue, wanted.per_thread) {
         streams::remember_own();
+    } else {
+        late::met(wanted.queue);
     }
     let expected = cupti::expected::mark(&wanted, || sizes().0);
     slot::set_id(0);
@@ -160,7 +168,7 @@ pub fn start() {
     if CHOSEN.load(Ordering::Acquire) {
         return;
     }
-    let _errno = hetrace_interpose::ErrnoGuard::new();
+    let _errno = ErrnoGuard::new();
     // SAFETY: no preconditions.
     let me = unsafe { libc::gettid() as u32 };
     if let Err(other) = CHOOSER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {

@@ -7,13 +7,14 @@ use hetrace_interpose::commands::Local;
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::thread_id;
+use hetrace_interpose::window::session_number;
 
 use super::contexts::{self, Context, EPOCH};
 use super::record::{Note, send};
 use super::{devices, driver, queue_key};
 use crate::generated::prelude::{P, null_mut};
 
-/// Keys of queues that were recorded.
+/// Keys of queues that were recorded, and the session in which they were.
 static RECORDED: Table<16384> = Table::new();
 /// A thread records one: each is recorded once, for a second record is another queue.
 static RECORDING: AtomicBool = AtomicBool::new(false);
@@ -161,7 +162,7 @@ fn ask(handle: P, current: P, epoch: u32) -> Option<Stream> {
     let _pushed = driver::Pushed::new(owner)?;
     let number = number(handle);
     let key = queue_key(context.number(), number);
-    if RECORDED.get(key + 1).is_none() {
+    if !is_recorded(key) {
         record(key, context.handle() as u64, context.device(), number, handle as u64, Traits::of(handle));
     }
     Some(Stream { handle, current, epoch, generation: context.generation(), key, context: Some(context) })
@@ -183,7 +184,13 @@ fn number(stream: P) -> u32 {
     }
 }
 
-/// Records a queue, once.
+/// Whether a queue was recorded in this session.
+#[inline]
+fn is_recorded(key: u64) -> bool {
+    RECORDED.get(key + 1) == Some(session_number().into())
+}
+
+/// Records a queue, once in a session.
 #[cold]
 fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits: Traits) {
     devices::see(device);
@@ -196,7 +203,7 @@ fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits:
         unsafe { libc::sched_yield() };
     }
     // No key of a table is 0.
-    if RECORDED.get(key + 1).is_none() {
+    if !is_recorded(key) {
         let record = QueueRecord {
             queue: key,
             context,
@@ -207,7 +214,7 @@ fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits:
             number,
             handle,
         };
-        if !RECORDED.set(key + 1, 1) {
+        if !RECORDED.set(key + 1, session_number().into()) {
             // Without a record, the launcher makes do with its number; recorded with each
             // command, it would be another queue each time.
             static SAID: AtomicBool = AtomicBool::new(false);
@@ -225,7 +232,7 @@ fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits:
 /// driver is not asked.
 pub fn see(context: u32, stream: u32, device: u32) {
     let key = queue_key(context, stream);
-    if RECORDED.get(key + 1).is_none() {
+    if !is_recorded(key) {
         let place = u64::from(stream) + 1;
         let handle = HANDLES.get(place).unwrap_or(0);
         let traits = TRAITS.get(place).map_or(Traits::default(), Traits::unpack);
@@ -264,6 +271,11 @@ pub fn remember_own() {
         remember(driver::PER_THREAD);
         OWN_REMEMBERED.set(key, 1);
     }
+}
+
+/// Whether the stream was remembered.
+pub fn is_known(stream: P) -> bool {
+    driver_number(stream).is_none_or(|number| HANDLES.get(number + 1) == Some(stream as u64))
 }
 
 /// The program was given a stream: its number will be met again.

@@ -1475,7 +1475,7 @@ wrapper! { #[unsafe(no_mangle)] 454 cuGraphicsUnmapResources(count: u32, resourc
     let caps = Caps::current();
     call(on, 1394, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 455 cuGetProcAddress_v2(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64, symbolStatus: *mut u32) -> u32, on, {
+handing_wrapper! { #[unsafe(no_mangle)] 455 cuGetProcAddress_v2(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64, symbolStatus: *mut u32) -> u32, on, {
     let caps = Caps::current();
     call(on, 1397, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress_v2(time, symbol, pfn, cudaVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
 } }
@@ -2317,7 +2317,7 @@ wrapper! { #[unsafe(no_mangle)] 716 cuStreamUpdateCaptureDependencies_ptsz(hStre
     let caps = Caps::current();
     call(on, 2180, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_ptsz(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 717 cuGetProcAddress(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64) -> u32, on, {
+handing_wrapper! { #[unsafe(no_mangle)] 717 cuGetProcAddress(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64) -> u32, on, {
     let caps = Caps::current();
     call(on, 2183, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress(time, symbol, pfn, cudaVersion, flags), move |result| { let ok = result == 0; (result,one(pfn, ok),) }, || ())
 } }

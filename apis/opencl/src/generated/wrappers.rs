@@ -890,7 +890,7 @@ wrapper! { #[unsafe(no_mangle)] 224 clEnqueueSVMMigrateMem(command_queue: P, num
     let caps = Caps::current();
     call(on, 704, move || (command_queue,num_svm_pointers,seq(svm_pointers, num_svm_pointers as usize, caps),seq(sizes, num_svm_pointers as usize, caps),flags,num_events_in_wait_list,seq(event_wait_list, num_events_in_wait_list as usize, caps),), move |time| crate::device::enqueue(time, command_queue, 8, null_mut(), move || 0, NO_GEOMETRY, event, move |event| real::clEnqueueSVMMigrateMem(command_queue, num_svm_pointers, svm_pointers, sizes, flags, num_events_in_wait_list, event_wait_list, event), move |result| { let _ = result; result == 0 }), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 225 clGetExtensionFunctionAddressForPlatform(platform: P, func_name: *const i8) -> *mut c_void, on, {
+handing_wrapper! { #[unsafe(no_mangle)] 225 clGetExtensionFunctionAddressForPlatform(platform: P, func_name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
     call(on, 707, move || (platform,text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddressForPlatform(time, platform, func_name), move |result| { let _ = result; (result,) }, || ())
 } }
@@ -920,7 +920,7 @@ wrapper! { #[unsafe(no_mangle)] 231 clEnqueueBarrier(command_queue: P) -> i32, o
 wrapper! { #[unsafe(no_mangle)] 232 clUnloadCompiler() -> i32, on, {
     call(on, 728, move || (), move |_| real::clUnloadCompiler(), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 233 clGetExtensionFunctionAddress(func_name: *const i8) -> *mut c_void, on, {
+handing_wrapper! { #[unsafe(no_mangle)] 233 clGetExtensionFunctionAddress(func_name: *const i8) -> *mut c_void, on, {
     let caps = Caps::current();
     call(on, 731, move || (text(func_name, 0, caps),), move |time| crate::hooks::clGetExtensionFunctionAddress(time, func_name), move |result| { let _ = result; (result,) }, || ())
 } }

@@ -36,6 +36,7 @@ impl Writer {
             next_head: Word::new(),
             leaving: Pointer::new(),
             making: Making::new(),
+            beginning: Word::new(),
         }
     }
 
@@ -103,6 +104,7 @@ impl Writer {
             next_head: _,
             leaving: _,
             making: _,
+            beginning: _,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
@@ -130,5 +132,6 @@ impl Writer {
         self.leaving.set(std::ptr::null_mut());
         self.making.settle();
         self.making.booked.set(0);
+        self.beginning.set(0);
     }
 }

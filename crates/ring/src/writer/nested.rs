@@ -185,6 +185,14 @@ impl Writer {
         self.busy.set(0);
     }
 
+    /// Whether a handler that did not return has interrupted whoever was getting its first ring: what was got so far
+    /// is there for the next. False for a handler that will return.
+    #[cold]
+    pub fn was_left_beginning(&self) -> bool {
+        let stack = self.beginning.get();
+        stack != 0 && !is_below(stack) && !on_another_stack(stack)
+    }
+
     /// Whether a call that comes while the tracer itself is calling is a signal handler's for
     /// certain: it runs on the alternate signal stack, and the tracer does not. On the thread's own
     /// stack a handler's calls can't be distinguished from the tracer's.

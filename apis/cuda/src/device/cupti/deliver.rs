@@ -51,6 +51,7 @@ pub fn unreadable() -> bool {
 /// `valid` bytes of a buffer that CUPTI has filled and gave back.
 pub unsafe fn buffer(buffer: *mut u8, valid: usize) {
     let Some(lengths) = Lengths::of(VERSION.load(Ordering::Acquire)) else { return };
+    device::look_at_session();
     let shift = if SHIFTED.load(Ordering::Relaxed) { shift() } else { 0 };
     let mut seen = None;
     // A buffer may have more than a ring takes at once. Our own thread may wait, and
