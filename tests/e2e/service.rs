@@ -218,6 +218,13 @@ fn only_what_is_between_start_and_stop_is_recorded_and_not_what_is_paused() {
     bench.go("1");
     ["a2", "b2"].iter().for_each(|name| bench.wait_for(name));
     bench.until("two processes", || bench.status()["service"]["session"]["processes"] == 2);
+    let pid = bench.programs[0].id().to_string();
+    for asked in [vec!["top", "--once"], vec!["top", "--once", &pid], vec!["top", "--once", "trace"]] {
+        let shown = bench.well(&asked);
+        assert!(shown.contains(LAUNCH), "{asked:?}: {shown}");
+    }
+    let said = bench.well(&["snapshot", &pid]);
+    assert!(said.contains("hetrace tally"), "{said}");
     bench.well(&["pause"]);
     assert_eq!(bench.status()["service"]["session"]["paused"], true);
     bench.go("2");
@@ -227,6 +234,8 @@ fn only_what_is_between_start_and_stop_is_recorded_and_not_what_is_paused() {
     bench.wait_for("a4");
     let said = bench.well(&["stop"]);
     assert!(said.contains("trace") && said.contains("next: hetrace tally"), "{said}");
+    let refused = bench.hetrace(&["top", "--once"]);
+    assert!(refused.status == 125 && refused.err.contains("no program"), "{}", refused.err);
     bench.go("4");
     bench.ended();
     assert_eq!(calls(&bench.seen("trace"), LAUNCH), 20 + 5 + 40);

@@ -21,6 +21,8 @@ use crate::budget;
 
 /// First part of the names of folders that hold sessions.
 const PREFIX: &str = "hetrace-";
+/// First part of the names of folders that outlive sessions.
+pub const STANDING: &str = "standby-";
 /// The file that its launcher keeps locked.
 const LOCK: &str = "lock";
 /// Tries to make a folder that others remove meanwhile, or have made before.
@@ -93,10 +95,16 @@ pub fn is_alive(session: &Path) -> Option<bool> {
 /// Folders that have the names of this user's sessions, in all places where they are made. Each is ours, or why it
 /// must not be used.
 pub fn all() -> Vec<(PathBuf, Result<(), String>)> {
-    bases().iter().flat_map(|base| all_in(base)).collect()
+    bases().iter().flat_map(|base| all_in(base, is_random)).collect()
 }
 
-fn all_in(base: &Path) -> Vec<(PathBuf, Result<(), String>)> {
+/// Folders that outlive sessions, as [`all`] has the others.
+pub fn standing() -> Vec<(PathBuf, Result<(), String>)> {
+    let is_standing = |name: &[u8]| name.starts_with(STANDING.as_bytes());
+    bases().iter().flat_map(|base| all_in(base, is_standing)).collect()
+}
+
+fn all_in(base: &Path, is_session: fn(&[u8]) -> bool) -> Vec<(PathBuf, Result<(), String>)> {
     let mut found = Vec::new();
     let children = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     for parent in children(base).filter(|e| is_parent(e.file_name().as_bytes())).map(|e| e.path()) {
@@ -104,7 +112,7 @@ fn all_in(base: &Path) -> Vec<(PathBuf, Result<(), String>)> {
             found.push((parent, Err(NOT_OURS.to_owned())));
             continue;
         }
-        for session in children(&parent).filter(|e| is_random(e.file_name().as_bytes())).map(|e| e.path()) {
+        for session in children(&parent).filter(|e| is_session(e.file_name().as_bytes())).map(|e| e.path()) {
             let ours = if is_ours(&session) { Ok(()) } else { Err(NOT_OURS.to_owned()) };
             found.push((session, ours));
         }

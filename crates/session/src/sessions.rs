@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use hetrace_format::files;
-use hetrace_ring::abi::{self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, flag};
+use hetrace_ring::abi::{
+    self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, flag, option,
+};
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, map_file, survive};
 
@@ -24,6 +26,7 @@ use crate::flight::Answer;
 use crate::folder;
 use crate::manifest::Manifest;
 use crate::recover::ticket::Ticket;
+use crate::service::protocol::{self, Reply, Request};
 
 /// Largest manifest that is read for the command line in it, in bytes.
 const LONGEST_MANIFEST: u64 = 16 << 20;
@@ -48,11 +51,13 @@ impl fmt::Display for State {
     }
 }
 
-/// A session whose launcher lives.
+/// A session whose launcher lives, or that a service records.
 #[derive(Debug)]
 pub struct Session {
     folder: PathBuf,
     control: Mapping,
+    /// Process id of the service that records it; none if it is a run's.
+    service: Option<u32>,
     /// Folder of its trace; none if the launcher could not leave a note of it.
     pub trace: Option<PathBuf>,
     /// When it began, in nanoseconds since 1970; none as for `trace`.
@@ -97,7 +102,7 @@ impl fmt::Display for Unchosen {
         };
         match self {
             Unchosen::None(refused) => {
-                f.write_str("no program of this user is being recorded: start one with `hetrace run`")?;
+                f.write_str("no program of this user is being recorded: start one with `hetrace run`, or `hetrace start` where a service runs")?;
                 refused.iter().try_for_each(|refused| write!(f, "\n  not used: {refused}"))
             }
             Unchosen::NoSuch(asked, all) => {
@@ -126,7 +131,10 @@ impl fmt::Display for Session {
 
 /// Returns the sessions of this user whose launchers live, the oldest first, and what looks like one and is not used.
 pub fn live() -> (Vec<Session>, Vec<Refused>) {
-    sort(folder::all())
+    // A service's folder is there for programs to come, too.
+    let is_recorded = |(folder, _): &(PathBuf, _)| Ticket::of(folder).is_some();
+    let services = folder::standing().into_iter().filter(is_recorded);
+    sort(folder::all().into_iter().chain(services).collect())
 }
 
 fn sort(found: Vec<(PathBuf, Result<(), String>)>) -> (Vec<Session>, Vec<Refused>) {
@@ -178,10 +186,11 @@ impl Session {
         }
         let Some(control) = open_control(&folder.join(CONTROL_FILE))? else { return Ok(None) };
         let ticket = Ticket::of(folder);
+        let service = service_of(&control, folder);
         let trace = ticket.as_ref().map(|ticket| ticket.trace.clone());
         let command = trace.as_deref().and_then(command_of).unwrap_or_default();
         let start_realtime_ns = ticket.map(|ticket| ticket.started().realtime_ns);
-        Ok(Some(Session { folder: folder.to_owned(), control, trace, start_realtime_ns, command }))
+        Ok(Some(Session { folder: folder.to_owned(), control, service, trace, start_realtime_ns, command }))
     }
 
     fn page(&self) -> &abi::Control {
@@ -194,9 +203,9 @@ impl Session {
         &self.folder
     }
 
-    /// Returns the process id of its launcher, in the launcher's own PID namespace.
+    /// Returns the process id of its launcher, in the launcher's own PID namespace, or of the service.
     pub fn launcher(&self) -> u32 {
-        self.page().launcher
+        self.service.unwrap_or(self.page().launcher)
     }
 
     /// Returns what it does.
@@ -209,9 +218,10 @@ impl Session {
         }
     }
 
-    /// Returns whether its launcher still lives.
+    /// Returns whether its launcher still lives; of a service, whether it still records this session.
     pub fn is_alive(&self) -> bool {
-        folder::is_alive(&self.folder) == Some(true)
+        let is_ours = || Ticket::of(&self.folder).map(|ticket| ticket.trace) == self.trace;
+        folder::is_alive(&self.folder) == Some(true) && (self.service.is_none() || is_ours())
     }
 
     /// Asks for a snapshot. Returns the number to ask [`Session::answered`] about.
@@ -238,12 +248,35 @@ impl Session {
 
     fn is(&self, asked: &str) -> bool {
         match asked.parse::<u32>() {
-            Ok(pid) => descends(pid, self.launcher()),
+            Ok(pid) => {
+                descends(pid, self.launcher()) || (self.service.is_some() && records(&self.folder, pid))
+            }
             Err(_) => {
                 self.folder.file_name().is_some_and(|name| name == asked) || self.folder == Path::new(asked)
             }
         }
     }
+}
+
+/// Returns the process id of the service that records into a folder; 0 if it does not answer, none if a run does.
+fn service_of(control: &Mapping, folder: &Path) -> Option<u32> {
+    // SAFETY: all of the page is mapped, and all bit patterns of it are valid.
+    let page = unsafe { &*control.base().cast::<abi::Control>() };
+    if page.options.load(Ordering::Relaxed) & option::STANDBY == 0 {
+        return None;
+    }
+    match protocol::ask(folder, &Request::Status) {
+        Ok(Some(Reply::Status(status))) => Some(status.pid),
+        _ => Some(0),
+    }
+}
+
+/// Returns whether a process has memory in a folder into which it records.
+fn records(folder: &Path, pid: u32) -> bool {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let pid = pid.to_string();
+    let is_its = |name: &str| name.strip_prefix(ARENA_PREFIX).and_then(|n| n.split('-').nth(1)) == Some(&pid);
+    names.into_iter().any(|name| name.to_str().is_some_and(is_its))
 }
 
 /// Numbers wrap: `done` has come up to `number` if it is not more than half of all numbers behind.

@@ -11,12 +11,10 @@ use hetrace_ring::abi::{ABI_VERSION, MAX_FUNCTIONS};
 use super::protocol::SOCKET;
 use crate::apis::Found;
 use crate::control::Control;
-use crate::folder;
+use crate::folder::{self, STANDING};
 use crate::run::RunOptions;
 use crate::settings;
 
-/// First part of the folder's name.
-const PREFIX: &str = "standby-";
 /// Data bytes up to which rings grow.
 const RING_BYTES: u32 = 1 << 20;
 
@@ -49,7 +47,7 @@ pub fn path(libraries: &[Found]) -> io::Result<PathBuf> {
         build.push_str(&format!("{}:{:x};", library.api, library.mark.0));
     }
     let Checksum(build) = Checksum::of(build.as_bytes());
-    Ok(folder::fixed_parent()?.join(format!("{PREFIX}{ABI_VERSION}-{build:016x}")))
+    Ok(folder::fixed_parent()?.join(format!("{STANDING}{ABI_VERSION}-{build:016x}")))
 }
 
 /// Returns the folder, made if need be.
@@ -68,7 +66,7 @@ pub fn make(libraries: &[Found]) -> io::Result<PathBuf> {
 pub fn others(own: &Path) -> Vec<PathBuf> {
     let entries = own.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
     let is_standby =
-        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(PREFIX));
+        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(STANDING));
     entries.map(|entry| entry.path()).filter(|path| path != own && is_standby(path)).collect()
 }
 
