@@ -102,16 +102,20 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         Success::OutZero(name) => format!("*{name} == 0"),
         Success::Always => "true".to_owned(),
     };
+    // Read where they are used: what is kept over the call takes room that every call has to save.
+    let caps = |fields: &str| if fields.contains("caps") { "let caps = Caps::current(); " } else { "" };
+    let entry = match caps(&entry) {
+        "" => entry,
+        caps => format!("{{ {caps}{entry} }}"),
+    };
     let uses_ok = exit.contains("ok");
     let exit = format!(
-        "move |result| {{ {}{exit} }}",
+        "move |result| {{ {}{}{exit} }}",
+        caps(&exit),
         if uses_ok { format!("let ok = {ok}; ") } else { "let _ = result; ".to_owned() }
     );
     let call = real_call(&scope, &real, &args, &ok, true).map_err(at)?;
     let after = after(model, f);
-    if entry.contains("caps") || exit.contains("caps") {
-        body.push_str("    let caps = Caps::current();\n");
-    }
     if f.may_fold() {
         let (key, known) = poll_key(f);
         let answer = poll_answer(model, f, known, &ok).map_err(at)?;

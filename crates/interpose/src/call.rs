@@ -174,21 +174,27 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
         lose_call();
         return real(clock::ticks());
     };
-    let adds_up = flags & flag::METERED != 0 && budget::adds_up(writer, flags);
     let is_timed = flags & TIMED != 0;
+    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
+        let before = clock::ticks();
+        let result = real(if is_timed { before } else { 0 });
+        if let Some(writer) = again(writer)
+            && let Some(now) = not_added_up(writer, id, before, result.is_ordinary())
+        {
+            // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
+            unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };
+        }
+        after();
+        return result;
+    }
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
-    let time = if adds_up { Some(clock::ticks()) } else { unsafe { put(writer, id, entry()) } };
+    let time = unsafe { put(writer, id, entry()) };
     let result = real(if is_timed { time.unwrap_or_else(clock::ticks) } else { 0 });
-    if let Some(time) = time
+    if time.is_some()
         && let Some(writer) = again(writer)
     {
-        if adds_up {
-            // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
-            unsafe { add_up(writer, id, time, result, entry, exit) };
-        } else {
-            // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
-            unsafe { put_exit(writer, id + 1, exit(result)) };
-        }
+        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
+        unsafe { put_exit(writer, id + 1, exit(result)) };
     }
     after();
     result
@@ -201,33 +207,37 @@ const TIMED: u8 = flag::RECORD & flag::INSIDE | flag::HOOK;
 /// Ticks, about half a minute, after which the low bits of a record's time say too little.
 const LONG: u64 = 1 << 36;
 
-/// Adds a call up that has ended, or records it if its result is not that of others.
-///
-/// # Safety
-/// What `entry` and `exit` answer may be read as [`Put::put`] says.
+/// Adds a call up that has ended. Returns the time if it must be recorded after all, as its result is not that of others.
 #[cold]
 #[inline(never)]
-unsafe fn add_up<R: Outcome, E: Put + Copy, X: Put + Copy>(
+fn not_added_up(writer: &Writer, id: u16, before: u64, is_ordinary: bool) -> Option<u64> {
+    let now = clock::ticks();
+    (!is_ordinary || !writer.add_up(id + 2, before, now)).then_some(now)
+}
+
+/// Records a call that has ended, from the first of the times to the second. It gets what was read of arguments and
+/// results, not the closures that read it: these would have to be in memory then, for every call.
+///
+/// # Safety
+/// As [`Put::put`] for `entry` and `exit`.
+#[cold]
+#[inline(never)]
+unsafe fn put_late(
     writer: &Writer,
     id: u16,
-    before: u64,
-    result: R,
-    entry: impl FnOnce() -> E,
-    exit: impl FnOnce(R) -> X,
+    [before, now]: [u64; 2],
+    entry: impl Put + Copy,
+    exit: impl Put + Copy,
 ) {
-    let now = clock::ticks();
-    if result.is_ordinary() && writer.add_up(id + 2, before, now) {
-        return;
-    }
     budget::was_recorded(writer);
     if now.wrapping_sub(before) > LONG {
         // SAFETY: plain data without gaps.
         unsafe { write_at(writer, special::EARLIER, Plain(&before), now) };
     }
-    // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
-    if unsafe { put_at(writer, id, entry(), before) } {
-        // SAFETY: contract: what `exit` returns may be read as `Put::put` says.
-        unsafe { put_at(writer, id + 1, exit(result), now) };
+    // SAFETY: contract of this function, which is that of `Put::put`.
+    if unsafe { put_at(writer, id, entry, before) } {
+        // SAFETY: as above.
+        unsafe { put_at(writer, id + 1, exit, now) };
     }
 }
 
@@ -282,9 +292,11 @@ pub unsafe fn poll<R: Outcome, E: Put + Copy, X: Put + Copy>(
     if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
         let before = clock::ticks();
         let result = real(before);
-        if let Some(writer) = again(writer) {
+        if let Some(writer) = again(writer)
+            && let Some(now) = not_added_up(writer, id, before, result.is_ordinary())
+        {
             // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
-            unsafe { add_up(writer, id, before, result, entry, exit) };
+            unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };
         }
         after();
         return result;

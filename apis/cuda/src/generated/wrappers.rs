@@ -4,12 +4,10 @@
 use super::prelude::*;
 
 wrapper! { #[unsafe(no_mangle)] 0 cuGetErrorString(error: u32, pStr: *const P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 32, move || (error,), move |_| real::cuGetErrorString(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 32, move || (error,), move |_| real::cuGetErrorString(error, pStr), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 cuGetErrorName(error: u32, pStr: *const P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 35, move || (error,), move |_| real::cuGetErrorName(error, pStr), move |result| { let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 35, move || (error,), move |_| real::cuGetErrorName(error, pStr), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(pStr.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 cuInit(Flags: u32) -> u32, on, {
     call(on, 38, move || (Flags,), move |time| crate::hooks::cuInit(time, Flags), move |result| { let _ = result; (result,) }, || ())
@@ -24,15 +22,13 @@ wrapper! { #[unsafe(no_mangle)] 5 cuDeviceGetCount(count: *mut i32) -> u32, on, 
     call(on, 47, move || (), move |_| real::cuDeviceGetCount(count), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 cuDeviceGetName(name: *mut i8, len: i32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 50, move || (len,dev,), move |_| real::cuDeviceGetName(name, len, dev), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 50, move || (len,dev,), move |_| real::cuDeviceGetName(name, len, dev), move |result| { let caps = Caps::current(); let ok = result == 0; (result,text(if ok { name } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 cuDeviceGetUuid_v2(uuid: *mut [u8; 16], dev: i32) -> u32, on, {
     call(on, 53, move || (dev,), move |_| real::cuDeviceGetUuid_v2(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 cuDeviceGetLuid(luid: *mut i8, deviceNodeMask: *mut u32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 56, move || (dev,), move |_| real::cuDeviceGetLuid(luid, deviceNodeMask, dev), move |result| { let ok = result == 0; (result,bytes(luid, if ok { 8 } else { 0 }, caps),one(deviceNodeMask, ok),) }, || ())
+    call(on, 56, move || (dev,), move |_| real::cuDeviceGetLuid(luid, deviceNodeMask, dev), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(luid, if ok { 8 } else { 0 }, caps),one(deviceNodeMask, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 cuDeviceTotalMem_v2(bytes: *mut u64, dev: i32) -> u32, on, {
     call(on, 59, move || (dev,), move |_| real::cuDeviceTotalMem_v2(bytes, dev), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
@@ -44,8 +40,7 @@ wrapper! { #[unsafe(no_mangle)] 11 cuDeviceGetAttribute(pi: *mut i32, attrib: u3
     poll(on, 65, 3, [pi as u64, attrib as u64, dev as u64, 0, 0, 0, 0, 0], move || (attrib,dev,), move |_| real::cuDeviceGetAttribute(pi, attrib, dev), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(pi.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 cuDeviceGetHostAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 68, move || (seq(operations, count as usize, caps),count,dev,), move |_| real::cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, dev), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 68, move || { let caps = Caps::current(); (seq(operations, count as usize, caps),count,dev,) }, move |_| real::cuDeviceGetHostAtomicCapabilities(capabilities, operations, count, dev), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 cuDeviceGetNvSciSyncAttributes(nvSciSyncAttrList: *mut c_void, dev: i32, flags: i32) -> u32, on, {
     call(on, 71, move || (nvSciSyncAttrList,dev,flags,), move |_| real::cuDeviceGetNvSciSyncAttributes(nvSciSyncAttrList, dev, flags), move |result| { let _ = result; (result,) }, || ())
@@ -87,8 +82,7 @@ wrapper! { #[unsafe(no_mangle)] 25 cuDevicePrimaryCtxReset_v2(dev: i32) -> u32, 
     call(on, 107, move || (dev,), move |time| crate::hooks::cuDevicePrimaryCtxReset_v2(time, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 cuCtxCreate_v4(pctx: *mut P, ctxCreateParams: *mut [u8; 24], flags: u32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 110, move || (one(ctxCreateParams, true),seq(at_ptr::<[u8; 8]>(ctxCreateParams.cast(), 0, true), (at_num::<i32>(ctxCreateParams.cast(), 8)).min(1), caps),one(at_ptr::<[u8; 16]>(ctxCreateParams.cast(), 16, true), true),flags,dev,), move |time| crate::hooks::cuCtxCreate_v4(time, pctx, ctxCreateParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 110, move || { let caps = Caps::current(); (one(ctxCreateParams, true),seq(at_ptr::<[u8; 8]>(ctxCreateParams.cast(), 0, true), (at_num::<i32>(ctxCreateParams.cast(), 8)).min(1), caps),one(at_ptr::<[u8; 16]>(ctxCreateParams.cast(), 16, true), true),flags,dev,) }, move |time| crate::hooks::cuCtxCreate_v4(time, pctx, ctxCreateParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 cuCtxDestroy_v2(ctx: P) -> u32, on, {
     call(on, 113, move || (ctx,), move |time| crate::hooks::cuCtxDestroy_v2(time, ctx), move |result| { let _ = result; (result,) }, || ())
@@ -169,15 +163,13 @@ wrapper! { #[unsafe(no_mangle)] 52 cuCtxSetSharedMemConfig(config: u32) -> u32, 
     call(on, 188, move || (config,), move |_| real::cuCtxSetSharedMemConfig(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 53 cuModuleLoad(module: *mut P, fname: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 191, move || (text(fname, 0, caps),), move |time| crate::hooks::cuModuleLoad(time, module, fname), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
+    call(on, 191, move || { let caps = Caps::current(); (text(fname, 0, caps),) }, move |time| crate::hooks::cuModuleLoad(time, module, fname), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 54 cuModuleLoadData(module: *mut P, image: *const c_void) -> u32, on, {
     call(on, 194, move || (image,), move |time| crate::hooks::cuModuleLoadData(time, module, image), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 55 cuModuleLoadDataEx(module: *mut P, image: *const c_void, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 197, move || (image,numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |time| crate::hooks::cuModuleLoadDataEx(time, module, image, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,one(module, ok),seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 197, move || { let caps = Caps::current(); (image,numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuModuleLoadDataEx(time, module, image, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(module, ok),seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 56 cuModuleLoadFatBinary(module: *mut P, fatCubin: *const c_void) -> u32, on, {
     call(on, 200, move || (fatCubin,), move |time| crate::hooks::cuModuleLoadFatBinary(time, module, fatCubin), move |result| { let ok = result == 0; (result,one(module, ok),) }, || ())
@@ -189,31 +181,25 @@ wrapper! { #[unsafe(no_mangle)] 58 cuModuleGetLoadingMode(mode: *mut u32) -> u32
     call(on, 206, move || (), move |_| real::cuModuleGetLoadingMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 59 cuModuleGetFunction(hfunc: *mut P, hmod: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 209, move || (hmod,text(name, 0, caps),), move |time| crate::hooks::cuModuleGetFunction(time, hfunc, hmod, name), move |result| { let ok = result == 0; (result,one(hfunc, ok),) }, || ())
+    call(on, 209, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |time| crate::hooks::cuModuleGetFunction(time, hfunc, hmod, name), move |result| { let ok = result == 0; (result,one(hfunc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 60 cuModuleGetFunctionCount(count: *mut u32, mod_: P) -> u32, on, {
     call(on, 212, move || (mod_,), move |_| real::cuModuleGetFunctionCount(count, mod_), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 cuModuleEnumerateFunctions(functions: *mut P, numFunctions: u32, mod_: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 215, move || (numFunctions,mod_,), move |time| crate::hooks::cuModuleEnumerateFunctions(time, functions, numFunctions, mod_), move |result| { let ok = result == 0; (result,seq(functions, if ok { numFunctions as usize } else { 0 }, caps),) }, || ())
+    call(on, 215, move || (numFunctions,mod_,), move |time| crate::hooks::cuModuleEnumerateFunctions(time, functions, numFunctions, mod_), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(functions, if ok { numFunctions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 cuModuleGetGlobal_v2(dptr: *mut u64, bytes: *mut u64, hmod: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 218, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal_v2(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 218, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::cuModuleGetGlobal_v2(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 cuLinkCreate_v2(numOptions: u32, options: *mut u32, optionValues: *mut P, stateOut: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 221, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate_v2(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
+    call(on, 221, move || { let caps = Caps::current(); (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkCreate_v2(numOptions, options, optionValues, stateOut), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 64 cuLinkAddData_v2(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 224, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 224, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 65 cuLinkAddFile_v2(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 227, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 227, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 cuLinkComplete(state: P, cubinOut: *mut P, sizeOut: *mut u64) -> u32, on, {
     call(on, 230, move || (state,), move |_| real::cuLinkComplete(state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ())
@@ -222,34 +208,28 @@ wrapper! { #[unsafe(no_mangle)] 67 cuLinkDestroy(state: P) -> u32, on, {
     call(on, 233, move || (state,), move |_| real::cuLinkDestroy(state), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 cuModuleGetTexRef(pTexRef: *mut P, hmod: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 236, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetTexRef(pTexRef, hmod, name), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
+    call(on, 236, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::cuModuleGetTexRef(pTexRef, hmod, name), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 cuModuleGetSurfRef(pSurfRef: *mut P, hmod: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 239, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetSurfRef(pSurfRef, hmod, name), move |result| { let ok = result == 0; (result,one(pSurfRef, ok),) }, || ())
+    call(on, 239, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::cuModuleGetSurfRef(pSurfRef, hmod, name), move |result| { let ok = result == 0; (result,one(pSurfRef, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 cuLibraryLoadData(library: *mut P, code: *const c_void, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 242, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadData(time, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 242, move || { let caps = Caps::current(); (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,) }, move |time| crate::hooks::cuLibraryLoadData(time, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 cuLibraryLoadFromFile(library: *mut P, fileName: *const i8, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 245, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |time| crate::hooks::cuLibraryLoadFromFile(time, library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 245, move || { let caps = Caps::current(); (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,) }, move |time| crate::hooks::cuLibraryLoadFromFile(time, library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 cuLibraryUnload(library: P) -> u32, on, {
     call(on, 248, move || (library,), move |time| crate::hooks::cuLibraryUnload(time, library), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 cuLibraryGetKernel(pKernel: *mut P, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 251, move || (library,text(name, 0, caps),), move |time| crate::hooks::cuLibraryGetKernel(time, pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
+    call(on, 251, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |time| crate::hooks::cuLibraryGetKernel(time, pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 cuLibraryGetKernelCount(count: *mut u32, lib: P) -> u32, on, {
     call(on, 254, move || (lib,), move |_| real::cuLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 75 cuLibraryEnumerateKernels(kernels: *mut P, numKernels: u32, lib: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 257, move || (numKernels,lib,), move |time| crate::hooks::cuLibraryEnumerateKernels(time, kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
+    call(on, 257, move || (numKernels,lib,), move |time| crate::hooks::cuLibraryEnumerateKernels(time, kernels, numKernels, lib), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 cuLibraryGetModule(pMod: *mut P, library: P) -> u32, on, {
     call(on, 260, move || (library,), move |_| real::cuLibraryGetModule(pMod, library), move |result| { let ok = result == 0; (result,one(pMod, ok),) }, || ())
@@ -261,16 +241,13 @@ wrapper! { #[unsafe(no_mangle)] 78 cuKernelGetLibrary(pLib: *mut P, kernel: P) -
     call(on, 266, move || (kernel,), move |_| real::cuKernelGetLibrary(pLib, kernel), move |result| { let ok = result == 0; (result,one(pLib, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 79 cuLibraryGetGlobal(dptr: *mut u64, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 269, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 269, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |_| real::cuLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 80 cuLibraryGetManaged(dptr: *mut u64, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 272, move || (library,text(name, 0, caps),), move |_| real::cuLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 272, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |_| real::cuLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 cuLibraryGetUnifiedFunction(fptr: *mut P, library: P, symbol: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 275, move || (library,text(symbol, 0, caps),), move |_| real::cuLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
+    call(on, 275, move || { let caps = Caps::current(); (library,text(symbol, 0, caps),) }, move |_| real::cuLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 82 cuKernelGetAttribute(pi: *mut i32, attrib: u32, kernel: P, dev: i32) -> u32, on, {
     call(on, 278, move || (attrib,kernel,dev,), move |_| real::cuKernelGetAttribute(pi, attrib, kernel, dev), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
@@ -282,8 +259,7 @@ wrapper! { #[unsafe(no_mangle)] 84 cuKernelSetCacheConfig(kernel: P, config: u32
     call(on, 284, move || (kernel,config,dev,), move |_| real::cuKernelSetCacheConfig(kernel, config, dev), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 85 cuKernelGetName(name: *const P, hfunc: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 287, move || (hfunc,), move |_| real::cuKernelGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 287, move || (hfunc,), move |_| real::cuKernelGetName(name, hfunc), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 86 cuKernelGetParamInfo(kernel: P, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
     call(on, 290, move || (kernel,paramIndex,), move |_| real::cuKernelGetParamInfo(kernel, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
@@ -331,12 +307,10 @@ wrapper! { #[unsafe(no_mangle)] 100 cuDeviceUnregisterAsyncNotification(device: 
     call(on, 332, move || (device,callback,), move |_| real::cuDeviceUnregisterAsyncNotification(device, callback), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 101 cuDeviceGetByPCIBusId(dev: *mut i32, pciBusId: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 335, move || (text(pciBusId, 0, caps),), move |_| real::cuDeviceGetByPCIBusId(dev, pciBusId), move |result| { let ok = result == 0; (result,one(dev, ok),) }, || ())
+    call(on, 335, move || { let caps = Caps::current(); (text(pciBusId, 0, caps),) }, move |_| real::cuDeviceGetByPCIBusId(dev, pciBusId), move |result| { let ok = result == 0; (result,one(dev, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 cuDeviceGetPCIBusId(pciBusId: *mut i8, len: i32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 338, move || (len,dev,), move |_| real::cuDeviceGetPCIBusId(pciBusId, len, dev), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 338, move || (len,dev,), move |_| real::cuDeviceGetPCIBusId(pciBusId, len, dev), move |result| { let caps = Caps::current(); let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 103 cuIpcGetEventHandle(pHandle: *mut [u8; 64], event: P) -> u32, on, {
     call(on, 341, move || (event,), move |_| real::cuIpcGetEventHandle(pHandle, event), move |result| { let ok = result == 0; (result,one(pHandle, ok),) }, || ())
@@ -432,12 +406,10 @@ wrapper! { #[unsafe(no_mangle)] 133 cuMemcpy3DPeerAsync(pCopy: *const [u8; 200],
     call(on, 431, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync(pCopy, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 cuMemcpyBatchAsync_v2(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 434, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 434, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 cuMemcpy3DBatchAsync_v2(numOps: u64, opList: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 437, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 437, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 cuMemcpyWithAttributesAsync(dst: u64, src: u64, size: u64, attr: *mut [u8; 24], hStream: P) -> u32, on, {
     call(on, 440, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
@@ -521,12 +493,10 @@ wrapper! { #[unsafe(no_mangle)] 162 cuMipmappedArrayDestroy(hMipmappedArray: P) 
     call(on, 518, move || (hMipmappedArray,), move |_| real::cuMipmappedArrayDestroy(hMipmappedArray), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 cuMemGetHandleForAddressRange(handle: *mut c_void, dptr: u64, size: u64, handleType: u32, flags: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 521, move || (dptr,size,handleType,flags,), move |_| real::cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle, if ok { 4 } else { 0 }, caps),) }, || ())
+    call(on, 521, move || (dptr,size,handleType,flags,), move |_| real::cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(handle, if ok { 4 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 cuMemBatchDecompressAsync(paramsArray: *mut [u8; 64], count: u64, flags: u32, errorIndex: *mut u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 524, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
+    call(on, 524, move || { let caps = Caps::current(); (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 165 cuMemAddressReserve(ptr: *mut u64, size: u64, alignment: u64, addr: u64, flags: u64) -> u32, on, {
     call(on, 527, move || (size,alignment,addr,flags,), move |_| real::cuMemAddressReserve(ptr, size, alignment, addr, flags), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
@@ -544,26 +514,22 @@ wrapper! { #[unsafe(no_mangle)] 169 cuMemMap(ptr: u64, size: u64, offset: u64, h
     call(on, 539, move || (ptr,size,offset,handle,flags,), move |_| real::cuMemMap(ptr, size, offset, handle, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 170 cuMemMapArrayAsync(mapInfoList: *mut [u8; 96], count: u32, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 542, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 542, move || { let caps = Caps::current(); (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,) }, move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 cuMemUnmap(ptr: u64, size: u64) -> u32, on, {
     call(on, 545, move || (ptr,size,), move |_| real::cuMemUnmap(ptr, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 cuMemSetAccess(ptr: u64, size: u64, desc: *const [u8; 12], count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 548, move || (ptr,size,seq(desc, count as usize, caps),count,), move |_| real::cuMemSetAccess(ptr, size, desc, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 548, move || { let caps = Caps::current(); (ptr,size,seq(desc, count as usize, caps),count,) }, move |_| real::cuMemSetAccess(ptr, size, desc, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 cuMemGetAccess(flags: *mut u64, location: *const [u8; 8], ptr: u64) -> u32, on, {
     call(on, 551, move || (one(location, true),ptr,), move |_| real::cuMemGetAccess(flags, location, ptr), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 174 cuMemExportToShareableHandle(shareableHandle: *mut c_void, handle: u64, handleType: u32, flags: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 554, move || (handle,handleType,flags,), move |_| real::cuMemExportToShareableHandle(shareableHandle, handle, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 554, move || (handle,handleType,flags,), move |_| real::cuMemExportToShareableHandle(shareableHandle, handle, handleType, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 175 cuMemImportFromShareableHandle(handle: *mut u64, osHandle: *mut c_void, shHandleType: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 557, move || (bytes(osHandle, crate::measure::imported_bytes(shHandleType as usize), caps),shHandleType,), move |_| real::cuMemImportFromShareableHandle(handle, osHandle, shHandleType), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+    call(on, 557, move || { let caps = Caps::current(); (bytes(osHandle, crate::measure::imported_bytes(shHandleType as usize), caps),shHandleType,) }, move |_| real::cuMemImportFromShareableHandle(handle, osHandle, shHandleType), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 176 cuMemGetAllocationGranularity(granularity: *mut u64, prop: *const [u8; 32], option: u32) -> u32, on, {
     call(on, 560, move || (one(prop, true),option,), move |_| real::cuMemGetAllocationGranularity(granularity, prop, option), move |result| { let ok = result == 0; (result,one(granularity, ok),) }, || ())
@@ -584,16 +550,13 @@ wrapper! { #[unsafe(no_mangle)] 181 cuMemPoolTrimTo(pool: P, minBytesToKeep: u64
     call(on, 575, move || (pool,minBytesToKeep,), move |_| real::cuMemPoolTrimTo(pool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 cuMemPoolSetAttribute(pool: P, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 578, move || (pool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cuMemPoolSetAttribute(pool, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 578, move || { let caps = Caps::current(); (pool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),) }, move |_| real::cuMemPoolSetAttribute(pool, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 cuMemPoolGetAttribute(pool: P, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 581, move || (pool,attr,), move |_| real::cuMemPoolGetAttribute(pool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
+    call(on, 581, move || (pool,attr,), move |_| real::cuMemPoolGetAttribute(pool, attr, value), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 184 cuMemPoolSetAccess(pool: P, map: *const [u8; 12], count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 584, move || (pool,seq(map, count as usize, caps),count,), move |_| real::cuMemPoolSetAccess(pool, map, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 584, move || { let caps = Caps::current(); (pool,seq(map, count as usize, caps),count,) }, move |_| real::cuMemPoolSetAccess(pool, map, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 185 cuMemPoolGetAccess(flags: *mut u32, memPool: P, location: *mut [u8; 8]) -> u32, on, {
     call(on, 587, move || (memPool,one(location, true),), move |_| real::cuMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
@@ -617,12 +580,10 @@ wrapper! { #[unsafe(no_mangle)] 191 cuMemAllocFromPoolAsync(dptr: *mut u64, byte
     call(on, 605, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 cuMemPoolExportToShareableHandle(handle_out: *mut c_void, pool: P, handleType: u32, flags: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 608, move || (pool,handleType,flags,), move |_| real::cuMemPoolExportToShareableHandle(handle_out, pool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(handle_out, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 608, move || (pool,handleType,flags,), move |_| real::cuMemPoolExportToShareableHandle(handle_out, pool, handleType, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(handle_out, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 cuMemPoolImportFromShareableHandle(pool_out: *mut P, handle: *mut c_void, handleType: u32, flags: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 611, move || (bytes(handle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cuMemPoolImportFromShareableHandle(pool_out, handle, handleType, flags), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
+    call(on, 611, move || { let caps = Caps::current(); (bytes(handle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,) }, move |_| real::cuMemPoolImportFromShareableHandle(pool_out, handle, handleType, flags), move |result| { let ok = result == 0; (result,one(pool_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 cuMemPoolExportPointer(shareData_out: *mut [u8; 64], ptr: u64) -> u32, on, {
     call(on, 614, move || (ptr,), move |_| real::cuMemPoolExportPointer(shareData_out, ptr), move |result| { let ok = result == 0; (result,one(shareData_out, ok),) }, || ())
@@ -661,8 +622,7 @@ wrapper! { #[unsafe(no_mangle)] 205 cuDeviceGetCliqueCount(count: *mut u64, dev:
     call(on, 647, move || (dev,), move |_| real::cuDeviceGetCliqueCount(count, dev), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 206 cuDeviceGetCliqueInfo(cliqueInfo: *mut [u8; 8], count: *mut u64, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 650, move || (one(count, true),dev,), move |_| real::cuDeviceGetCliqueInfo(cliqueInfo, count, dev), move |result| { let ok = result == 0; (result,seq(cliqueInfo, if ok { behind(count) } else { 0 }, caps),one(count, ok),) }, || ())
+    call(on, 650, move || (one(count, true),dev,), move |_| real::cuDeviceGetCliqueInfo(cliqueInfo, count, dev), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(cliqueInfo, if ok { behind(count) } else { 0 }, caps),one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 207 cuLogicalEndpointIdReserve(baseLeId: *mut u32, count: u32) -> u32, on, {
     call(on, 653, move || (count,), move |_| real::cuLogicalEndpointIdReserve(baseLeId, count), move |result| { let ok = result == 0; (result,one(baseLeId, ok),) }, || ())
@@ -689,12 +649,10 @@ wrapper! { #[unsafe(no_mangle)] 214 cuLogicalEndpointUnbind(leId: u32, dev: i32,
     call(on, 674, move || (leId,dev,offset,size,), move |_| real::cuLogicalEndpointUnbind(leId, dev, offset, size), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 215 cuLogicalEndpointExport(handle: *mut c_void, leId: u32, handleType: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 677, move || (leId,handleType,), move |_| real::cuLogicalEndpointExport(handle, leId, handleType), move |result| { let ok = result == 0; (result,bytes(handle, if ok { crate::measure::endpoint_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 677, move || (leId,handleType,), move |_| real::cuLogicalEndpointExport(handle, leId, handleType), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(handle, if ok { crate::measure::endpoint_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 216 cuLogicalEndpointImport(leId: u32, handle: *const c_void, handleType: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 680, move || (leId,bytes(handle, crate::measure::endpoint_bytes(handleType as usize), caps),handleType,), move |_| real::cuLogicalEndpointImport(leId, handle, handleType), move |result| { let _ = result; (result,) }, || ())
+    call(on, 680, move || { let caps = Caps::current(); (leId,bytes(handle, crate::measure::endpoint_bytes(handleType as usize), caps),handleType,) }, move |_| real::cuLogicalEndpointImport(leId, handle, handleType), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 217 cuLogicalEndpointGetLimits(bindAlignment: *mut u64, maxSize: *mut u64, prop: *const [u8; 24]) -> u32, on, {
     call(on, 683, move || (one(prop, true),), move |_| real::cuLogicalEndpointGetLimits(bindAlignment, maxSize, prop), move |result| { let ok = result == 0; (result,one(bindAlignment, ok),one(maxSize, ok),) }, || ())
@@ -703,12 +661,10 @@ wrapper! { #[unsafe(no_mangle)] 218 cuLogicalEndpointQuery(leId: u32, count: u32
     call(on, 686, move || (leId,count,), move |_| real::cuLogicalEndpointQuery(leId, count, queryStatus), move |result| { let ok = result == 0; (result,one(queryStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 219 cuFabricCpyBatchAsync(numOps: u64, opList: *mut [u8; 64], flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 689, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 689, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 220 cuPointerGetAttribute(data: *mut c_void, attribute: u32, ptr: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 692, move || (attribute,ptr,), move |_| real::cuPointerGetAttribute(data, attribute, ptr), move |result| { let ok = result == 0; (result,bytes(data, if ok { crate::measure::pointer_attribute_bytes(attribute as usize) } else { 0 }, caps),) }, || ())
+    call(on, 692, move || (attribute,ptr,), move |_| real::cuPointerGetAttribute(data, attribute, ptr), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(data, if ok { crate::measure::pointer_attribute_bytes(attribute as usize) } else { 0 }, caps),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 221 cuMemPrefetchAsync_v2(devPtr: u64, count: u64, location: Val<[u64; 1]>, flags: u32, hStream: P) -> u32, on, {
     call(on, 695, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
@@ -717,36 +673,28 @@ value_wrapper! { #[unsafe(no_mangle)] 222 cuMemAdvise_v2(devPtr: u64, count: u64
     call(on, 698, move || (devPtr,count,advice,location,), move |_| real::cuMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 223 cuMemPrefetchBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 701, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 701, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,) }, move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 cuMemDiscardBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 704, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 704, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,) }, move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 225 cuMemDiscardAndPrefetchBatchAsync(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 707, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 707, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,) }, move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 226 cuMemGetLocationInfo(ptr: u64, size: u64, summaryGranularity: u64, samplingGranularity: u64, location_out: *mut [u8; 8]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 710, move || (ptr,size,summaryGranularity,samplingGranularity,), move |_| real::cuMemGetLocationInfo(ptr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
+    call(on, 710, move || (ptr,size,summaryGranularity,samplingGranularity,), move |_| real::cuMemGetLocationInfo(ptr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 227 cuMemRangeGetAttribute(data: *mut c_void, dataSize: u64, attribute: u32, devPtr: u64, count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 713, move || (dataSize,attribute,devPtr,count,), move |_| real::cuMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
+    call(on, 713, move || (dataSize,attribute,devPtr,count,), move |_| real::cuMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 228 cuMemRangeGetAttributes(data: *mut P, dataSizes: *mut u64, attributes: *mut u32, numAttributes: u64, devPtr: u64, count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 716, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cuMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 716, move || { let caps = Caps::current(); (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,) }, move |_| real::cuMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 cuPointerSetAttribute(value: *const c_void, attribute: u32, ptr: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 719, move || (bytes(value, crate::measure::pointer_attribute_bytes(attribute as usize), caps),attribute,ptr,), move |_| real::cuPointerSetAttribute(value, attribute, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 719, move || { let caps = Caps::current(); (bytes(value, crate::measure::pointer_attribute_bytes(attribute as usize), caps),attribute,ptr,) }, move |_| real::cuPointerSetAttribute(value, attribute, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 cuPointerGetAttributes(numAttributes: u32, attributes: *mut u32, data: *mut P, ptr: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 722, move || (numAttributes,seq(attributes, numAttributes as usize, caps),seq(data, numAttributes as usize, caps),ptr,), move |_| real::cuPointerGetAttributes(numAttributes, attributes, data, ptr), move |result| { let _ = result; (result,) }, || ())
+    call(on, 722, move || { let caps = Caps::current(); (numAttributes,seq(attributes, numAttributes as usize, caps),seq(data, numAttributes as usize, caps),ptr,) }, move |_| real::cuPointerGetAttributes(numAttributes, attributes, data, ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 231 cuStreamCreate(phStream: *mut P, Flags: u32) -> u32, on, {
     call(on, 725, move || (Flags,), move |time| crate::hooks::cuStreamCreate(time, phStream, Flags), move |result| { let ok = result == 0; (result,one(phStream, ok),) }, || ())
@@ -791,8 +739,7 @@ wrapper! { #[unsafe(no_mangle)] 244 cuStreamBeginRecaptureToGraph(hStream: P, mo
     call(on, 764, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 245 cuStreamBeginCaptureToGraph(hStream: P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 767, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 767, move || { let caps = Caps::current(); (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,) }, move |_| real::cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 246 cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32, on, {
     call(on, 770, move || (one(mode, true),), move |_| real::cuThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
@@ -804,12 +751,10 @@ wrapper! { #[unsafe(no_mangle)] 248 cuStreamIsCapturing(hStream: P, captureStatu
     poll(on, 776, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 249 cuStreamGetCaptureInfo_v3(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 779, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 779, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 250 cuStreamUpdateCaptureDependencies_v2(hStream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 782, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 782, move || { let caps = Caps::current(); (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 251 cuStreamAttachMemAsync(hStream: P, dptr: u64, length: u64, flags: u32) -> u32, on, {
     call(on, 785, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
@@ -869,12 +814,10 @@ wrapper! { #[unsafe(no_mangle)] 269 cuImportExternalSemaphore(extSem_out: *mut P
     call(on, 839, move || (one(semHandleDesc, true),), move |_| real::cuImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 270 cuSignalExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 842, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 842, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 271 cuWaitExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 845, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 845, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 272 cuDestroyExternalSemaphore(extSem: P) -> u32, on, {
     call(on, 848, move || (extSem,), move |_| real::cuDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
@@ -892,8 +835,7 @@ wrapper! { #[unsafe(no_mangle)] 276 cuStreamWriteValue64_v2(stream: P, addr: u64
     call(on, 860, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 277 cuStreamBatchMemOp_v2(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 863, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 863, move || { let caps = Caps::current(); (stream,count,seq(paramArray, count as usize, caps),flags,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 278 cuFuncGetAttribute(pi: *mut i32, attrib: u32, hfunc: P) -> u32, on, {
     call(on, 866, move || (attrib,hfunc,), move |_| real::cuFuncGetAttribute(pi, attrib, hfunc), move |result| { let ok = result == 0; (result,one(pi, ok),) }, || ())
@@ -908,8 +850,7 @@ wrapper! { #[unsafe(no_mangle)] 281 cuFuncGetModule(hmod: *mut P, hfunc: P) -> u
     call(on, 875, move || (hfunc,), move |_| real::cuFuncGetModule(hmod, hfunc), move |result| { let ok = result == 0; (result,one(hmod, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 282 cuFuncGetName(name: *const P, hfunc: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 878, move || (hfunc,), move |_| real::cuFuncGetName(name, hfunc), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 878, move || (hfunc,), move |_| real::cuFuncGetName(name, hfunc), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 283 cuFuncGetParamInfo(func: P, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
     call(on, 881, move || (func,paramIndex,), move |_| real::cuFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
@@ -927,8 +868,7 @@ wrapper! { #[unsafe(no_mangle)] 287 cuLaunchKernel(f_: P, gridDimX: u32, gridDim
     call(on, 893, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 288 cuLaunchKernelEx(config: *const [u8; 56], f_: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 896, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 896, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,) }, move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 289 cuLaunchCooperativeKernel(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P) -> u32, on, {
     call(on, 899, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, false))(time) }, move |result| { let _ = result; (result,) }, || ())
@@ -955,8 +895,7 @@ wrapper! { #[unsafe(no_mangle)] 296 cuParamSetf(hfunc: P, offset: i32, value: f3
     call(on, 920, move || (hfunc,offset,value,), move |_| real::cuParamSetf(hfunc, offset, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 297 cuParamSetv(hfunc: P, offset: i32, ptr: *mut c_void, numbytes: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 923, move || (hfunc,offset,bytes(ptr, (numbytes as usize).min(1024), caps),numbytes,), move |_| real::cuParamSetv(hfunc, offset, ptr, numbytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 923, move || { let caps = Caps::current(); (hfunc,offset,bytes(ptr, (numbytes as usize).min(1024), caps),numbytes,) }, move |_| real::cuParamSetv(hfunc, offset, ptr, numbytes), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 298 cuLaunch(f_: P) -> u32, on, {
     call(on, 926, move || (f_,), move |time| crate::device::command(time, null_mut(), 1, f_, [0, 0], move || (0, 0), move || [1, 1, 1, 0, 0, 0], move || real::cuLaunch(f_), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
@@ -968,8 +907,7 @@ wrapper! { #[unsafe(no_mangle)] 300 cuLaunchGridAsync(f_: P, grid_width: i32, gr
     call(on, 932, move || (f_,grid_width,grid_height,hStream,), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, 0), move || [grid_width as usize, grid_height as usize, 1, 0, 0, 0], move || real::cuLaunchGridAsync(f_, grid_width, grid_height, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 301 cuLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: u32, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 935, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |time| crate::device::command(time, (at_num::<u64>(launchParamsList.cast(), 40)) as P, 1, (at_num::<u64>(launchParamsList.cast(), 0)) as P, [0, 0], move || (0, at_num::<u32>(launchParamsList.cast(), 32)), move || [at_num::<u32>(launchParamsList.cast(), 8), at_num::<u32>(launchParamsList.cast(), 12), at_num::<u32>(launchParamsList.cast(), 16), at_num::<u32>(launchParamsList.cast(), 20), at_num::<u32>(launchParamsList.cast(), 24), at_num::<u32>(launchParamsList.cast(), 28)], move || real::cuLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 935, move || { let caps = Caps::current(); (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,) }, move |time| crate::device::command(time, (at_num::<u64>(launchParamsList.cast(), 40)) as P, 1, (at_num::<u64>(launchParamsList.cast(), 0)) as P, [0, 0], move || (0, at_num::<u32>(launchParamsList.cast(), 32)), move || [at_num::<u32>(launchParamsList.cast(), 8), at_num::<u32>(launchParamsList.cast(), 12), at_num::<u32>(launchParamsList.cast(), 16), at_num::<u32>(launchParamsList.cast(), 20), at_num::<u32>(launchParamsList.cast(), 24), at_num::<u32>(launchParamsList.cast(), 28)], move || real::cuLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 302 cuParamSetTexRef(hfunc: P, texunit: i32, hTexRef: P) -> u32, on, {
     call(on, 938, move || (hfunc,texunit,hTexRef,), move |_| real::cuParamSetTexRef(hfunc, texunit, hTexRef), move |result| { let _ = result; (result,) }, || ())
@@ -981,8 +919,7 @@ wrapper! { #[unsafe(no_mangle)] 304 cuGraphCreate(phGraph: *mut P, flags: u32) -
     call(on, 944, move || (flags,), move |_| real::cuGraphCreate(phGraph, flags), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 305 cuGraphAddKernelNode_v2(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 947, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 947, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 306 cuGraphKernelNodeGetParams_v2(hNode: P, nodeParams: *mut [u8; 72]) -> u32, on, {
     call(on, 950, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams_v2(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
@@ -991,8 +928,7 @@ wrapper! { #[unsafe(no_mangle)] 307 cuGraphKernelNodeSetParams_v2(hNode: P, node
     call(on, 953, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 308 cuGraphAddMemcpyNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 956, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(copyParams, true),ctx,), move |_| real::cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 956, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(copyParams, true),ctx,) }, move |_| real::cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 309 cuGraphMemcpyNodeGetParams(hNode: P, nodeParams: *mut [u8; 200]) -> u32, on, {
     call(on, 959, move || (hNode,), move |_| real::cuGraphMemcpyNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
@@ -1001,8 +937,7 @@ wrapper! { #[unsafe(no_mangle)] 310 cuGraphMemcpyNodeSetParams(hNode: P, nodePar
     call(on, 962, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemcpyNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 311 cuGraphAddMemsetNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, memsetParams: *const [u8; 40], ctx: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 965, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(memsetParams, true),ctx,), move |_| real::cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 965, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(memsetParams, true),ctx,) }, move |_| real::cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 312 cuGraphMemsetNodeGetParams(hNode: P, nodeParams: *mut [u8; 40]) -> u32, on, {
     call(on, 968, move || (hNode,), move |_| real::cuGraphMemsetNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
@@ -1011,8 +946,7 @@ wrapper! { #[unsafe(no_mangle)] 313 cuGraphMemsetNodeSetParams(hNode: P, nodePar
     call(on, 971, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphMemsetNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 314 cuGraphAddHostNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 16]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 974, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 974, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddHostNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 315 cuGraphHostNodeGetParams(hNode: P, nodeParams: *mut [u8; 16]) -> u32, on, {
     call(on, 977, move || (hNode,), move |_| real::cuGraphHostNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
@@ -1021,19 +955,16 @@ wrapper! { #[unsafe(no_mangle)] 316 cuGraphHostNodeSetParams(hNode: P, nodeParam
     call(on, 980, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphHostNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 317 cuGraphAddChildGraphNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, childGraph: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 983, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 983, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,childGraph,) }, move |_| real::cuGraphAddChildGraphNode(phGraphNode, hGraph, dependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 318 cuGraphChildGraphNodeGetGraph(hNode: P, phGraph: *mut P) -> u32, on, {
     call(on, 986, move || (hNode,), move |_| real::cuGraphChildGraphNodeGetGraph(hNode, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 319 cuGraphAddEmptyNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 989, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 989, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphAddEmptyNode(phGraphNode, hGraph, dependencies, numDependencies), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 320 cuGraphAddEventRecordNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 992, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 992, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,) }, move |_| real::cuGraphAddEventRecordNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 321 cuGraphEventRecordNodeGetEvent(hNode: P, event_out: *mut P) -> u32, on, {
     call(on, 995, move || (hNode,), move |_| real::cuGraphEventRecordNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
@@ -1042,8 +973,7 @@ wrapper! { #[unsafe(no_mangle)] 322 cuGraphEventRecordNodeSetEvent(hNode: P, eve
     call(on, 998, move || (hNode,event,), move |_| real::cuGraphEventRecordNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 323 cuGraphAddEventWaitNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1001, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1001, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,event,) }, move |_| real::cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 324 cuGraphEventWaitNodeGetEvent(hNode: P, event_out: *mut P) -> u32, on, {
     call(on, 1004, move || (hNode,), move |_| real::cuGraphEventWaitNodeGetEvent(hNode, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
@@ -1052,56 +982,43 @@ wrapper! { #[unsafe(no_mangle)] 325 cuGraphEventWaitNodeSetEvent(hNode: P, event
     call(on, 1007, move || (hNode,event,), move |_| real::cuGraphEventWaitNodeSetEvent(hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 326 cuGraphAddExternalSemaphoresSignalNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1010, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresSignalNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1010, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphAddExternalSemaphoresSignalNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 327 cuGraphExternalSemaphoresSignalNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1013, move || (hNode,), move |_| real::cuGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1013, move || (hNode,), move |_| real::cuGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 328 cuGraphExternalSemaphoresSignalNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1016, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1016, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 329 cuGraphAddExternalSemaphoresWaitNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1019, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphAddExternalSemaphoresWaitNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1019, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphAddExternalSemaphoresWaitNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 330 cuGraphExternalSemaphoresWaitNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1022, move || (hNode,), move |_| real::cuGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1022, move || (hNode,), move |_| real::cuGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 331 cuGraphExternalSemaphoresWaitNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1025, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1025, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 332 cuGraphAddBatchMemOpNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 32]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1028, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphAddBatchMemOpNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1028, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |_| real::cuGraphAddBatchMemOpNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 333 cuGraphBatchMemOpNodeGetParams(hNode: P, nodeParams_out: *mut [u8; 32]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1031, move || (hNode,), move |_| real::cuGraphBatchMemOpNodeGetParams(hNode, nodeParams_out), move |result| { let ok = result == 0; (result,one(nodeParams_out, ok),seq(at_ptr::<[u8; 48]>(nodeParams_out.cast(), 16, ok), if ok { (at_num::<u32>(nodeParams_out.cast(), 8)).min(48) } else { 0 }, caps),) }, || ())
+    call(on, 1031, move || (hNode,), move |_| real::cuGraphBatchMemOpNodeGetParams(hNode, nodeParams_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(nodeParams_out, ok),seq(at_ptr::<[u8; 48]>(nodeParams_out.cast(), 16, ok), if ok { (at_num::<u32>(nodeParams_out.cast(), 8)).min(48) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 334 cuGraphBatchMemOpNodeSetParams(hNode: P, nodeParams: *const [u8; 32]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1034, move || (hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphBatchMemOpNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1034, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |_| real::cuGraphBatchMemOpNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 335 cuGraphExecBatchMemOpNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 32]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1037, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),), move |_| real::cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1037, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |_| real::cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 336 cuGraphAddMemAllocNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1040, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 1040, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),) }, move |_| real::cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 337 cuGraphMemAllocNodeGetParams(hNode: P, params_out: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1043, move || (hNode,), move |_| real::cuGraphMemAllocNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 1043, move || (hNode,), move |_| real::cuGraphMemAllocNodeGetParams(hNode, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 338 cuGraphAddMemFreeNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, dptr: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1046, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cuGraphAddMemFreeNode(phGraphNode, hGraph, dependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 1046, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,dptr,) }, move |_| real::cuGraphAddMemFreeNode(phGraphNode, hGraph, dependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 339 cuGraphMemFreeNodeGetParams(hNode: P, dptr_out: *mut u64) -> u32, on, {
     call(on, 1049, move || (hNode,), move |_| real::cuGraphMemFreeNodeGetParams(hNode, dptr_out), move |result| { let ok = result == 0; (result,one(dptr_out, ok),) }, || ())
@@ -1110,12 +1027,10 @@ wrapper! { #[unsafe(no_mangle)] 340 cuDeviceGraphMemTrim(device: i32) -> u32, on
     call(on, 1052, move || (device,), move |_| real::cuDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 341 cuDeviceGetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1055, move || (device,attr,), move |_| real::cuDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 1055, move || (device,attr,), move |_| real::cuDeviceGetGraphMemAttribute(device, attr, value), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 342 cuDeviceSetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1058, move || (device,attr,bytes(value, 8, caps),), move |_| real::cuDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1058, move || { let caps = Caps::current(); (device,attr,bytes(value, 8, caps),) }, move |_| real::cuDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 343 cuGraphClone(phGraphClone: *mut P, originalGraph: P) -> u32, on, {
     call(on, 1061, move || (originalGraph,), move |_| real::cuGraphClone(phGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(phGraphClone, ok),) }, || ())
@@ -1142,32 +1057,25 @@ wrapper! { #[unsafe(no_mangle)] 350 cuGraphExecGetId(hGraphExec: P, graphId: *mu
     call(on, 1082, move || (hGraphExec,), move |_| real::cuGraphExecGetId(hGraphExec, graphId), move |result| { let ok = result == 0; (result,one(graphId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 351 cuGraphGetNodes(hGraph: P, nodes: *mut P, numNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1085, move || (hGraph,one(numNodes, true),), move |_| real::cuGraphGetNodes(hGraph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
+    call(on, 1085, move || (hGraph,one(numNodes, true),), move |_| real::cuGraphGetNodes(hGraph, nodes, numNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 352 cuGraphGetRootNodes(hGraph: P, rootNodes: *mut P, numRootNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1088, move || (hGraph,one(numRootNodes, true),), move |_| real::cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes), move |result| { let ok = result == 0; (result,seq(rootNodes, if ok { behind(numRootNodes) } else { 0 }, caps),one(numRootNodes, ok),) }, || ())
+    call(on, 1088, move || (hGraph,one(numRootNodes, true),), move |_| real::cuGraphGetRootNodes(hGraph, rootNodes, numRootNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(rootNodes, if ok { behind(numRootNodes) } else { 0 }, caps),one(numRootNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 353 cuGraphGetEdges_v2(hGraph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1091, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 1091, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges_v2(hGraph, from, to, edgeData, numEdges), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 354 cuGraphNodeGetDependencies_v2(hNode: P, dependencies: *mut P, edgeData: *mut [u8; 8], numDependencies: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1094, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
+    call(on, 1094, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies_v2(hNode, dependencies, edgeData, numDependencies), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 355 cuGraphNodeGetDependentNodes_v2(hNode: P, dependentNodes: *mut P, edgeData: *mut [u8; 8], numDependentNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1097, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
+    call(on, 1097, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, edgeData, numDependentNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 356 cuGraphAddDependencies_v2(hGraph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1100, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1100, move || { let caps = Caps::current(); (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphAddDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 357 cuGraphRemoveDependencies_v2(hGraph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1103, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1103, move || { let caps = Caps::current(); (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphRemoveDependencies_v2(hGraph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 358 cuGraphDestroyNode(hNode: P) -> u32, on, {
     call(on, 1106, move || (hNode,), move |_| real::cuGraphDestroyNode(hNode), move |result| { let _ = result; (result,) }, || ())
@@ -1203,12 +1111,10 @@ wrapper! { #[unsafe(no_mangle)] 368 cuGraphExecEventWaitNodeSetEvent(hGraphExec:
     call(on, 1136, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 369 cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1139, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1139, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 370 cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1142, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1142, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 371 cuGraphNodeSetEnabled(hGraphExec: P, hNode: P, isEnabled: u32) -> u32, on, {
     call(on, 1145, move || (hGraphExec,hNode,isEnabled,), move |_| real::cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
@@ -1241,8 +1147,7 @@ wrapper! { #[unsafe(no_mangle)] 380 cuGraphKernelNodeSetAttribute(hNode: P, attr
     call(on, 1172, move || (hNode,attr,one(value, true),), move |_| real::cuGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 381 cuGraphDebugDotPrint(hGraph: P, path: *const i8, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1175, move || (hGraph,text(path, 0, caps),flags,), move |_| real::cuGraphDebugDotPrint(hGraph, path, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1175, move || { let caps = Caps::current(); (hGraph,text(path, 0, caps),flags,) }, move |_| real::cuGraphDebugDotPrint(hGraph, path, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 382 cuUserObjectCreate(object_out: *mut P, ptr: *mut c_void, destroy: P, initialRefcount: u32, flags: u32) -> u32, on, {
     call(on, 1178, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cuUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
@@ -1260,12 +1165,10 @@ wrapper! { #[unsafe(no_mangle)] 386 cuGraphReleaseUserObject(graph: P, object: P
     call(on, 1190, move || (graph,object,count,), move |_| real::cuGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 387 cuGraphAddNode_v2(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1193, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1193, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 388 cuGraphAddNode_v3(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1196, move || (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1196, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 389 cuGraphNodeSetParams(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
     call(on, 1199, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
@@ -1298,12 +1201,10 @@ wrapper! { #[unsafe(no_mangle)] 398 cuOccupancyAvailableDynamicSMemPerBlock(dyna
     call(on, 1226, move || (func,numBlocks,blockSize,), move |_| real::cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks, blockSize), move |result| { let ok = result == 0; (result,one(dynamicSmemSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 399 cuOccupancyMaxPotentialClusterSize(clusterSize: *mut i32, func: P, config: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1229, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxPotentialClusterSize(clusterSize, func, config), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
+    call(on, 1229, move || { let caps = Caps::current(); (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),) }, move |_| real::cuOccupancyMaxPotentialClusterSize(clusterSize, func, config), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 400 cuOccupancyMaxActiveClusters(numClusters: *mut i32, func: P, config: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1232, move || (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),), move |_| real::cuOccupancyMaxActiveClusters(numClusters, func, config), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
+    call(on, 1232, move || { let caps = Caps::current(); (func,one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),) }, move |_| real::cuOccupancyMaxActiveClusters(numClusters, func, config), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 401 cuTexRefSetArray(hTexRef: P, hArray: P, Flags: u32) -> u32, on, {
     call(on, 1235, move || (hTexRef,hArray,Flags,), move |_| real::cuTexRefSetArray(hTexRef, hArray, Flags), move |result| { let _ = result; (result,) }, || ())
@@ -1339,8 +1240,7 @@ wrapper! { #[unsafe(no_mangle)] 411 cuTexRefSetMaxAnisotropy(hTexRef: P, maxAnis
     call(on, 1265, move || (hTexRef,maxAniso,), move |_| real::cuTexRefSetMaxAnisotropy(hTexRef, maxAniso), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 412 cuTexRefSetBorderColor(hTexRef: P, pBorderColor: *mut f32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1268, move || (hTexRef,seq(pBorderColor, 4, caps),), move |_| real::cuTexRefSetBorderColor(hTexRef, pBorderColor), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1268, move || { let caps = Caps::current(); (hTexRef,seq(pBorderColor, 4, caps),) }, move |_| real::cuTexRefSetBorderColor(hTexRef, pBorderColor), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 413 cuTexRefSetFlags(hTexRef: P, Flags: u32) -> u32, on, {
     call(on, 1271, move || (hTexRef,Flags,), move |_| real::cuTexRefSetFlags(hTexRef, Flags), move |result| { let _ = result; (result,) }, || ())
@@ -1376,8 +1276,7 @@ wrapper! { #[unsafe(no_mangle)] 423 cuTexRefGetMaxAnisotropy(pmaxAniso: *mut i32
     call(on, 1301, move || (hTexRef,), move |_| real::cuTexRefGetMaxAnisotropy(pmaxAniso, hTexRef), move |result| { let ok = result == 0; (result,one(pmaxAniso, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 424 cuTexRefGetBorderColor(pBorderColor: *mut f32, hTexRef: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1304, move || (hTexRef,), move |_| real::cuTexRefGetBorderColor(pBorderColor, hTexRef), move |result| { let ok = result == 0; (result,seq(pBorderColor, if ok { 4 } else { 0 }, caps),) }, || ())
+    call(on, 1304, move || (hTexRef,), move |_| real::cuTexRefGetBorderColor(pBorderColor, hTexRef), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pBorderColor, if ok { 4 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 425 cuTexRefGetFlags(pFlags: *mut u32, hTexRef: P) -> u32, on, {
     call(on, 1307, move || (hTexRef,), move |_| real::cuTexRefGetFlags(pFlags, hTexRef), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
@@ -1419,16 +1318,13 @@ wrapper! { #[unsafe(no_mangle)] 437 cuSurfObjectGetResourceDesc(pResDesc: *mut [
     call(on, 1343, move || (surfObject,), move |_| real::cuSurfObjectGetResourceDesc(pResDesc, surfObject), move |result| { let ok = result == 0; (result,one(pResDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 438 cuTensorMapEncodeTiled(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, boxDim: *const u32, elementStrides: *const u32, interleave: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1346, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(boxDim, (tensorRank as usize).min(5), caps),seq(elementStrides, (tensorRank as usize).min(5), caps),interleave,swizzle,l2Promotion,oobFill,), move |_| real::cuTensorMapEncodeTiled(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1346, move || { let caps = Caps::current(); (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(boxDim, (tensorRank as usize).min(5), caps),seq(elementStrides, (tensorRank as usize).min(5), caps),interleave,swizzle,l2Promotion,oobFill,) }, move |_| real::cuTensorMapEncodeTiled(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 439 cuTensorMapEncodeIm2col(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, pixelBoxLowerCorner: *const i32, pixelBoxUpperCorner: *const i32, channelsPerPixel: u32, pixelsPerColumn: u32, elementStrides: *const u32, interleave: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1349, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(pixelBoxLowerCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),seq(pixelBoxUpperCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2col(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1349, move || { let caps = Caps::current(); (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),seq(pixelBoxLowerCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),seq(pixelBoxUpperCorner, ((tensorRank as usize).min(5)).saturating_sub(2), caps),channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,swizzle,l2Promotion,oobFill,),) }, move |_| real::cuTensorMapEncodeIm2col(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 440 cuTensorMapEncodeIm2colWide(tensorMap: *mut [u8; 128], tensorDataType: u32, tensorRank: u32, globalAddress: *mut c_void, globalDim: *const u64, globalStrides: *const u64, pixelBoxLowerCornerWidth: i32, pixelBoxUpperCornerWidth: i32, channelsPerPixel: u32, pixelsPerColumn: u32, elementStrides: *const u32, interleave: u32, mode: u32, swizzle: u32, l2Promotion: u32, oobFill: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1352, move || (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),pixelBoxLowerCornerWidth,pixelBoxUpperCornerWidth,channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,mode,swizzle,l2Promotion,oobFill,),), move |_| real::cuTensorMapEncodeIm2colWide(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1352, move || { let caps = Caps::current(); (tensorMap,tensorDataType,tensorRank,globalAddress,seq(globalDim, (tensorRank as usize).min(5), caps),seq(globalStrides, ((tensorRank as usize).min(5)).saturating_sub(1), caps),pixelBoxLowerCornerWidth,pixelBoxUpperCornerWidth,channelsPerPixel,pixelsPerColumn,seq(elementStrides, (tensorRank as usize).min(5), caps),(interleave,mode,swizzle,l2Promotion,oobFill,),) }, move |_| real::cuTensorMapEncodeIm2colWide(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 441 cuTensorMapReplaceAddress(tensorMap: *mut [u8; 128], globalAddress: *mut c_void) -> u32, on, {
     call(on, 1355, move || (tensorMap,globalAddress,), move |_| real::cuTensorMapReplaceAddress(tensorMap, globalAddress), move |result| { let _ = result; (result,) }, || ())
@@ -1449,8 +1345,7 @@ wrapper! { #[unsafe(no_mangle)] 446 cuDeviceGetP2PAttribute(value: *mut i32, att
     call(on, 1370, move || (attrib,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 447 cuDeviceGetP2PAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1373, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 1373, move || { let caps = Caps::current(); (seq(operations, count as usize, caps),count,srcDevice,dstDevice,) }, move |_| real::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 448 cuGraphicsUnregisterResource(resource: P) -> u32, on, {
     call(on, 1376, move || (resource,), move |_| real::cuGraphicsUnregisterResource(resource), move |result| { let _ = result; (result,) }, || ())
@@ -1468,32 +1363,25 @@ wrapper! { #[unsafe(no_mangle)] 452 cuGraphicsResourceSetMapFlags_v2(resource: P
     call(on, 1388, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags_v2(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 453 cuGraphicsMapResources(count: u32, resources: *mut P, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1391, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1391, move || { let caps = Caps::current(); (count,seq(resources, count as usize, caps),hStream,) }, move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 454 cuGraphicsUnmapResources(count: u32, resources: *mut P, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1394, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1394, move || { let caps = Caps::current(); (count,seq(resources, count as usize, caps),hStream,) }, move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources(count, resources, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 handing_wrapper! { #[unsafe(no_mangle)] 455 cuGetProcAddress_v2(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64, symbolStatus: *mut u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1397, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress_v2(time, symbol, pfn, cudaVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
+    call(on, 1397, move || { let caps = Caps::current(); (text(symbol, 0, caps),cudaVersion,flags,) }, move |time| crate::hooks::cuGetProcAddress_v2(time, symbol, pfn, cudaVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 456 cuCoredumpGetAttribute(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1400, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
+    call(on, 1400, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttribute(attrib, value, size), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 457 cuCoredumpGetAttributeGlobal(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1403, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
+    call(on, 1403, move || (attrib,one(size, true),), move |_| real::cuCoredumpGetAttributeGlobal(attrib, value, size), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { crate::measure::if_at_most(behind(size), 1024) } else { 0 }, caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 458 cuCoredumpSetAttribute(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1406, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
+    call(on, 1406, move || { let caps = Caps::current(); (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),) }, move |_| real::cuCoredumpSetAttribute(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 459 cuCoredumpSetAttributeGlobal(attrib: u32, value: *mut c_void, size: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1409, move || (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),), move |_| real::cuCoredumpSetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
+    call(on, 1409, move || { let caps = Caps::current(); (attrib,bytes(value, crate::measure::if_at_most(behind(size), 1024), caps),one(size, true),) }, move |_| real::cuCoredumpSetAttributeGlobal(attrib, value, size), move |result| { let ok = result == 0; (result,one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 460 cuCoredumpRegisterStartCallback(callback: P, userData: *mut c_void, callbackOut: *mut P) -> u32, on, {
     call(on, 1412, move || (callback,userData,), move |_| real::cuCoredumpRegisterStartCallback(callback, userData, callbackOut), move |result| { let ok = result == 0; (result,one(callbackOut, ok),) }, || ())
@@ -1529,16 +1417,13 @@ wrapper! { #[unsafe(no_mangle)] 470 cuGreenCtxGetDevResource(hCtx: P, resource: 
     call(on, 1442, move || (hCtx,type_,), move |_| real::cuGreenCtxGetDevResource(hCtx, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 471 cuDevSmResourceSplitByCount(result_: *mut [u8; 144], nbGroups: *mut u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, minCount: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1445, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cuDevSmResourceSplitByCount(result_, nbGroups, input, remainder, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(4) } else { 0 }, caps),one(nbGroups, ok),one(remainder, ok),) }, || ())
+    call(on, 1445, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cuDevSmResourceSplitByCount(result_, nbGroups, input, remainder, flags, minCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(4) } else { 0 }, caps),one(nbGroups, ok),one(remainder, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 cuDevSmResourceSplit(result_: *mut [u8; 144], nbGroups: u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, groupParams: *mut [u8; 64]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1448, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cuDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(4) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 1448, move || { let caps = Caps::current(); (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),) }, move |_| real::cuDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(4) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 473 cuDevResourceGenerateDesc(phDesc: *mut P, resources: *mut [u8; 144], nbResources: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1451, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cuDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
+    call(on, 1451, move || { let caps = Caps::current(); (seq(resources, (nbResources as usize).min(16), caps),nbResources,) }, move |_| real::cuDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 474 cuGreenCtxRecordEvent(hCtx: P, hEvent: P) -> u32, on, {
     call(on, 1454, move || (hCtx,hEvent,), move |_| real::cuGreenCtxRecordEvent(hCtx, hEvent), move |result| { let _ = result; (result,) }, || ())
@@ -1568,12 +1453,10 @@ wrapper! { #[unsafe(no_mangle)] 482 cuLogsCurrent(iterator_out: *mut u32, flags:
     call(on, 1478, move || (flags,), move |_| real::cuLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 483 cuLogsDumpToFile(iterator: *mut u32, pathToFile: *const i8, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1481, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cuLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
+    call(on, 1481, move || { let caps = Caps::current(); (one(iterator, true),text(pathToFile, 0, caps),flags,) }, move |_| real::cuLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 484 cuLogsDumpToMemory(iterator: *mut u32, buffer: *mut i8, size: *mut u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1484, move || (one(iterator, true),one(size, true),flags,), move |_| real::cuLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
+    call(on, 1484, move || (one(iterator, true),one(size, true),flags,), move |_| real::cuLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 485 cuCheckpointProcessGetRestoreThreadId(pid: i32, tid: *mut i32) -> u32, on, {
     call(on, 1487, move || (pid,), move |_| real::cuCheckpointProcessGetRestoreThreadId(pid, tid), move |result| { let ok = result == 0; (result,one(tid, ok),) }, || ())
@@ -1588,8 +1471,7 @@ wrapper! { #[unsafe(no_mangle)] 488 cuCheckpointProcessCheckpoint(pid: i32, args
     call(on, 1496, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessCheckpoint(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 489 cuCheckpointProcessRestore(pid: i32, args: *mut [u8; 64]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1499, move || (pid,one(args, true),seq(at_ptr::<[u8; 32]>(args.cast(), 0, true), (at_num::<u32>(args.cast(), 8)).min(32), caps),), move |_| real::cuCheckpointProcessRestore(pid, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1499, move || { let caps = Caps::current(); (pid,one(args, true),seq(at_ptr::<[u8; 32]>(args.cast(), 0, true), (at_num::<u32>(args.cast(), 8)).min(32), caps),) }, move |_| real::cuCheckpointProcessRestore(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 490 cuCheckpointOperationComplete(handle: P) -> u32, on, {
     call(on, 1502, move || (handle,), move |_| real::cuCheckpointOperationComplete(handle), move |result| { let _ = result; (result,) }, || ())
@@ -1598,8 +1480,7 @@ wrapper! { #[unsafe(no_mangle)] 491 cuCheckpointProcessUnlock(pid: i32, args: *m
     call(on, 1505, move || (pid,one(args, true),), move |_| real::cuCheckpointProcessUnlock(pid, args), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 492 cuProfilerInitialize(configFile: *const i8, outputFile: *const i8, outputMode: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1508, move || (text(configFile, 0, caps),text(outputFile, 0, caps),outputMode,), move |_| real::cuProfilerInitialize(configFile, outputFile, outputMode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1508, move || { let caps = Caps::current(); (text(configFile, 0, caps),text(outputFile, 0, caps),outputMode,) }, move |_| real::cuProfilerInitialize(configFile, outputFile, outputMode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 493 cuProfilerStart() -> u32, on, {
     call(on, 1511, move || (), move |_| real::cuProfilerStart(), move |result| { let _ = result; (result,) }, || ())
@@ -1614,8 +1495,7 @@ wrapper! { #[unsafe(no_mangle)] 496 cuGraphicsGLRegisterImage(pCudaResource: *mu
     call(on, 1520, move || (image,target,Flags,), move |_| real::cuGraphicsGLRegisterImage(pCudaResource, image, target, Flags), move |result| { let ok = result == 0; (result,one(pCudaResource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 497 cuGLGetDevices_v2(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1523, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices_v2(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1523, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices_v2(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 498 cuGLCtxCreate_v2(pCtx: *mut P, Flags: u32, device: i32) -> u32, on, {
     call(on, 1526, move || (Flags,device,), move |_| real::cuGLCtxCreate_v2(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())
@@ -1765,12 +1645,10 @@ wrapper! { #[unsafe(no_mangle)] 546 cuMemcpy3DPeerAsync_ptsz(pCopy: *const [u8; 
     call(on, 1670, move || (one(pCopy, true),hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 176)).saturating_mul(at_num::<u64>(pCopy.cast(), 184))).saturating_mul(at_num::<u64>(pCopy.cast(), 192)), 0), move || [0; 6], move || real::cuMemcpy3DPeerAsync_ptsz(pCopy, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 547 cuMemcpyBatchAsync_v2_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1673, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1673, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_v2_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 548 cuMemcpy3DBatchAsync_v2_ptsz(numOps: u64, opList: *mut [u8; 112], flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1676, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1676, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_v2_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 549 cuMemcpyWithAttributesAsync_ptsz(dst: u64, src: u64, size: u64, attr: *mut [u8; 24], hStream: P) -> u32, on, {
     call(on, 1679, move || (dst,src,size,one(attr, true),hStream,), move |time| crate::device::copy(time, hStream, 4, [0, 0], move || [src as u64, dst as u64], move || size as usize, move || real::cuMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
@@ -1815,12 +1693,10 @@ wrapper! { #[unsafe(no_mangle)] 562 cuMemsetD2D32Async_ptsz(dstDevice: u64, dstP
     call(on, 1718, move || (dstDevice,dstPitch,ui,Width,Height,hStream,), move |time| crate::device::command(time, hStream, 5, null_mut(), [0, 3], move || (((Width as usize).saturating_mul(Height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::cuMemsetD2D32Async_ptsz(dstDevice, dstPitch, ui, Width, Height, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 563 cuMemBatchDecompressAsync_ptsz(paramsArray: *mut [u8; 64], count: u64, flags: u32, errorIndex: *mut u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1721, move || (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync_ptsz(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
+    call(on, 1721, move || { let caps = Caps::current(); (seq(paramsArray, (count as usize).min(48), caps),count,flags,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(paramsArray as usize, count as usize, 64, 8), 0), move || [0; 6], move || real::cuMemBatchDecompressAsync_ptsz(paramsArray, count, flags, errorIndex, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(errorIndex, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 564 cuMemMapArrayAsync_ptsz(mapInfoList: *mut [u8; 96], count: u32, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1724, move || (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync_ptsz(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1724, move || { let caps = Caps::current(); (seq(mapInfoList, (count as usize).min(32), caps),count,hStream,) }, move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuMemMapArrayAsync_ptsz(mapInfoList, count, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 565 cuMemFreeAsync_ptsz(dptr: u64, hStream: P) -> u32, on, {
     call(on, 1727, move || (dptr,hStream,), move |_| real::cuMemFreeAsync_ptsz(dptr, hStream), move |result| { let _ = result; (result,) }, || ())
@@ -1832,23 +1708,19 @@ wrapper! { #[unsafe(no_mangle)] 567 cuMemAllocFromPoolAsync_ptsz(dptr: *mut u64,
     call(on, 1733, move || (bytesize,pool,hStream,), move |_| real::cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream), move |result| { let ok = result == 0; (result,one(dptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 568 cuFabricCpyBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 64], flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1736, move || (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1736, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(48), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(opList as usize, numOps as usize, 64, 48), 0), move || [0; 6], move || real::cuFabricCpyBatchAsync_ptsz(numOps, opList, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 569 cuMemPrefetchAsync_v2_ptsz(devPtr: u64, count: u64, location: Val<[u64; 1]>, flags: u32, hStream: P) -> u32, on, {
     call(on, 1739, move || (devPtr,count,location,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 570 cuMemPrefetchBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1742, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1742, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,) }, move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 571 cuMemDiscardBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1745, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1745, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,hStream,) }, move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 572 cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs: *mut u64, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1748, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1748, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,hStream,) }, move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 573 cuStreamBeginCaptureToCig_ptsz(hStream: P, streamCigCaptureParams: *mut [u8; 8]) -> u32, on, {
     call(on, 1751, move || (hStream,one(streamCigCaptureParams, true),one(at_ptr::<[u8; 16]>(streamCigCaptureParams.cast(), 0, true), true),), move |_| real::cuStreamBeginCaptureToCig_ptsz(hStream, streamCigCaptureParams), move |result| { let _ = result; (result,) }, || ())
@@ -1887,8 +1759,7 @@ wrapper! { #[unsafe(no_mangle)] 584 cuStreamBeginRecaptureToGraph_ptsz(hStream: 
     call(on, 1784, move || (hStream,mode,hGraph,callbackFunc,userData,), move |_| real::cuStreamBeginRecaptureToGraph_ptsz(hStream, mode, hGraph, callbackFunc, userData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 585 cuStreamBeginCaptureToGraph_ptsz(hStream: P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1787, move || (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1787, move || { let caps = Caps::current(); (hStream,hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,) }, move |_| real::cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 586 cuStreamEndCapture_ptsz(hStream: P, phGraph: *mut P) -> u32, on, {
     call(on, 1790, move || (hStream,), move |_| real::cuStreamEndCapture_ptsz(hStream, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
@@ -1897,12 +1768,10 @@ wrapper! { #[unsafe(no_mangle)] 587 cuStreamIsCapturing_ptsz(hStream: P, capture
     poll(on, 1793, 2, [hStream as u64, captureStatus as u64, 0, 0, 0, 0, 0, 0], move || (hStream,), move |_| real::cuStreamIsCapturing_ptsz(hStream, captureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(captureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(captureStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 588 cuStreamGetCaptureInfo_v3_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1796, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 1796, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v3_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(edgeData_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 589 cuStreamUpdateCaptureDependencies_v2_ptsz(hStream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1799, move || (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_v2_ptsz(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1799, move || { let caps = Caps::current(); (hStream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cuStreamUpdateCaptureDependencies_v2_ptsz(hStream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 590 cuStreamAttachMemAsync_ptsz(hStream: P, dptr: u64, length: u64, flags: u32) -> u32, on, {
     call(on, 1802, move || (hStream,dptr,length,flags,), move |_| real::cuStreamAttachMemAsync_ptsz(hStream, dptr, length, flags), move |result| { let _ = result; (result,) }, || ())
@@ -1929,12 +1798,10 @@ wrapper! { #[unsafe(no_mangle)] 597 cuEventRecordWithFlags_ptsz(hEvent: P, hStre
     call(on, 1823, move || (hEvent,hStream,flags,), move |_| real::cuEventRecordWithFlags_ptsz(hEvent, hStream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 598 cuSignalExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1826, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1826, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 599 cuWaitExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1829, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1829, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 600 cuStreamWaitValue32_v2_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
     call(on, 1832, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue32_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
@@ -1949,15 +1816,13 @@ wrapper! { #[unsafe(no_mangle)] 603 cuStreamWriteValue64_v2_ptsz(stream: P, addr
     call(on, 1841, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue64_v2_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 604 cuStreamBatchMemOp_v2_ptsz(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1844, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1844, move || { let caps = Caps::current(); (stream,count,seq(paramArray, count as usize, caps),flags,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_v2_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 605 cuLaunchKernel_ptsz(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
     call(on, 1847, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 606 cuLaunchKernelEx_ptsz(config: *const [u8; 56], f_: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1850, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx_ptsz(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx_ptsz(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
+    call(on, 1850, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,kernelParams,extra,) }, move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchKernelEx_ptsz(time, config, f_, kernelParams, extra); } (move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::cuLaunchKernelEx_ptsz(config, f_, kernelParams, extra), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 607 cuLaunchCooperativeKernel_ptsz(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, hStream: P, kernelParams: *mut P) -> u32, on, {
     call(on, 1853, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,hStream,kernelParams,), move |time| { if on & HOOK != 0 { crate::hooks::cuLaunchCooperativeKernel_ptsz(time, f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams); } (move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::cuLaunchCooperativeKernel_ptsz(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams), move |result| { let _ = result; result == 0 }, true))(time) }, move |result| { let _ = result; (result,) }, || ())
@@ -1978,12 +1843,10 @@ wrapper! { #[unsafe(no_mangle)] 612 cuGraphLaunch_ptsz(hGraphExec: P, hStream: P
     call(on, 1868, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 613 cuGraphicsMapResources_ptsz(count: u32, resources: *mut P, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1871, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1871, move || { let caps = Caps::current(); (count,seq(resources, count as usize, caps),hStream,) }, move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 614 cuGraphicsUnmapResources_ptsz(count: u32, resources: *mut P, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1874, move || (count,seq(resources, count as usize, caps),hStream,), move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1874, move || { let caps = Caps::current(); (count,seq(resources, count as usize, caps),hStream,) }, move |time| crate::device::command(time, hStream, 14, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsUnmapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 615 cuStreamGetDevResource_ptsz(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
     call(on, 1877, move || (hStream,type_,), move |_| real::cuStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
@@ -2001,16 +1864,13 @@ wrapper! { #[unsafe(no_mangle)] 619 cuGraphicsResourceSetMapFlags(resource: P, f
     call(on, 1889, move || (resource,flags,), move |_| real::cuGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 620 cuLinkCreate(numOptions: u32, options: *mut u32, optionValues: *mut P, stateOut: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1892, move || (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkCreate(numOptions, options, optionValues, stateOut), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
+    call(on, 1892, move || { let caps = Caps::current(); (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkCreate(numOptions, options, optionValues, stateOut), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 621 cuLinkAddData(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1895, move || (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 1895, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 622 cuLinkAddFile(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1898, move || (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),), move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 1898, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 623 cuTexRefSetAddress2D_v2(hTexRef: P, desc: *const [u8; 24], dptr: u64, Pitch: u64) -> u32, on, {
     call(on, 1901, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v2(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
@@ -2025,12 +1885,10 @@ wrapper! { #[unsafe(no_mangle)] 626 cuCtxCreate_v2(pctx: *mut P, flags: u32, dev
     call(on, 1910, move || (flags,dev,), move |time| crate::hooks::cuCtxCreate_v2(time, pctx, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 627 cuCtxCreate_v3(pctx: *mut P, paramsArray: *mut [u8; 8], numParams: i32, flags: u32, dev: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1913, move || (seq(paramsArray, (numParams as usize).min(1), caps),numParams,flags,dev,), move |time| crate::hooks::cuCtxCreate_v3(time, pctx, paramsArray, numParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
+    call(on, 1913, move || { let caps = Caps::current(); (seq(paramsArray, (numParams as usize).min(1), caps),numParams,flags,dev,) }, move |time| crate::hooks::cuCtxCreate_v3(time, pctx, paramsArray, numParams, flags, dev), move |result| { let ok = result == 0; (result,one(pctx, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 628 cuModuleGetGlobal(dptr: *mut u32, bytes: *mut u32, hmod: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1916, move || (hmod,text(name, 0, caps),), move |_| real::cuModuleGetGlobal(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 1916, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::cuModuleGetGlobal(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 629 cuMemGetInfo(free: *mut u32, total: *mut u32) -> u32, on, {
     call(on, 1919, move || (), move |_| real::cuMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
@@ -2180,20 +2038,16 @@ wrapper! { #[unsafe(no_mangle)] 677 cuDeviceGetUuid(uuid: *mut [u8; 16], dev: i3
     call(on, 2063, move || (dev,), move |_| real::cuDeviceGetUuid(uuid, dev), move |result| { let ok = result == 0; (result,one(uuid, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 678 cuMemcpyBatchAsync(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, failIdx: *mut u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2066, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2066, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 679 cuMemcpy3DBatchAsync(numOps: u64, opList: *mut [u8; 112], failIdx: *mut u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2069, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2069, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 680 cuMemcpyBatchAsync_ptsz(dsts: *mut u64, srcs: *mut u64, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, failIdx: *mut u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2072, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2072, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::sum_at(sizes as usize, count as usize, 8, 0), 0), move || [0; 6], move || real::cuMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 681 cuMemcpy3DBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 112], failIdx: *mut u64, flags: u64, hStream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2075, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,), move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_ptsz(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 2075, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,hStream,) }, move |time| crate::device::command(time, hStream, 4, null_mut(), [0, 0], move || (crate::measure::volumes(opList as usize, numOps as usize), 0), move || [0; 6], move || real::cuMemcpy3DBatchAsync_ptsz(numOps, opList, failIdx, flags, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 682 cuStreamWriteValue32(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
     call(on, 2078, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
@@ -2208,8 +2062,7 @@ wrapper! { #[unsafe(no_mangle)] 685 cuStreamWaitValue64(stream: P, addr: u64, va
     call(on, 2087, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 686 cuStreamBatchMemOp(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2090, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2090, move || { let caps = Caps::current(); (stream,count,seq(paramArray, count as usize, caps),flags,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 687 cuStreamWriteValue32_ptsz(stream: P, addr: u64, value: u32, flags: u32) -> u32, on, {
     call(on, 2093, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWriteValue32_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
@@ -2224,8 +2077,7 @@ wrapper! { #[unsafe(no_mangle)] 690 cuStreamWaitValue64_ptsz(stream: P, addr: u6
     call(on, 2102, move || (stream,addr,value,flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamWaitValue64_ptsz(stream, addr, value, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 691 cuStreamBatchMemOp_ptsz(stream: P, count: u32, paramArray: *mut [u8; 48], flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2105, move || (stream,count,seq(paramArray, count as usize, caps),flags,), move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2105, move || { let caps = Caps::current(); (stream,count,seq(paramArray, count as usize, caps),flags,) }, move |time| crate::device::command(time, stream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuStreamBatchMemOp_ptsz(stream, count, paramArray, flags), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 692 cuMemPrefetchAsync(devPtr: u64, count: u64, dstDevice: i32, hStream: P) -> u32, on, {
     call(on, 2108, move || (devPtr,count,dstDevice,hStream,), move |time| crate::device::command(time, hStream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::cuMemPrefetchAsync(devPtr, count, dstDevice, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
@@ -2243,24 +2095,19 @@ wrapper! { #[unsafe(no_mangle)] 696 cuStreamBeginCapture_ptsz(hStream: P) -> u32
     call(on, 2120, move || (hStream,), move |_| real::cuStreamBeginCapture_ptsz(hStream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 697 cuStreamGetCaptureInfo(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2123, move || (hStream,), move |_| real::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2123, move || (hStream,), move |_| real::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 698 cuStreamGetCaptureInfo_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2126, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_ptsz(hStream, captureStatus_out, id_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2126, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_ptsz(hStream, captureStatus_out, id_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 699 cuStreamGetCaptureInfo_v2(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2129, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2129, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 700 cuStreamGetCaptureInfo_v2_ptsz(hStream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2132, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
+    call(on, 2132, move || (hStream,), move |_| real::cuStreamGetCaptureInfo_v2_ptsz(hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(graph_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(dependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),seq(numDependencies_out, if ok { (behind(captureStatus_out)).min(1) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 701 cuGraphAddKernelNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2135, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
+    call(on, 2135, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddKernelNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 702 cuGraphKernelNodeGetParams(hNode: P, nodeParams: *mut [u8; 56]) -> u32, on, {
     call(on, 2138, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
@@ -2275,55 +2122,43 @@ wrapper! { #[unsafe(no_mangle)] 705 cuGraphExecUpdate(hGraphExec: P, hGraph: P, 
     call(on, 2147, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 706 cuGraphGetEdges(hGraph: P, from: *mut P, to: *mut P, numEdges: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2150, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges(hGraph, from, to, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 2150, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges(hGraph, from, to, numEdges), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 707 cuGraphNodeGetDependencies(hNode: P, dependencies: *mut P, numDependencies: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2153, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies(hNode, dependencies, numDependencies), move |result| { let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
+    call(on, 2153, move || (hNode,one(numDependencies, true),), move |_| real::cuGraphNodeGetDependencies(hNode, dependencies, numDependencies), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(dependencies, if ok { behind(numDependencies) } else { 0 }, caps),one(numDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 708 cuGraphNodeGetDependentNodes(hNode: P, dependentNodes: *mut P, numDependentNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2156, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes), move |result| { let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
+    call(on, 2156, move || (hNode,one(numDependentNodes, true),), move |_| real::cuGraphNodeGetDependentNodes(hNode, dependentNodes, numDependentNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(dependentNodes, if ok { behind(numDependentNodes) } else { 0 }, caps),one(numDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 709 cuGraphAddDependencies(hGraph: P, from: *const P, to: *const P, numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2159, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphAddDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2159, move || { let caps = Caps::current(); (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphAddDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 710 cuGraphRemoveDependencies(hGraph: P, from: *const P, to: *const P, numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2162, move || (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,), move |_| real::cuGraphRemoveDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2162, move || { let caps = Caps::current(); (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphRemoveDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 711 cuGraphAddNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2165, move || (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 2165, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 712 cuIpcOpenMemHandle(pdptr: *mut u64, handle: Val<[u64; 8]>, Flags: u32) -> u32, on, {
     call(on, 2168, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 713 cuGraphInstantiate(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2171, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2171, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 714 cuGraphInstantiate_v2(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2174, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2174, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 715 cuStreamUpdateCaptureDependencies(hStream: P, dependencies: *mut P, numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2177, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2177, move || { let caps = Caps::current(); (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 716 cuStreamUpdateCaptureDependencies_ptsz(hStream: P, dependencies: *mut P, numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2180, move || (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cuStreamUpdateCaptureDependencies_ptsz(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 2180, move || { let caps = Caps::current(); (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cuStreamUpdateCaptureDependencies_ptsz(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 handing_wrapper! { #[unsafe(no_mangle)] 717 cuGetProcAddress(symbol: *const i8, pfn: *mut P, cudaVersion: i32, flags: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2183, move || (text(symbol, 0, caps),cudaVersion,flags,), move |time| crate::hooks::cuGetProcAddress(time, symbol, pfn, cudaVersion, flags), move |result| { let ok = result == 0; (result,one(pfn, ok),) }, || ())
+    call(on, 2183, move || { let caps = Caps::current(); (text(symbol, 0, caps),cudaVersion,flags,) }, move |time| crate::hooks::cuGetProcAddress(time, symbol, pfn, cudaVersion, flags), move |result| { let ok = result == 0; (result,one(pfn, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 718 cuGLGetDevices(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 2186, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 2186, move || (cudaDeviceCount,deviceList,), move |_| real::cuGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 719 cuGLCtxCreate(pCtx: *mut P, Flags: u32, device: i32) -> u32, on, {
     call(on, 2189, move || (Flags,device,), move |_| real::cuGLCtxCreate(pCtx, Flags, device), move |result| { let ok = result == 0; (result,one(pCtx, ok),) }, || ())

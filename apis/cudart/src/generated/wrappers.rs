@@ -29,12 +29,10 @@ wrapper! { #[unsafe(no_mangle)] 7 cudaDeviceSetCacheConfig(cacheConfig: u32) -> 
     call(on, 53, move || (cacheConfig,), move |_| real::cudaDeviceSetCacheConfig(cacheConfig), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 cudaDeviceGetByPCIBusId(device: *mut i32, pciBusId: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 56, move || (text(pciBusId, 0, caps),), move |_| real::cudaDeviceGetByPCIBusId(device, pciBusId), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
+    call(on, 56, move || { let caps = Caps::current(); (text(pciBusId, 0, caps),) }, move |_| real::cudaDeviceGetByPCIBusId(device, pciBusId), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 cudaDeviceGetPCIBusId(pciBusId: *mut i8, len: i32, device: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 59, move || (len,device,), move |_| real::cudaDeviceGetPCIBusId(pciBusId, len, device), move |result| { let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
+    call(on, 59, move || (len,device,), move |_| real::cudaDeviceGetPCIBusId(pciBusId, len, device), move |result| { let caps = Caps::current(); let ok = result == 0; (result,text(if ok { pciBusId } else { null_mut() }, (len as usize).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 cudaIpcGetEventHandle(handle: *mut [u8; 64], event: P) -> u32, on, {
     call(on, 62, move || (event,), move |_| real::cudaIpcGetEventHandle(handle, event), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
@@ -88,8 +86,7 @@ wrapper! { #[unsafe(no_mangle)] 26 cudaDeviceGetAttribute(value: *mut i32, attr:
     poll(on, 110, 3, [value as u64, attr as u64, device as u64, 0, 0, 0, 0, 0], move || (attr,device,), move |_| real::cudaDeviceGetAttribute(value, attr, device), move |result, key| { key[3] = result as u64; key[4] = if result == 0 { answer_word(value.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 cudaDeviceGetHostAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, device: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 113, move || (seq(operations, count as usize, caps),count,device,), move |_| real::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 113, move || { let caps = Caps::current(); (seq(operations, count as usize, caps),count,device,) }, move |_| real::cudaDeviceGetHostAtomicCapabilities(capabilities, operations, count, device), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 cudaDeviceGetDefaultMemPool(memPool: *mut P, device: i32) -> u32, on, {
     call(on, 116, move || (device,), move |_| real::cudaDeviceGetDefaultMemPool(memPool, device), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
@@ -107,8 +104,7 @@ wrapper! { #[unsafe(no_mangle)] 32 cudaDeviceGetP2PAttribute(value: *mut i32, at
     call(on, 128, move || (attr,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAttribute(value, attr, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 cudaDeviceGetP2PAtomicCapabilities(capabilities: *mut u32, operations: *const u32, count: u32, srcDevice: i32, dstDevice: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 131, move || (seq(operations, count as usize, caps),count,srcDevice,dstDevice,), move |_| real::cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
+    call(on, 131, move || { let caps = Caps::current(); (seq(operations, count as usize, caps),count,srcDevice,dstDevice,) }, move |_| real::cudaDeviceGetP2PAtomicCapabilities(capabilities, operations, count, srcDevice, dstDevice), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(capabilities, if ok { count as usize } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaChooseDevice")] 34 cudaChooseDevice(device: *mut i32, prop: *const [u8; 1008]) -> u32, on, {
     call(on, 134, move || (one(prop, true),), move |_| real::cudaChooseDevice(device, prop), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
@@ -123,8 +119,7 @@ wrapper! { #[unsafe(no_mangle)] 37 cudaGetDevice(device: *mut i32) -> u32, on, {
     poll(on, 143, 1, [device as u64, 0, 0, 0, 0, 0, 0, 0], move || (), move |_| real::cudaGetDevice(device), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { answer_word(device.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 cudaSetValidDevices(device_arr: *mut i32, len: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 146, move || (seq(device_arr, crate::measure::if_at_most(len as usize, 64), caps),len,), move |_| real::cudaSetValidDevices(device_arr, len), move |result| { let _ = result; (result,) }, || ())
+    call(on, 146, move || { let caps = Caps::current(); (seq(device_arr, crate::measure::if_at_most(len as usize, 64), caps),len,) }, move |_| real::cudaSetValidDevices(device_arr, len), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 cudaSetDeviceFlags(flags: u32) -> u32, on, {
     call(on, 149, move || (flags,), move |_| real::cudaSetDeviceFlags(flags), move |result| { let _ = result; (result,) }, || ())
@@ -190,8 +185,7 @@ wrapper! { #[unsafe(no_mangle)] 59 cudaStreamBeginRecaptureToGraph(stream: P, mo
     call(on, 209, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 60 cudaStreamBeginCaptureToGraph(stream: P, graph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 212, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 212, move || { let caps = Caps::current(); (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,) }, move |_| real::cudaStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 cudaThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32, on, {
     call(on, 215, move || (one(mode, true),), move |_| real::cudaThreadExchangeStreamCaptureMode(mode), move |result| { let ok = result == 0; (result,one(mode, ok),) }, || ())
@@ -203,12 +197,10 @@ wrapper! { #[unsafe(no_mangle)] 63 cudaStreamIsCapturing(stream: P, pCaptureStat
     poll(on, 221, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamGetCaptureInfo")] 64 cudaStreamGetCaptureInfo(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 224, move || (stream,), move |_| real::cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 224, move || (stream,), move |_| real::cudaStreamGetCaptureInfo(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamUpdateCaptureDependencies")] 65 cudaStreamUpdateCaptureDependencies(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 227, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 227, move || { let caps = Caps::current(); (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cudaStreamUpdateCaptureDependencies(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 cudaEventCreate(event: *mut P) -> u32, on, {
     call(on, 230, move || (), move |_| real::cudaEventCreate(event), move |result| { let ok = result == 0; (result,one(event, ok),) }, || ())
@@ -250,12 +242,10 @@ wrapper! { #[unsafe(no_mangle)] 78 cudaImportExternalSemaphore(extSem_out: *mut 
     call(on, 266, move || (one(semHandleDesc, true),), move |_| real::cudaImportExternalSemaphore(extSem_out, semHandleDesc), move |result| { let ok = result == 0; (result,one(extSem_out, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaSignalExternalSemaphoresAsync")] 79 cudaSignalExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 269, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 269, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaSignalExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaWaitExternalSemaphoresAsync")] 80 cudaWaitExternalSemaphoresAsync(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 272, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 272, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaWaitExternalSemaphoresAsync(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 cudaDestroyExternalSemaphore(extSem: P) -> u32, on, {
     call(on, 275, move || (extSem,), move |_| real::cudaDestroyExternalSemaphore(extSem), move |result| { let _ = result; (result,) }, || ())
@@ -264,8 +254,7 @@ value_wrapper! { #[unsafe(no_mangle)] 82 cudaLaunchKernel(func: *const c_void, g
     call(on, 278, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 83 cudaLaunchKernelExC(config: *const [u8; 56], func: *const c_void, args: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 281, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC(config, func, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 281, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,) }, move |_| real::cudaLaunchKernelExC(config, func, args), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 84 cudaLaunchCooperativeKernel(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
     call(on, 284, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
@@ -280,8 +269,7 @@ wrapper! { #[unsafe(no_mangle)] 87 cudaFuncSetAttribute(func: *const c_void, att
     call(on, 293, move || (func,attr,value,), move |_| real::cudaFuncSetAttribute(func, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 cudaFuncGetName(name: *const P, func: *const c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 296, move || (func,), move |_| real::cudaFuncGetName(name, func), move |result| { let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 296, move || (func,), move |_| real::cudaFuncGetName(name, func), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(name.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 89 cudaFuncGetParamInfo(func: *const c_void, paramIndex: u64, paramOffset: *mut u64, paramSize: *mut u64) -> u32, on, {
     call(on, 299, move || (func,paramIndex,), move |_| real::cudaFuncGetParamInfo(func, paramIndex, paramOffset, paramSize), move |result| { let ok = result == 0; (result,one(paramOffset, ok),one(paramSize, ok),) }, || ())
@@ -308,12 +296,10 @@ wrapper! { #[unsafe(no_mangle)] 96 cudaOccupancyMaxActiveBlocksPerMultiprocessor
     call(on, 320, move || (func,blockSize,dynamicSMemSize,flags,), move |_| real::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags), move |result| { let ok = result == 0; (result,one(numBlocks, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 cudaOccupancyMaxPotentialClusterSize(clusterSize: *mut i32, func: *const c_void, launchConfig: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 323, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxPotentialClusterSize(clusterSize, func, launchConfig), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
+    call(on, 323, move || { let caps = Caps::current(); (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),) }, move |_| real::cudaOccupancyMaxPotentialClusterSize(clusterSize, func, launchConfig), move |result| { let ok = result == 0; (result,one(clusterSize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 cudaOccupancyMaxActiveClusters(numClusters: *mut i32, func: *const c_void, launchConfig: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 326, move || (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),), move |_| real::cudaOccupancyMaxActiveClusters(numClusters, func, launchConfig), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
+    call(on, 326, move || { let caps = Caps::current(); (func,one(launchConfig, true),seq(at_ptr::<[u8; 72]>(launchConfig.cast(), 40, true), (at_num::<u32>(launchConfig.cast(), 48)).min(24), caps),) }, move |_| real::cudaOccupancyMaxActiveClusters(numClusters, func, launchConfig), move |result| { let ok = result == 0; (result,one(numClusters, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 99 cudaMallocManaged(devPtr: *mut P, size: u64, flags: u32) -> u32, on, {
     call(on, 329, move || (size,flags,), move |_| real::cudaMallocManaged(devPtr, size, flags), move |result| { let ok = result == 0; (result,one(devPtr, ok),) }, || ())
@@ -433,12 +419,10 @@ wrapper! { #[unsafe(no_mangle)] 137 cudaMemcpyPeerAsync(dst: *mut c_void, dstDev
     call(on, 443, move || (dst,dstDevice,src,srcDevice,count,stream,), move |_| real::cudaMemcpyPeerAsync(dst, dstDevice, src, srcDevice, count, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpyBatchAsync")] 138 cudaMemcpyBatchAsync(dsts: *mut P, srcs: *const P, sizes: *const u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 446, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,) }, move |_| real::cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpy3DBatchAsync")] 139 cudaMemcpy3DBatchAsync(numOps: u64, opList: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 449, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 449, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,) }, move |_| real::cudaMemcpy3DBatchAsync(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 cudaMemcpyWithAttributesAsync(dst: *mut c_void, src: *const c_void, size: u64, attr: *mut [u8; 24], stream: P) -> u32, on, {
     call(on, 452, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
@@ -489,31 +473,25 @@ changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemPrefetchAsync")] 155 cu
     call(on, 497, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 156 cudaMemPrefetchBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 500, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 500, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,) }, move |_| real::cudaMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 157 cudaMemDiscardBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 503, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,) }, move |_| real::cudaMemDiscardBatchAsync(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 158 cudaMemDiscardAndPrefetchBatchAsync(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 506, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 506, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,) }, move |_| real::cudaMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 159 cudaMemGetLocationInfo(devPtr: *mut c_void, size: u64, summaryGranularity: u64, samplingGranularity: u64, location_out: *mut [u8; 8]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 509, move || (devPtr,size,summaryGranularity,samplingGranularity,), move |_| real::cudaMemGetLocationInfo(devPtr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
+    call(on, 509, move || (devPtr,size,summaryGranularity,samplingGranularity,), move |_| real::cudaMemGetLocationInfo(devPtr, size, summaryGranularity, samplingGranularity, location_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(location_out, if ok { (((size as usize).saturating_add(summaryGranularity as usize)).saturating_sub(1)).checked_div(summaryGranularity as usize).unwrap_or(0) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemAdvise")] 160 cudaMemAdvise(devPtr: *const c_void, count: u64, advice: u32, location: Val<[u64; 1]>) -> u32, on, {
     call(on, 512, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 cudaMemRangeGetAttribute(data: *mut c_void, dataSize: u64, attribute: u32, devPtr: *const c_void, count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 515, move || (dataSize,attribute,devPtr,count,), move |_| real::cudaMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
+    call(on, 515, move || (dataSize,attribute,devPtr,count,), move |_| real::cudaMemRangeGetAttribute(data, dataSize, attribute, devPtr, count), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(data, if ok { dataSize as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 cudaMemRangeGetAttributes(data: *mut P, dataSizes: *mut u64, attributes: *mut u32, numAttributes: u64, devPtr: *const c_void, count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 518, move || (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,), move |_| real::cudaMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 518, move || { let caps = Caps::current(); (seq(data, numAttributes as usize, caps),seq(dataSizes, numAttributes as usize, caps),seq(attributes, numAttributes as usize, caps),numAttributes,devPtr,count,) }, move |_| real::cudaMemRangeGetAttributes(data, dataSizes, attributes, numAttributes, devPtr, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 cudaMemcpyToArray(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32) -> u32, on, {
     call(on, 521, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
@@ -540,16 +518,13 @@ wrapper! { #[unsafe(no_mangle)] 170 cudaMemPoolTrimTo(memPool: P, minBytesToKeep
     call(on, 542, move || (memPool,minBytesToKeep,), move |_| real::cudaMemPoolTrimTo(memPool, minBytesToKeep), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 cudaMemPoolSetAttribute(memPool: P, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 545, move || (memPool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),), move |_| real::cudaMemPoolSetAttribute(memPool, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 545, move || { let caps = Caps::current(); (memPool,attr,bytes(value, crate::measure::pool_attribute_bytes(attr as usize), caps),) }, move |_| real::cudaMemPoolSetAttribute(memPool, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 cudaMemPoolGetAttribute(memPool: P, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 548, move || (memPool,attr,), move |_| real::cudaMemPoolGetAttribute(memPool, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
+    call(on, 548, move || (memPool,attr,), move |_| real::cudaMemPoolGetAttribute(memPool, attr, value), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { crate::measure::pool_attribute_bytes(attr as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 cudaMemPoolSetAccess(memPool: P, descList: *const [u8; 12], count: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 551, move || (memPool,seq(descList, count as usize, caps),count,), move |_| real::cudaMemPoolSetAccess(memPool, descList, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 551, move || { let caps = Caps::current(); (memPool,seq(descList, count as usize, caps),count,) }, move |_| real::cudaMemPoolSetAccess(memPool, descList, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 174 cudaMemPoolGetAccess(flags: *mut u32, memPool: P, location: *mut [u8; 8]) -> u32, on, {
     call(on, 554, move || (memPool,one(location, true),), move |_| real::cudaMemPoolGetAccess(flags, memPool, location), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
@@ -573,12 +548,10 @@ wrapper! { #[unsafe(no_mangle)] 180 cudaMallocFromPoolAsync(ptr: *mut P, size: u
     call(on, 572, move || (size,memPool,stream,), move |_| real::cudaMallocFromPoolAsync(ptr, size, memPool, stream), move |result| { let ok = result == 0; (result,one(ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 181 cudaMemPoolExportToShareableHandle(shareableHandle: *mut c_void, memPool: P, handleType: u32, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 575, move || (memPool,handleType,flags,), move |_| real::cudaMemPoolExportToShareableHandle(shareableHandle, memPool, handleType, flags), move |result| { let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
+    call(on, 575, move || (memPool,handleType,flags,), move |_| real::cudaMemPoolExportToShareableHandle(shareableHandle, memPool, handleType, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(shareableHandle, if ok { crate::measure::exported_bytes(handleType as usize) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 cudaMemPoolImportFromShareableHandle(memPool: *mut P, shareableHandle: *mut c_void, handleType: u32, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 578, move || (bytes(shareableHandle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,), move |_| real::cudaMemPoolImportFromShareableHandle(memPool, shareableHandle, handleType, flags), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
+    call(on, 578, move || { let caps = Caps::current(); (bytes(shareableHandle, crate::measure::imported_bytes(handleType as usize), caps),handleType,flags,) }, move |_| real::cudaMemPoolImportFromShareableHandle(memPool, shareableHandle, handleType, flags), move |result| { let ok = result == 0; (result,one(memPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 cudaMemPoolExportPointer(exportData: *mut [u8; 64], ptr: *mut c_void) -> u32, on, {
     call(on, 581, move || (ptr,), move |_| real::cudaMemPoolExportPointer(exportData, ptr), move |result| { let ok = result == 0; (result,one(exportData, ok),) }, || ())
@@ -605,12 +578,10 @@ wrapper! { #[unsafe(no_mangle)] 190 cudaGraphicsResourceSetMapFlags(resource: P,
     call(on, 602, move || (resource,flags,), move |_| real::cudaGraphicsResourceSetMapFlags(resource, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 cudaGraphicsMapResources(count: i32, resources: *mut P, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 605, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsMapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 605, move || { let caps = Caps::current(); (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,) }, move |_| real::cudaGraphicsMapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 cudaGraphicsUnmapResources(count: i32, resources: *mut P, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 608, move || (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,), move |_| real::cudaGraphicsUnmapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 608, move || { let caps = Caps::current(); (count,seq(resources, crate::measure::if_at_most(count as usize, 65536), caps),stream,) }, move |_| real::cudaGraphicsUnmapResources(count, resources, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 cudaGraphicsResourceGetMappedPointer(devPtr: *mut P, size: *mut u64, resource: P) -> u32, on, {
     call(on, 611, move || (resource,), move |_| real::cudaGraphicsResourceGetMappedPointer(devPtr, size, resource), move |result| { let ok = result == 0; (result,one(devPtr, ok),one(size, ok),) }, || ())
@@ -667,19 +638,16 @@ wrapper! { #[unsafe(no_mangle)] 210 cudaLogsCurrent(iterator_out: *mut u32, flag
     call(on, 662, move || (flags,), move |_| real::cudaLogsCurrent(iterator_out, flags), move |result| { let ok = result == 0; (result,one(iterator_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 cudaLogsDumpToFile(iterator: *mut u32, pathToFile: *const i8, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 665, move || (one(iterator, true),text(pathToFile, 0, caps),flags,), move |_| real::cudaLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
+    call(on, 665, move || { let caps = Caps::current(); (one(iterator, true),text(pathToFile, 0, caps),flags,) }, move |_| real::cudaLogsDumpToFile(iterator, pathToFile, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 212 cudaLogsDumpToMemory(iterator: *mut u32, buffer: *mut i8, size: *mut u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 668, move || (one(iterator, true),one(size, true),flags,), move |_| real::cudaLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
+    call(on, 668, move || (one(iterator, true),one(size, true),flags,), move |_| real::cudaLogsDumpToMemory(iterator, buffer, size, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(iterator, ok),text(if ok { buffer } else { null_mut() }, (behind(size)).max(1), caps),one(size, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 213 cudaGraphCreate(pGraph: *mut P, flags: u32) -> u32, on, {
     call(on, 671, move || (flags,), move |_| real::cudaGraphCreate(pGraph, flags), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 214 cudaGraphAddKernelNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pNodeParams: *const [u8; 56]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 674, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddKernelNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 674, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),) }, move |_| real::cudaGraphAddKernelNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 215 cudaGraphKernelNodeGetParams(node: P, pNodeParams: *mut [u8; 56]) -> u32, on, {
     call(on, 677, move || (node,), move |_| real::cudaGraphKernelNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
@@ -697,20 +665,16 @@ wrapper! { #[unsafe(no_mangle)] 219 cudaGraphKernelNodeSetAttribute(hNode: P, at
     call(on, 689, move || (hNode,attr,one(value, true),), move |_| real::cudaGraphKernelNodeSetAttribute(hNode, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 220 cudaGraphAddMemcpyNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pCopyParams: *const [u8; 160]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 692, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pCopyParams, true),), move |_| real::cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies, numDependencies, pCopyParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 692, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pCopyParams, true),) }, move |_| real::cudaGraphAddMemcpyNode(pGraphNode, graph, pDependencies, numDependencies, pCopyParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 221 cudaGraphAddMemcpyNodeToSymbol(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, symbol: *const c_void, src: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 695, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,symbol,src,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 695, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,symbol,src,count,offset,kind,) }, move |_| real::cudaGraphAddMemcpyNodeToSymbol(pGraphNode, graph, pDependencies, numDependencies, symbol, src, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 222 cudaGraphAddMemcpyNodeFromSymbol(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dst: *mut c_void, symbol: *const c_void, count: u64, offset: u64, kind: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 698, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,symbol,count,offset,kind,), move |_| real::cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 698, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,symbol,count,offset,kind,) }, move |_| real::cudaGraphAddMemcpyNodeFromSymbol(pGraphNode, graph, pDependencies, numDependencies, dst, symbol, count, offset, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 223 cudaGraphAddMemcpyNode1D(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dst: *mut c_void, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 701, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,src,count,kind,), move |_| real::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 701, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dst,src,count,kind,) }, move |_| real::cudaGraphAddMemcpyNode1D(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 cudaGraphMemcpyNodeGetParams(node: P, pNodeParams: *mut [u8; 160]) -> u32, on, {
     call(on, 704, move || (node,), move |_| real::cudaGraphMemcpyNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
@@ -728,8 +692,7 @@ wrapper! { #[unsafe(no_mangle)] 228 cudaGraphMemcpyNodeSetParams1D(node: P, dst:
     call(on, 716, move || (node,dst,src,count,kind,), move |_| real::cudaGraphMemcpyNodeSetParams1D(node, dst, src, count, kind), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 229 cudaGraphAddMemsetNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pMemsetParams: *const [u8; 40]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 719, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pMemsetParams, true),), move |_| real::cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 719, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pMemsetParams, true),) }, move |_| real::cudaGraphAddMemsetNode(pGraphNode, graph, pDependencies, numDependencies, pMemsetParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 cudaGraphMemsetNodeGetParams(node: P, pNodeParams: *mut [u8; 40]) -> u32, on, {
     call(on, 722, move || (node,), move |_| real::cudaGraphMemsetNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
@@ -738,8 +701,7 @@ wrapper! { #[unsafe(no_mangle)] 231 cudaGraphMemsetNodeSetParams(node: P, pNodeP
     call(on, 725, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphMemsetNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 232 cudaGraphAddHostNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, pNodeParams: *const [u8; 16]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 728, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),), move |_| real::cudaGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 728, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(pNodeParams, true),) }, move |_| real::cudaGraphAddHostNode(pGraphNode, graph, pDependencies, numDependencies, pNodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 233 cudaGraphHostNodeGetParams(node: P, pNodeParams: *mut [u8; 16]) -> u32, on, {
     call(on, 731, move || (node,), move |_| real::cudaGraphHostNodeGetParams(node, pNodeParams), move |result| { let ok = result == 0; (result,one(pNodeParams, ok),) }, || ())
@@ -748,19 +710,16 @@ wrapper! { #[unsafe(no_mangle)] 234 cudaGraphHostNodeSetParams(node: P, pNodePar
     call(on, 734, move || (node,one(pNodeParams, true),), move |_| real::cudaGraphHostNodeSetParams(node, pNodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 235 cudaGraphAddChildGraphNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, childGraph: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 737, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,childGraph,), move |_| real::cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 737, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,childGraph,) }, move |_| real::cudaGraphAddChildGraphNode(pGraphNode, graph, pDependencies, numDependencies, childGraph), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 cudaGraphChildGraphNodeGetGraph(node: P, pGraph: *mut P) -> u32, on, {
     call(on, 740, move || (node,), move |_| real::cudaGraphChildGraphNodeGetGraph(node, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 237 cudaGraphAddEmptyNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 743, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 743, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,) }, move |_| real::cudaGraphAddEmptyNode(pGraphNode, graph, pDependencies, numDependencies), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 238 cudaGraphAddEventRecordNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 746, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 746, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,) }, move |_| real::cudaGraphAddEventRecordNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 239 cudaGraphEventRecordNodeGetEvent(node: P, event_out: *mut P) -> u32, on, {
     call(on, 749, move || (node,), move |_| real::cudaGraphEventRecordNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
@@ -769,8 +728,7 @@ wrapper! { #[unsafe(no_mangle)] 240 cudaGraphEventRecordNodeSetEvent(node: P, ev
     call(on, 752, move || (node,event,), move |_| real::cudaGraphEventRecordNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 241 cudaGraphAddEventWaitNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, event: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 755, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,), move |_| real::cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 755, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,event,) }, move |_| real::cudaGraphAddEventWaitNode(pGraphNode, graph, pDependencies, numDependencies, event), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 242 cudaGraphEventWaitNodeGetEvent(node: P, event_out: *mut P) -> u32, on, {
     call(on, 758, move || (node,), move |_| real::cudaGraphEventWaitNodeGetEvent(node, event_out), move |result| { let ok = result == 0; (result,one(event_out, ok),) }, || ())
@@ -779,55 +737,43 @@ wrapper! { #[unsafe(no_mangle)] 243 cudaGraphEventWaitNodeSetEvent(node: P, even
     call(on, 761, move || (node,event,), move |_| real::cudaGraphEventWaitNodeSetEvent(node, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 244 cudaGraphAddExternalSemaphoresSignalNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 764, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresSignalNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 764, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphAddExternalSemaphoresSignalNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 245 cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 767, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 767, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresSignalNodeGetParams(hNode, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 246 cudaGraphExternalSemaphoresSignalNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 770, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 770, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphExternalSemaphoresSignalNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 247 cudaGraphAddExternalSemaphoresWaitNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 773, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphAddExternalSemaphoresWaitNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 773, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphAddExternalSemaphoresWaitNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 248 cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: P, params_out: *mut [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 776, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 776, move || (hNode,), move |_| real::cudaGraphExternalSemaphoresWaitNodeGetParams(hNode, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<P>(params_out.cast(), 0, ok), if ok { at_num::<u32>(params_out.cast(), 16) } else { 0 }, caps),seq(at_ptr::<[u8; 144]>(params_out.cast(), 8, ok), if ok { (at_num::<u32>(params_out.cast(), 16)).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 249 cudaGraphExternalSemaphoresWaitNodeSetParams(hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 779, move || (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 779, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphExternalSemaphoresWaitNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 250 cudaGraphAddMemAllocNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 782, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),), move |_| real::cudaGraphAddMemAllocNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 782, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),) }, move |_| real::cudaGraphAddMemAllocNode(pGraphNode, graph, pDependencies, numDependencies, nodeParams), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 251 cudaGraphMemAllocNodeGetParams(node: P, params_out: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 785, move || (node,), move |_| real::cudaGraphMemAllocNodeGetParams(node, params_out), move |result| { let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
+    call(on, 785, move || (node,), move |_| real::cudaGraphMemAllocNodeGetParams(node, params_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(params_out, ok),seq(at_ptr::<[u8; 12]>(params_out.cast(), 88, ok), if ok { at_num::<u64>(params_out.cast(), 96) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 252 cudaGraphAddMemFreeNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, numDependencies: u64, dptr: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 788, move || (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dptr,), move |_| real::cudaGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
+    call(on, 788, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),numDependencies,dptr,) }, move |_| real::cudaGraphAddMemFreeNode(pGraphNode, graph, pDependencies, numDependencies, dptr), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 253 cudaGraphMemFreeNodeGetParams(node: P, dptr_out: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 791, move || (node,), move |_| real::cudaGraphMemFreeNodeGetParams(node, dptr_out), move |result| { let ok = result == 0; (result,bytes(dptr_out, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 791, move || (node,), move |_| real::cudaGraphMemFreeNodeGetParams(node, dptr_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(dptr_out, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 254 cudaDeviceGraphMemTrim(device: i32) -> u32, on, {
     call(on, 794, move || (device,), move |_| real::cudaDeviceGraphMemTrim(device), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 255 cudaDeviceGetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 797, move || (device,attr,), move |_| real::cudaDeviceGetGraphMemAttribute(device, attr, value), move |result| { let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 797, move || (device,attr,), move |_| real::cudaDeviceGetGraphMemAttribute(device, attr, value), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(value, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 256 cudaDeviceSetGraphMemAttribute(device: i32, attr: u32, value: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 800, move || (device,attr,bytes(value, 8, caps),), move |_| real::cudaDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
+    call(on, 800, move || { let caps = Caps::current(); (device,attr,bytes(value, 8, caps),) }, move |_| real::cudaDeviceSetGraphMemAttribute(device, attr, value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 257 cudaGraphClone(pGraphClone: *mut P, originalGraph: P) -> u32, on, {
     call(on, 803, move || (originalGraph,), move |_| real::cudaGraphClone(pGraphClone, originalGraph), move |result| { let ok = result == 0; (result,one(pGraphClone, ok),) }, || ())
@@ -854,32 +800,25 @@ wrapper! { #[unsafe(no_mangle)] 264 cudaGraphExecGetId(hGraphExec: P, graphID: *
     call(on, 824, move || (hGraphExec,), move |_| real::cudaGraphExecGetId(hGraphExec, graphID), move |result| { let ok = result == 0; (result,one(graphID, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 265 cudaGraphGetNodes(graph: P, nodes: *mut P, numNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 827, move || (graph,one(numNodes, true),), move |_| real::cudaGraphGetNodes(graph, nodes, numNodes), move |result| { let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
+    call(on, 827, move || (graph,one(numNodes, true),), move |_| real::cudaGraphGetNodes(graph, nodes, numNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(nodes, if ok { behind(numNodes) } else { 0 }, caps),one(numNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 266 cudaGraphGetRootNodes(graph: P, pRootNodes: *mut P, pNumRootNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 830, move || (graph,one(pNumRootNodes, true),), move |_| real::cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes), move |result| { let ok = result == 0; (result,seq(pRootNodes, if ok { behind(pNumRootNodes) } else { 0 }, caps),one(pNumRootNodes, ok),) }, || ())
+    call(on, 830, move || (graph,one(pNumRootNodes, true),), move |_| real::cudaGraphGetRootNodes(graph, pRootNodes, pNumRootNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pRootNodes, if ok { behind(pNumRootNodes) } else { 0 }, caps),one(pNumRootNodes, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphGetEdges")] 267 cudaGraphGetEdges(graph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 833, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 833, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges(graph, from, to, edgeData, numEdges), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphNodeGetDependencies")] 268 cudaGraphNodeGetDependencies(node: P, pDependencies: *mut P, edgeData: *mut [u8; 8], pNumDependencies: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 836, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
+    call(on, 836, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies(node, pDependencies, edgeData, pNumDependencies), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphNodeGetDependentNodes")] 269 cudaGraphNodeGetDependentNodes(node: P, pDependentNodes: *mut P, edgeData: *mut [u8; 8], pNumDependentNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 839, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
+    call(on, 839, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphAddDependencies")] 270 cudaGraphAddDependencies(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 842, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 842, move || { let caps = Caps::current(); (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cudaGraphAddDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphRemoveDependencies")] 271 cudaGraphRemoveDependencies(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 845, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 845, move || { let caps = Caps::current(); (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cudaGraphRemoveDependencies(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 272 cudaGraphDestroyNode(node: P) -> u32, on, {
     call(on, 848, move || (node,), move |_| real::cudaGraphDestroyNode(node), move |result| { let _ = result; (result,) }, || ())
@@ -927,12 +866,10 @@ wrapper! { #[unsafe(no_mangle)] 286 cudaGraphExecEventWaitNodeSetEvent(hGraphExe
     call(on, 890, move || (hGraphExec,hNode,event,), move |_| real::cudaGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 287 cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 893, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 893, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 288 cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 896, move || (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),), move |_| real::cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 896, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 289 cudaGraphNodeSetEnabled(hGraphExec: P, hNode: P, isEnabled: u32) -> u32, on, {
     call(on, 899, move || (hGraphExec,hNode,isEnabled,), move |_| real::cudaGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
@@ -956,8 +893,7 @@ wrapper! { #[unsafe(no_mangle)] 295 cudaGraphDestroy(graph: P) -> u32, on, {
     call(on, 917, move || (graph,), move |_| real::cudaGraphDestroy(graph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 296 cudaGraphDebugDotPrint(graph: P, path: *const i8, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 920, move || (graph,text(path, 0, caps),flags,), move |_| real::cudaGraphDebugDotPrint(graph, path, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 920, move || { let caps = Caps::current(); (graph,text(path, 0, caps),flags,) }, move |_| real::cudaGraphDebugDotPrint(graph, path, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 297 cudaUserObjectCreate(object_out: *mut P, ptr: *mut c_void, destroy: P, initialRefcount: u32, flags: u32) -> u32, on, {
     call(on, 923, move || (ptr,destroy,initialRefcount,flags,), move |_| real::cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags), move |result| { let ok = result == 0; (result,one(object_out, ok),) }, || ())
@@ -975,8 +911,7 @@ wrapper! { #[unsafe(no_mangle)] 301 cudaGraphReleaseUserObject(graph: P, object:
     call(on, 935, move || (graph,object,count,), move |_| real::cudaGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaGraphAddNode")] 302 cudaGraphAddNode(pGraphNode: *mut P, graph: P, pDependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 938, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 938, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cudaGraphAddNode(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 303 cudaGraphNodeSetParams(node: P, nodeParams: *mut [u8; 256]) -> u32, on, {
     call(on, 941, move || (node,one(nodeParams, true),), move |_| real::cudaGraphNodeSetParams(node, nodeParams), move |result| { let _ = result; (result,) }, || ())
@@ -994,46 +929,37 @@ wrapper! { #[unsafe(no_mangle)] 307 cudaGraphConditionalHandleCreate_v2(pHandle_
     call(on, 953, move || (graph,ctx,defaultLaunchValue,flags,), move |_| real::cudaGraphConditionalHandleCreate_v2(pHandle_out, graph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 308 cudaGetDriverEntryPoint(symbol: *const i8, funcPtr: *mut P, flags: u64, driverStatus: *mut u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 956, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 956, move || { let caps = Caps::current(); (text(symbol, 0, caps),flags,) }, move |_| real::cudaGetDriverEntryPoint(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 309 cudaGetDriverEntryPointByVersion(symbol: *const i8, funcPtr: *mut P, cudaVersion: u32, flags: u64, driverStatus: *mut u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 959, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 959, move || { let caps = Caps::current(); (text(symbol, 0, caps),cudaVersion,flags,) }, move |_| real::cudaGetDriverEntryPointByVersion(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 310 cudaLibraryLoadData(library: *mut P, code: *const c_void, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 962, move || (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 962, move || { let caps = Caps::current(); (code,seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,) }, move |_| real::cudaLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 311 cudaLibraryLoadFromFile(library: *mut P, fileName: *const i8, jitOptions: *mut u32, jitOptionsValues: *mut P, numJitOptions: u32, libraryOptions: *mut u32, libraryOptionValues: *mut P, numLibraryOptions: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 965, move || (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,), move |_| real::cudaLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
+    call(on, 965, move || { let caps = Caps::current(); (text(fileName, 0, caps),seq(jitOptions, numJitOptions as usize, caps),seq(jitOptionsValues, numJitOptions as usize, caps),numJitOptions,seq(libraryOptions, numLibraryOptions as usize, caps),seq(libraryOptionValues, numLibraryOptions as usize, caps),numLibraryOptions,) }, move |_| real::cudaLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(library, ok),seq(jitOptionsValues, if ok { numJitOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 312 cudaLibraryUnload(library: P) -> u32, on, {
     call(on, 968, move || (library,), move |_| real::cudaLibraryUnload(library), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 313 cudaLibraryGetKernel(pKernel: *mut P, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 971, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetKernel(pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
+    call(on, 971, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |_| real::cudaLibraryGetKernel(pKernel, library, name), move |result| { let ok = result == 0; (result,one(pKernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 314 cudaLibraryGetGlobal(dptr: *mut P, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 974, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 974, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |_| real::cudaLibraryGetGlobal(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 315 cudaLibraryGetManaged(dptr: *mut P, bytes: *mut u64, library: P, name: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 977, move || (library,text(name, 0, caps),), move |_| real::cudaLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
+    call(on, 977, move || { let caps = Caps::current(); (library,text(name, 0, caps),) }, move |_| real::cudaLibraryGetManaged(dptr, bytes, library, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 316 cudaLibraryGetUnifiedFunction(fptr: *mut P, library: P, symbol: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 980, move || (library,text(symbol, 0, caps),), move |_| real::cudaLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
+    call(on, 980, move || { let caps = Caps::current(); (library,text(symbol, 0, caps),) }, move |_| real::cudaLibraryGetUnifiedFunction(fptr, library, symbol), move |result| { let ok = result == 0; (result,one(fptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 317 cudaLibraryGetKernelCount(count: *mut u32, lib: P) -> u32, on, {
     call(on, 983, move || (lib,), move |_| real::cudaLibraryGetKernelCount(count, lib), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 318 cudaLibraryEnumerateKernels(kernels: *mut P, numKernels: u32, lib: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 986, move || (numKernels,lib,), move |_| real::cudaLibraryEnumerateKernels(kernels, numKernels, lib), move |result| { let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
+    call(on, 986, move || (numKernels,lib,), move |_| real::cudaLibraryEnumerateKernels(kernels, numKernels, lib), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(kernels, if ok { numKernels as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 319 cudaKernelSetAttributeForDevice(kernel: P, attr: u32, value: i32, device: i32) -> u32, on, {
     call(on, 989, move || (kernel,attr,value,device,), move |_| real::cudaKernelSetAttributeForDevice(kernel, attr, value, device), move |result| { let _ = result; (result,) }, || ())
@@ -1042,16 +968,13 @@ wrapper! { #[unsafe(no_mangle)] 320 cudaDeviceGetDevResource(device: i32, resour
     call(on, 992, move || (device,type_,), move |_| real::cudaDeviceGetDevResource(device, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 321 cudaDevSmResourceSplitByCount(result_: *mut [u8; 144], nbGroups: *mut u32, input: *const [u8; 144], remaining: *mut [u8; 144], flags: u32, minCount: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 995, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cudaDevSmResourceSplitByCount(result_, nbGroups, input, remaining, flags, minCount), move |result| { let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(16) } else { 0 }, caps),one(nbGroups, ok),one(remaining, ok),) }, || ())
+    call(on, 995, move || (one(nbGroups, true),one(input, true),flags,minCount,), move |_| real::cudaDevSmResourceSplitByCount(result_, nbGroups, input, remaining, flags, minCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(result_, if ok { (behind(nbGroups)).min(16) } else { 0 }, caps),one(nbGroups, ok),one(remaining, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 322 cudaDevSmResourceSplit(result_: *mut [u8; 144], nbGroups: u32, input: *const [u8; 144], remainder: *mut [u8; 144], flags: u32, groupParams: *mut [u8; 64]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 998, move || (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),), move |_| real::cudaDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
+    call(on, 998, move || { let caps = Caps::current(); (nbGroups,one(input, true),flags,seq(groupParams, (nbGroups as usize).min(16), caps),) }, move |_| real::cudaDevSmResourceSplit(result_, nbGroups, input, remainder, flags, groupParams), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(result_, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),one(remainder, ok),seq(groupParams, if ok { (nbGroups as usize).min(16) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 323 cudaDevResourceGenerateDesc(phDesc: *mut P, resources: *mut [u8; 144], nbResources: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1001, move || (seq(resources, (nbResources as usize).min(16), caps),nbResources,), move |_| real::cudaDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
+    call(on, 1001, move || { let caps = Caps::current(); (seq(resources, (nbResources as usize).min(16), caps),nbResources,) }, move |_| real::cudaDevResourceGenerateDesc(phDesc, resources, nbResources), move |result| { let ok = result == 0; (result,one(phDesc, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 324 cudaGreenCtxCreate(phCtx: *mut P, desc: P, device: i32, flags: u32) -> u32, on, {
     call(on, 1004, move || (desc,device,flags,), move |_| real::cudaGreenCtxCreate(phCtx, desc, device, flags), move |result| { let ok = result == 0; (result,one(phCtx, ok),) }, || ())
@@ -1111,16 +1034,13 @@ wrapper! { #[unsafe(no_mangle)] 342 __cudaUnregisterFatBinary(fatCubinHandle: *m
     call(on, 1058, move || (fatCubinHandle,), move |_| real::__cudaUnregisterFatBinary(fatCubinHandle), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 343 __cudaRegisterFunction(fatCubinHandle: *mut P, hostFun: *const i8, deviceFun: *mut i8, deviceName: *const i8, thread_limit: i32, tid: *mut [u8; 12], bid: *mut [u8; 12], bDim: *mut [u8; 12], gDim: *mut [u8; 12], wSize: *mut i32), on, {
-    let caps = Caps::current();
-    call(on, 1061, move || (fatCubinHandle,hostFun,deviceFun,text(deviceName, 0, caps),thread_limit,one(tid, true),one(bid, true),one(bDim, true),one(gDim, true),one(wSize, true),), move |_| real::__cudaRegisterFunction(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize), move |result| { let _ = result; () }, || ())
+    call(on, 1061, move || { let caps = Caps::current(); (fatCubinHandle,hostFun,deviceFun,text(deviceName, 0, caps),thread_limit,one(tid, true),one(bid, true),one(bDim, true),one(gDim, true),one(wSize, true),) }, move |_| real::__cudaRegisterFunction(fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 344 __cudaRegisterVar(fatCubinHandle: *mut P, hostVar: *mut i8, deviceAddress: *mut i8, deviceName: *const i8, ext: i32, size: u64, constant: i32, global: i32), on, {
-    let caps = Caps::current();
-    call(on, 1064, move || (fatCubinHandle,hostVar,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterVar(fatCubinHandle, hostVar, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
+    call(on, 1064, move || { let caps = Caps::current(); (fatCubinHandle,hostVar,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,) }, move |_| real::__cudaRegisterVar(fatCubinHandle, hostVar, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 345 __cudaRegisterManagedVar(fatCubinHandle: *mut P, hostVarPtrAddress: *mut P, deviceAddress: *mut i8, deviceName: *const i8, ext: i32, size: u64, constant: i32, global: i32), on, {
-    let caps = Caps::current();
-    call(on, 1067, move || (fatCubinHandle,hostVarPtrAddress,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,), move |_| real::__cudaRegisterManagedVar(fatCubinHandle, hostVarPtrAddress, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
+    call(on, 1067, move || { let caps = Caps::current(); (fatCubinHandle,hostVarPtrAddress,deviceAddress,text(deviceName, 0, caps),ext,size,constant,global,) }, move |_| real::__cudaRegisterManagedVar(fatCubinHandle, hostVarPtrAddress, deviceAddress, deviceName, ext, size, constant, global), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 346 __cudaInitModule(fatCubinHandle: *mut P) -> i8, on, {
     call(on, 1070, move || (fatCubinHandle,), move |_| real::__cudaInitModule(fatCubinHandle), move |result| { let _ = result; (result,) }, || ())
@@ -1129,8 +1049,7 @@ value_wrapper! { #[unsafe(no_mangle)] 347 __cudaPushCallConfiguration(gridDim: V
     call(on, 1073, move || (gridDim,blockDim,sharedMem,stream,), move |_| real::__cudaPushCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 348 __cudaPopCallConfiguration(gridDim: *mut [u8; 12], blockDim: *mut [u8; 12], sharedMem: *mut u64, stream: *mut c_void) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1076, move || (), move |_| real::__cudaPopCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let ok = result == 0; (result,one(gridDim, ok),one(blockDim, ok),one(sharedMem, ok),bytes(stream, if ok { 8 } else { 0 }, caps),) }, || ())
+    call(on, 1076, move || (), move |_| real::__cudaPopCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(gridDim, ok),one(blockDim, ok),one(sharedMem, ok),bytes(stream, if ok { 8 } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 349 __cudaGetKernel(kernel: *mut P, func: *const c_void) -> u32, on, {
     call(on, 1079, move || (func,), move |_| real::__cudaGetKernel(kernel, func), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
@@ -1142,8 +1061,7 @@ value_wrapper! { #[unsafe(no_mangle)] 351 __cudaLaunchKernel_ptsz(kernel: P, gri
     call(on, 1085, move || (kernel,gridDim,blockDim,args,sharedMem,stream,), move |_| real::__cudaLaunchKernel_ptsz(kernel, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 352 cudaGLGetDevices(pCudaDeviceCount: *mut u32, pCudaDevices: *mut i32, cudaDeviceCount: u32, deviceList: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1088, move || (cudaDeviceCount,deviceList,), move |_| real::cudaGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1088, move || (cudaDeviceCount,deviceList,), move |_| real::cudaGLGetDevices(pCudaDeviceCount, pCudaDevices, cudaDeviceCount, deviceList), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCudaDeviceCount, ok),seq(pCudaDevices, if ok { (cudaDeviceCount as usize).min(behind(pCudaDeviceCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 353 cudaGraphicsGLRegisterImage(resource: *mut P, image: u32, target: u32, flags: u32) -> u32, on, {
     call(on, 1091, move || (image,target,flags,), move |_| real::cudaGraphicsGLRegisterImage(resource, image, target, flags), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
@@ -1266,8 +1184,7 @@ wrapper! { #[unsafe(no_mangle)] 392 cudaStreamBeginRecaptureToGraph_ptsz(stream:
     call(on, 1208, move || (stream,mode,graph,one(callbackData, true),), move |_| real::cudaStreamBeginRecaptureToGraph_ptsz(stream, mode, graph, callbackData), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 393 cudaStreamBeginCaptureToGraph_ptsz(stream: P, graph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, mode: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1211, move || (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,), move |_| real::cudaStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1211, move || { let caps = Caps::current(); (stream,graph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,mode,) }, move |_| real::cudaStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, dependencyData, numDependencies, mode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 394 cudaStreamEndCapture_ptsz(stream: P, pGraph: *mut P) -> u32, on, {
     call(on, 1214, move || (stream,), move |_| real::cudaStreamEndCapture_ptsz(stream, pGraph), move |result| { let ok = result == 0; (result,one(pGraph, ok),) }, || ())
@@ -1276,12 +1193,10 @@ wrapper! { #[unsafe(no_mangle)] 395 cudaStreamIsCapturing_ptsz(stream: P, pCaptu
     poll(on, 1217, 2, [stream as u64, pCaptureStatus as u64, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::cudaStreamIsCapturing_ptsz(stream, pCaptureStatus), move |result, key| { key[2] = result as u64; key[3] = if result == 0 { answer_word(pCaptureStatus.cast(), 4) } else { 0 }; }, move |result| { let ok = result == 0; (result,one(pCaptureStatus, ok),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamGetCaptureInfo_ptsz")] 396 cudaStreamGetCaptureInfo_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1220, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1220, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaStreamUpdateCaptureDependencies_ptsz")] 397 cudaStreamUpdateCaptureDependencies_ptsz(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1223, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1223, move || { let caps = Caps::current(); (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cudaStreamUpdateCaptureDependencies_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 398 cudaEventRecord_ptsz(event: P, stream: P) -> u32, on, {
     call(on, 1226, move || (event,stream,), move |_| real::cudaEventRecord_ptsz(event, stream), move |result| { let _ = result; (result,) }, || ())
@@ -1290,19 +1205,16 @@ wrapper! { #[unsafe(no_mangle)] 399 cudaEventRecordWithFlags_ptsz(event: P, stre
     call(on, 1229, move || (event,stream,flags,), move |_| real::cudaEventRecordWithFlags_ptsz(event, stream, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaSignalExternalSemaphoresAsync_ptsz")] 400 cudaSignalExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1232, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1232, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaSignalExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaWaitExternalSemaphoresAsync_ptsz")] 401 cudaWaitExternalSemaphoresAsync_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1235, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1235, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaWaitExternalSemaphoresAsync_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 402 cudaLaunchKernel_ptsz(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
     call(on, 1238, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 403 cudaLaunchKernelExC_ptsz(config: *const [u8; 56], func: *const c_void, args: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1241, move || (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,), move |_| real::cudaLaunchKernelExC_ptsz(config, func, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1241, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),func,args,) }, move |_| real::cudaLaunchKernelExC_ptsz(config, func, args), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 404 cudaLaunchCooperativeKernel_ptsz(func: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, args: *mut P, sharedMem: u64, stream: P) -> u32, on, {
     call(on, 1244, move || (func,gridDim,blockDim,args,sharedMem,stream,), move |_| real::cudaLaunchCooperativeKernel_ptsz(func, gridDim, blockDim, args, sharedMem, stream), move |result| { let _ = result; (result,) }, || ())
@@ -1350,12 +1262,10 @@ wrapper! { #[unsafe(no_mangle)] 418 cudaMemcpyAsync_ptsz(dst: *mut c_void, src: 
     call(on, 1286, move || (dst,src,count,kind,stream,), move |_| real::cudaMemcpyAsync_ptsz(dst, src, count, kind, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpyBatchAsync_ptsz")] 419 cudaMemcpyBatchAsync_ptsz(dsts: *mut P, srcs: *const P, sizes: *const u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1289, move || (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,), move |_| real::cudaMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1289, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,) }, move |_| real::cudaMemcpyBatchAsync_ptsz(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemcpy3DBatchAsync_ptsz")] 420 cudaMemcpy3DBatchAsync_ptsz(numOps: u64, opList: *mut [u8; 112], flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1292, move || (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,), move |_| real::cudaMemcpy3DBatchAsync_ptsz(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1292, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,) }, move |_| real::cudaMemcpy3DBatchAsync_ptsz(numOps, opList, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 421 cudaMemcpyWithAttributesAsync_ptsz(dst: *mut c_void, src: *const c_void, size: u64, attr: *mut [u8; 24], stream: P) -> u32, on, {
     call(on, 1295, move || (dst,src,size,one(attr, true),stream,), move |_| real::cudaMemcpyWithAttributesAsync_ptsz(dst, src, size, attr, stream), move |result| { let _ = result; (result,) }, || ())
@@ -1400,16 +1310,13 @@ changed_wrapper! { NAMES, #[unsafe(export_name = "cudaMemPrefetchAsync_ptsz")] 4
     call(on, 1334, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 435 cudaMemPrefetchBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1337, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1337, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,) }, move |_| real::cudaMemPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 436 cudaMemDiscardBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1340, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,), move |_| real::cudaMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1340, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,flags,stream,) }, move |_| real::cudaMemDiscardBatchAsync_ptsz(dptrs, sizes, count, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 437 cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs: *mut P, sizes: *mut u64, count: u64, prefetchLocs: *mut [u8; 8], prefetchLocIdxs: *mut u64, numPrefetchLocs: u64, flags: u64, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1343, move || (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,), move |_| real::cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1343, move || { let caps = Caps::current(); (seq(dptrs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(prefetchLocs, numPrefetchLocs as usize, caps),seq(prefetchLocIdxs, numPrefetchLocs as usize, caps),numPrefetchLocs,flags,stream,) }, move |_| real::cudaMemDiscardAndPrefetchBatchAsync_ptsz(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 438 cudaMemcpyToArray_ptds(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32) -> u32, on, {
     call(on, 1346, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::cudaMemcpyToArray_ptds(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
@@ -1445,12 +1352,10 @@ wrapper! { #[unsafe(no_mangle)] 448 cudaGraphLaunch_ptsz(graphExec: P, stream: P
     call(on, 1376, move || (graphExec,stream,), move |_| real::cudaGraphLaunch_ptsz(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 449 cudaGetDriverEntryPoint_ptsz(symbol: *const i8, funcPtr: *mut P, flags: u64, driverStatus: *mut u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1379, move || (text(symbol, 0, caps),flags,), move |_| real::cudaGetDriverEntryPoint_ptsz(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 1379, move || { let caps = Caps::current(); (text(symbol, 0, caps),flags,) }, move |_| real::cudaGetDriverEntryPoint_ptsz(symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 450 cudaGetDriverEntryPointByVersion_ptsz(symbol: *const i8, funcPtr: *mut P, cudaVersion: u32, flags: u64, driverStatus: *mut u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1382, move || (text(symbol, 0, caps),cudaVersion,flags,), move |_| real::cudaGetDriverEntryPointByVersion_ptsz(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
+    call(on, 1382, move || { let caps = Caps::current(); (text(symbol, 0, caps),cudaVersion,flags,) }, move |_| real::cudaGetDriverEntryPointByVersion_ptsz(symbol, funcPtr, cudaVersion, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 451 cudaStreamGetDevResource_ptsz(hStream: P, resource: *mut [u8; 144], type_: u32) -> u32, on, {
     call(on, 1385, move || (hStream,type_,), move |_| real::cudaStreamGetDevResource_ptsz(hStream, resource, type_), move |result| { let ok = result == 0; (result,one(resource, ok),) }, || ())
@@ -1477,31 +1382,25 @@ wrapper! { #[unsafe(no_mangle)] 458 cudaGetDeviceProperties_v2(prop: *mut [u8; 1
     call(on, 1406, move || (device,), move |_| real::cudaGetDeviceProperties_v2(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 459 cudaStreamGetCaptureInfo_v2(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1409, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1409, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 460 cudaStreamGetCaptureInfo_v3(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1412, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1412, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 461 cudaStreamUpdateCaptureDependencies_v2(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1415, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1415, move || { let caps = Caps::current(); (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cudaStreamUpdateCaptureDependencies_v2(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 462 cudaEventElapsedTime_v2(ms: *mut f32, start: P, end: P) -> u32, on, {
     call(on, 1418, move || (start,end,), move |_| real::cudaEventElapsedTime_v2(ms, start, end), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 463 cudaSignalExternalSemaphoresAsync_v2(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1421, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1421, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaSignalExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 464 cudaWaitExternalSemaphoresAsync_v2(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1424, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1424, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaWaitExternalSemaphoresAsync_v2(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 465 cudaLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: u32, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1427, move || (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,), move |_| real::cudaLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1427, move || { let caps = Caps::current(); (seq(launchParamsList, numDevices as usize, caps),numDevices,flags,) }, move |_| real::cudaLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 466 cudaSetDoubleForDevice(d: *mut f64) -> u32, on, {
     call(on, 1430, move || (one(d, true),), move |_| real::cudaSetDoubleForDevice(d), move |result| { let ok = result == 0; (result,one(d, ok),) }, || ())
@@ -1516,48 +1415,37 @@ value_wrapper! { #[unsafe(no_mangle)] 469 cudaMemAdvise_v2(devPtr: *const c_void
     call(on, 1439, move || (devPtr,count,advice,location,), move |_| real::cudaMemAdvise_v2(devPtr, count, advice, location), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 470 cudaGraphGetEdges_v2(graph: P, from: *mut P, to: *mut P, edgeData: *mut [u8; 8], numEdges: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1442, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges), move |result| { let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
+    call(on, 1442, move || (graph,one(numEdges, true),), move |_| real::cudaGraphGetEdges_v2(graph, from, to, edgeData, numEdges), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),seq(edgeData, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 471 cudaGraphNodeGetDependencies_v2(node: P, pDependencies: *mut P, edgeData: *mut [u8; 8], pNumDependencies: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1445, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies_v2(node, pDependencies, edgeData, pNumDependencies), move |result| { let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
+    call(on, 1445, move || (node,one(pNumDependencies, true),), move |_| real::cudaGraphNodeGetDependencies_v2(node, pDependencies, edgeData, pNumDependencies), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pDependencies, if ok { behind(pNumDependencies) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependencies) } else { 0 }, caps),one(pNumDependencies, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 cudaGraphNodeGetDependentNodes_v2(node: P, pDependentNodes: *mut P, edgeData: *mut [u8; 8], pNumDependentNodes: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1448, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes_v2(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
+    call(on, 1448, move || (node,one(pNumDependentNodes, true),), move |_| real::cudaGraphNodeGetDependentNodes_v2(node, pDependentNodes, edgeData, pNumDependentNodes), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(pDependentNodes, if ok { behind(pNumDependentNodes) } else { 0 }, caps),seq(edgeData, if ok { behind(pNumDependentNodes) } else { 0 }, caps),one(pNumDependentNodes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 473 cudaGraphAddDependencies_v2(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1451, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphAddDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1451, move || { let caps = Caps::current(); (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cudaGraphAddDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 474 cudaGraphRemoveDependencies_v2(graph: P, from: *const P, to: *const P, edgeData: *const [u8; 8], numDependencies: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1454, move || (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,), move |_| real::cudaGraphRemoveDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1454, move || { let caps = Caps::current(); (graph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),seq(edgeData, numDependencies as usize, caps),numDependencies,) }, move |_| real::cudaGraphRemoveDependencies_v2(graph, from, to, edgeData, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 475 cudaGraphAddNode_v2(pGraphNode: *mut P, graph: P, pDependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1457, move || (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),), move |_| real::cudaGraphAddNode_v2(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
+    call(on, 1457, move || { let caps = Caps::current(); (graph,seq(pDependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cudaGraphAddNode_v2(pGraphNode, graph, pDependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(pGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 476 cudaStreamGetCaptureInfo_v2_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1460, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1460, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v2_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 477 cudaStreamGetCaptureInfo_v3_ptsz(stream: P, captureStatus_out: *mut u32, id_out: *mut u64, graph_out: *mut P, dependencies_out: *const P, edgeData_out: *const P, numDependencies_out: *mut u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1463, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
+    call(on, 1463, move || (stream,), move |_| real::cudaStreamGetCaptureInfo_v3_ptsz(stream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(edgeData_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 478 cudaStreamUpdateCaptureDependencies_v2_ptsz(stream: P, dependencies: *mut P, dependencyData: *const [u8; 8], numDependencies: u64, flags: u32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1466, move || (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,), move |_| real::cudaStreamUpdateCaptureDependencies_v2_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1466, move || { let caps = Caps::current(); (stream,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cudaStreamUpdateCaptureDependencies_v2_ptsz(stream, dependencies, dependencyData, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 479 cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1469, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1469, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaSignalExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 480 cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray: *const P, paramsArray: *const [u8; 144], numExtSems: u32, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 1472, move || (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,), move |_| real::cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1472, move || { let caps = Caps::current(); (seq(extSemArray, numExtSems as usize, caps),seq(paramsArray, (numExtSems as usize).min(16), caps),numExtSems,stream,) }, move |_| real::cudaWaitExternalSemaphoresAsync_v2_ptsz(extSemArray, paramsArray, numExtSems, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 481 cudaMemPrefetchAsync_v2_ptsz(devPtr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
     call(on, 1475, move || (devPtr,count,location,flags,stream,), move |_| real::cudaMemPrefetchAsync_v2_ptsz(devPtr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())

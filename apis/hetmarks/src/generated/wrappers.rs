@@ -4,26 +4,22 @@
 use super::prelude::*;
 
 wrapper! { #[unsafe(no_mangle)] 0 hetrace_push(message: *const i8) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 32, move || (text(message, 0, caps),), move |_| real::hetrace_push(message), move |result| { let _ = result; (result,) }, || ())
+    call(on, 32, move || { let caps = Caps::current(); (text(message, 0, caps),) }, move |_| real::hetrace_push(message), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 hetrace_pop() -> i32, on, {
     call(on, 35, move || (), move |_| real::hetrace_pop(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 hetrace_start(message: *const i8) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 38, move || (text(message, 0, caps),), move |_| real::hetrace_start(message), move |result| { let _ = result; (result,) }, || ())
+    call(on, 38, move || { let caps = Caps::current(); (text(message, 0, caps),) }, move |_| real::hetrace_start(message), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 hetrace_end(id: u64), on, {
     call(on, 41, move || (id,), move |_| real::hetrace_end(id), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 hetrace_mark(message: *const i8, value: u64), on, {
-    let caps = Caps::current();
-    call(on, 44, move || (text(message, 0, caps),value,), move |_| real::hetrace_mark(message, value), move |result| { let _ = result; () }, || ())
+    call(on, 44, move || { let caps = Caps::current(); (text(message, 0, caps),value,) }, move |_| real::hetrace_mark(message, value), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 hetrace_name_thread(thread_id: u32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 47, move || (thread_id,text(name, 0, caps),), move |_| real::hetrace_name_thread(thread_id, name), move |result| { let _ = result; () }, || ())
+    call(on, 47, move || { let caps = Caps::current(); (thread_id,text(name, 0, caps),) }, move |_| real::hetrace_name_thread(thread_id, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 hetrace_capture_start(), on, {
     call(on, 50, move || (), move |_| real::hetrace_capture_start(), move |result| { let _ = result; () }, || ())

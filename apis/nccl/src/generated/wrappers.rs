@@ -29,12 +29,10 @@ wrapper! { #[unsafe(no_mangle)] 7 pncclGetUniqueId(uniqueId: *mut [u8; 128]) -> 
     call(on, 53, move || (), move |_| real::pncclGetUniqueId(uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 8 ncclCommInitRankConfig(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 56, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 56, move || { let caps = Caps::current(); (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::ncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 9 pncclCommInitRankConfig(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 59, move || (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
+    call(on, 59, move || { let caps = Caps::current(); (nranks,commId,rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::pncclCommInitRankConfig(comm, nranks, commId, rank, config), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 10 ncclCommInitRank(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32) -> u32, on, {
     call(on, 62, move || (nranks,commId,rank,), move |_| real::ncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
@@ -43,12 +41,10 @@ value_wrapper! { #[unsafe(no_mangle)] 11 pncclCommInitRank(comm: *mut P, nranks:
     call(on, 65, move || (nranks,commId,rank,), move |_| real::pncclCommInitRank(comm, nranks, commId, rank), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 ncclCommInitAll(comm: *mut P, ndev: i32, devlist: *const i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 68, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::ncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
+    call(on, 68, move || { let caps = Caps::current(); (ndev,seq(devlist, ndev as usize, caps),) }, move |_| real::ncclCommInitAll(comm, ndev, devlist), move |result| { let caps = Caps::current(); let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 pncclCommInitAll(comm: *mut P, ndev: i32, devlist: *const i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 71, move || (ndev,seq(devlist, ndev as usize, caps),), move |_| real::pncclCommInitAll(comm, ndev, devlist), move |result| { let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
+    call(on, 71, move || { let caps = Caps::current(); (ndev,seq(devlist, ndev as usize, caps),) }, move |_| real::pncclCommInitAll(comm, ndev, devlist), move |result| { let caps = Caps::current(); let ok = result == 0 || result == 7; (result,seq(comm, if ok { ndev as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 ncclCommFinalize(comm: P) -> u32, on, {
     call(on, 74, move || (comm,), move |_| real::ncclCommFinalize(comm), move |result| { let _ = result; (result,) }, || ())
@@ -75,20 +71,16 @@ wrapper! { #[unsafe(no_mangle)] 21 pncclCommRevoke(comm: P, revokeFlags: i32) ->
     call(on, 95, move || (comm,revokeFlags,), move |_| real::pncclCommRevoke(comm, revokeFlags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 ncclCommSplit(comm: P, color: i32, key: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 98, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 98, move || { let caps = Caps::current(); (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::ncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 pncclCommSplit(comm: P, color: i32, key: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 101, move || (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 101, move || { let caps = Caps::current(); (comm,color,key,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::pncclCommSplit(comm, color, key, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 24 ncclCommShrink(comm: P, excludeRanksList: *mut i32, excludeRanksCount: i32, newcomm: *mut P, config: *mut [u8; 120], shrinkFlags: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 104, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 104, move || { let caps = Caps::current(); (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,) }, move |_| real::ncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 25 pncclCommShrink(comm: P, excludeRanksList: *mut i32, excludeRanksCount: i32, newcomm: *mut P, config: *mut [u8; 120], shrinkFlags: i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 107, move || (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,), move |_| real::pncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 107, move || { let caps = Caps::current(); (comm,seq(excludeRanksList, excludeRanksCount as usize, caps),excludeRanksCount,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),shrinkFlags,) }, move |_| real::pncclCommShrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 ncclCommGetUniqueId(comm: P, uniqueId: *mut [u8; 128]) -> u32, on, {
     call(on, 110, move || (comm,), move |_| real::ncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
@@ -97,20 +89,16 @@ wrapper! { #[unsafe(no_mangle)] 27 pncclCommGetUniqueId(comm: P, uniqueId: *mut 
     call(on, 113, move || (comm,), move |_| real::pncclCommGetUniqueId(comm, uniqueId), move |result| { let ok = result == 0; (result,one(uniqueId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 ncclCommGrow(comm: P, nRanks: i32, uniqueId: *const [u8; 128], rank: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 116, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 116, move || { let caps = Caps::current(); (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::ncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 29 pncclCommGrow(comm: P, nRanks: i32, uniqueId: *const [u8; 128], rank: i32, newcomm: *mut P, config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 119, move || (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 119, move || { let caps = Caps::current(); (comm,nRanks,one(uniqueId, true),rank,sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::pncclCommGrow(comm, nRanks, uniqueId, rank, newcomm, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 30 ncclCommInitRankScalable(newcomm: *mut P, nranks: i32, myrank: i32, nId: i32, commIds: *mut [u8; 128], config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 122, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 122, move || { let caps = Caps::current(); (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::ncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 31 pncclCommInitRankScalable(newcomm: *mut P, nranks: i32, myrank: i32, nId: i32, commIds: *mut [u8; 128], config: *mut [u8; 120]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 125, move || (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),), move |_| real::pncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
+    call(on, 125, move || { let caps = Caps::current(); (nranks,myrank,nId,seq(commIds, nId as usize, caps),sized(config, true),text(at_ptr::<u8>(config.cast(), 32, true), 0, caps),) }, move |_| real::pncclCommInitRankScalable(newcomm, nranks, myrank, nId, commIds, config), move |result| { let ok = result == 0 || result == 7; (result,one(newcomm, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 32 ncclGetErrorString(result_: u32) -> *mut i8, on, {
     call(on, 128, move || (result_,), move |_| real::ncclGetErrorString(result_), move |result| { let _ = result; (result,) }, || ())
@@ -263,68 +251,52 @@ wrapper! { #[unsafe(no_mangle)] 81 pncclScatter(sendbuff: *const c_void, recvbuf
     call(on, 275, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,), move |_| real::pncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 82 ncclAllReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 278, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 278, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 83 pncclAllReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 281, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 281, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 84 ncclBroadcastConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 284, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 284, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 85 pncclBroadcastConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 287, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 287, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 86 ncclReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 290, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 290, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 87 pncclReduceConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 293, move || (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 293, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,op,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 ncclAllGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 296, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 296, move || { let caps = Caps::current(); (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 89 pncclAllGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, sendcount: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 299, move || (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 299, move || { let caps = Caps::current(); (sendbuff,recvbuff,sendcount,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 90 ncclReduceScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 302, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 302, move || { let caps = Caps::current(); (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 91 pncclReduceScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, recvcount: u64, datatype: u32, op: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 305, move || (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 305, move || { let caps = Caps::current(); (sendbuff,recvbuff,recvcount,datatype,op,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 92 ncclAlltoAllConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 308, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 308, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 pncclAlltoAllConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 311, move || (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 311, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 ncclGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 314, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 314, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 95 pncclGatherConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 317, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 317, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 96 ncclScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 320, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::ncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 320, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::ncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 pncclScatterConfig(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, root: i32, comm: P, stream: P, config: *const [u8; 72]) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 323, move || (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),), move |_| real::pncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
+    call(on, 323, move || { let caps = Caps::current(); (sendbuff,recvbuff,count,datatype,root,comm,stream,sized(config, true),text(at_ptr::<u8>(config.cast(), 40, true), 0, caps),) }, move |_| real::pncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 ncclSend(sendbuff: *const c_void, count: u64, datatype: u32, peer: i32, comm: P, stream: P) -> u32, on, {
     call(on, 326, move || (sendbuff,count,datatype,peer,comm,stream,), move |_| real::ncclSend(sendbuff, count, datatype, peer, comm, stream), move |result| { let _ = result; (result,) }, || ())
@@ -351,12 +323,10 @@ wrapper! { #[unsafe(no_mangle)] 105 pncclSignal(peer: i32, sigIdx: i32, ctx: i32
     call(on, 347, move || (peer,sigIdx,ctx,flags,comm,stream,), move |_| real::pncclSignal(peer, sigIdx, ctx, flags, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 106 ncclWaitSignal(nDesc: i32, signalDescs: *mut [u8; 16], comm: P, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 350, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::ncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 350, move || { let caps = Caps::current(); (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,) }, move |_| real::ncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 107 pncclWaitSignal(nDesc: i32, signalDescs: *mut [u8; 16], comm: P, stream: P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 353, move || (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,), move |_| real::pncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 353, move || { let caps = Caps::current(); (nDesc,seq(signalDescs, nDesc as usize, caps),comm,stream,) }, move |_| real::pncclWaitSignal(nDesc, signalDescs, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 108 ncclGroupStart() -> u32, on, {
     call(on, 356, move || (), move |_| real::ncclGroupStart(), move |result| { let _ = result; (result,) }, || ())
@@ -383,12 +353,10 @@ wrapper! { #[unsafe(no_mangle)] 115 pncclSetEncryption(config: *const [u8; 32]) 
     call(on, 377, move || (one(config, true),), move |_| real::pncclSetEncryption(config), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 116 ncclParamBind(out: *mut P, key: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 380, move || (text(key, 0, caps),), move |_| real::ncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 380, move || { let caps = Caps::current(); (text(key, 0, caps),) }, move |_| real::ncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 117 pncclParamBind(out: *mut P, key: *const i8) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 383, move || (text(key, 0, caps),), move |_| real::pncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
+    call(on, 383, move || { let caps = Caps::current(); (text(key, 0, caps),) }, move |_| real::pncclParamBind(out, key), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 118 ncclParamGetI8(h: P, out: *mut i8) -> u32, on, {
     call(on, 386, move || (h,), move |_| real::ncclParamGetI8(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
@@ -439,28 +407,22 @@ wrapper! { #[unsafe(no_mangle)] 133 pncclParamGetU64(h: P, out: *mut u64) -> u32
     call(on, 431, move || (h,), move |_| real::pncclParamGetU64(h, out), move |result| { let ok = result == 0; (result,one(out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 ncclParamGetStr(h: P, out: *const P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 434, move || (h,), move |_| real::ncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 434, move || (h,), move |_| real::ncclParamGetStr(h, out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 pncclParamGetStr(h: P, out: *const P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 437, move || (h,), move |_| real::pncclParamGetStr(h, out), move |result| { let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
+    call(on, 437, move || (h,), move |_| real::pncclParamGetStr(h, out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(out.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 ncclParamGet(h: P, out: *mut c_void, maxLen: i32, len: *mut i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 440, move || (h,maxLen,), move |_| real::ncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
+    call(on, 440, move || (h,maxLen,), move |_| real::ncclParamGet(h, out, maxLen, len), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 pncclParamGet(h: P, out: *mut c_void, maxLen: i32, len: *mut i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 443, move || (h,maxLen,), move |_| real::pncclParamGet(h, out, maxLen, len), move |result| { let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
+    call(on, 443, move || (h,maxLen,), move |_| real::pncclParamGet(h, out, maxLen, len), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(out, if ok { (maxLen as usize).min(behind(len)) } else { 0 }, caps),one(len, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 ncclParamGetParameter(key: *const i8, value: *const P, valueLen: *mut i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 446, move || (text(key, 0, caps),), move |_| real::ncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
+    call(on, 446, move || { let caps = Caps::current(); (text(key, 0, caps),) }, move |_| real::ncclParamGetParameter(key, value, valueLen), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 pncclParamGetParameter(key: *const i8, value: *const P, valueLen: *mut i32) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 449, move || (text(key, 0, caps),), move |_| real::pncclParamGetParameter(key, value, valueLen), move |result| { let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
+    call(on, 449, move || { let caps = Caps::current(); (text(key, 0, caps),) }, move |_| real::pncclParamGetParameter(key, value, valueLen), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(value.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),one(valueLen, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 ncclParamGetAllParameterKeys(table: *const P, tableLen: *mut i32) -> u32, on, {
     call(on, 452, move || (), move |_| real::ncclParamGetAllParameterKeys(table, tableLen), move |result| { let ok = result == 0; (result,one(table, ok),one(tableLen, ok),) }, || ())

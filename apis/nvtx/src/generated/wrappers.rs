@@ -7,170 +7,133 @@ wrapper! { #[unsafe(no_mangle)] 0 nvtxInitialize(reserved: *const c_void), on, {
     call(on, 32, move || (reserved,), move |_| real::nvtxInitialize(reserved), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 1 nvtxMarkEx(category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P), on, {
-    let caps = Caps::current();
-    call(on, 35, move || (category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxMarkEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; () }, || ())
+    call(on, 35, move || { let caps = Caps::current(); (category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxMarkEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 2 nvtxMark(message: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 38, move || (text(message, 0, caps),), move |_| real::nvtxMark(message), move |result| { let _ = result; () }, || ())
+    call(on, 38, move || { let caps = Caps::current(); (text(message, 0, caps),) }, move |_| real::nvtxMark(message), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 3 nvtxRangeStartEx(category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 41, move || (category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxRangeStartEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 41, move || { let caps = Caps::current(); (category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxRangeStartEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 nvtxRangeStart(message: *const i8) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 44, move || (text(message, 0, caps),), move |_| real::nvtxRangeStart(message), move |result| { let _ = result; (result,) }, || ())
+    call(on, 44, move || { let caps = Caps::current(); (text(message, 0, caps),) }, move |_| real::nvtxRangeStart(message), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 nvtxRangeEnd(id: u64), on, {
     call(on, 47, move || (id,), move |_| real::nvtxRangeEnd(id), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 6 nvtxRangePushEx(category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 50, move || (category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxRangePushEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 50, move || { let caps = Caps::current(); (category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxRangePushEx(category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 7 nvtxRangePush(message: *const i8) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 53, move || (text(message, 0, caps),), move |_| real::nvtxRangePush(message), move |result| { let _ = result; (result,) }, || ())
+    call(on, 53, move || { let caps = Caps::current(); (text(message, 0, caps),) }, move |_| real::nvtxRangePush(message), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 8 nvtxRangePop() -> i32, on, {
     call(on, 56, move || (), move |_| real::nvtxRangePop(), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 nvtxNameCategory(category: u32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 59, move || (category,text(name, 0, caps),), move |_| real::nvtxNameCategory(category, name), move |result| { let _ = result; () }, || ())
+    call(on, 59, move || { let caps = Caps::current(); (category,text(name, 0, caps),) }, move |_| real::nvtxNameCategory(category, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 nvtxNameOsThread(thread_id: u32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 62, move || (thread_id,text(name, 0, caps),), move |_| real::nvtxNameOsThread(thread_id, name), move |result| { let _ = result; () }, || ())
+    call(on, 62, move || { let caps = Caps::current(); (thread_id,text(name, 0, caps),) }, move |_| real::nvtxNameOsThread(thread_id, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 11 nvtxDomainCreate(name: *const i8) -> P, on, {
-    let caps = Caps::current();
-    call(on, 65, move || (text(name, 0, caps),), move |_| real::nvtxDomainCreate(name), move |result| { let _ = result; (result,) }, || ())
+    call(on, 65, move || { let caps = Caps::current(); (text(name, 0, caps),) }, move |_| real::nvtxDomainCreate(name), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 12 nvtxDomainDestroy(domain: P), on, {
     call(on, 68, move || (domain,), move |_| real::nvtxDomainDestroy(domain), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 nvtxDomainRegisterString(domain: P, string: *const i8) -> P, on, {
-    let caps = Caps::current();
-    call(on, 71, move || (domain,text(string, 0, caps),), move |_| real::nvtxDomainRegisterString(domain, string), move |result| { let _ = result; (result,) }, || ())
+    call(on, 71, move || { let caps = Caps::current(); (domain,text(string, 0, caps),) }, move |_| real::nvtxDomainRegisterString(domain, string), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 nvtxDomainMarkEx(domain: P, category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P), on, {
-    let caps = Caps::current();
-    call(on, 74, move || (domain,category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxDomainMarkEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; () }, || ())
+    call(on, 74, move || { let caps = Caps::current(); (domain,category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxDomainMarkEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 nvtxDomainRangeStartEx(domain: P, category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 77, move || (domain,category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxDomainRangeStartEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 77, move || { let caps = Caps::current(); (domain,category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxDomainRangeStartEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 16 nvtxDomainRangeEnd(domain: P, id: u64), on, {
     call(on, 80, move || (domain,id,), move |_| real::nvtxDomainRangeEnd(domain, id), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 nvtxDomainRangePushEx(domain: P, category: u32, color: u32, payload_type: u32, payload: u64, message: *const i8, registered: P) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 83, move || (domain,category,color,payload_type,payload,text(message, 0, caps),registered,), move |_| real::nvtxDomainRangePushEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 83, move || { let caps = Caps::current(); (domain,category,color,payload_type,payload,text(message, 0, caps),registered,) }, move |_| real::nvtxDomainRangePushEx(domain, category, color, payload_type, payload, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 18 nvtxDomainRangePop(domain: P) -> i32, on, {
     call(on, 86, move || (domain,), move |_| real::nvtxDomainRangePop(domain), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 19 nvtxDomainNameCategory(domain: P, category: u32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 89, move || (domain,category,text(name, 0, caps),), move |_| real::nvtxDomainNameCategory(domain, category, name), move |result| { let _ = result; () }, || ())
+    call(on, 89, move || { let caps = Caps::current(); (domain,category,text(name, 0, caps),) }, move |_| real::nvtxDomainNameCategory(domain, category, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 20 nvtxDomainResourceCreate(domain: P, identifier_type: u32, identifier: u64, message: *const i8, registered: P) -> P, on, {
-    let caps = Caps::current();
-    call(on, 92, move || (domain,identifier_type,identifier,text(message, 0, caps),registered,), move |_| real::nvtxDomainResourceCreate(domain, identifier_type, identifier, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 92, move || { let caps = Caps::current(); (domain,identifier_type,identifier,text(message, 0, caps),registered,) }, move |_| real::nvtxDomainResourceCreate(domain, identifier_type, identifier, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 21 nvtxDomainResourceDestroy(resource: P), on, {
     call(on, 95, move || (resource,), move |_| real::nvtxDomainResourceDestroy(resource), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 22 nvtxPayloadSchemaRegister(domain: P, name: *const i8, type_: u64, flags: u64, entries: *const i8, num_entries: u64, static_size: u64, schema_id: u64) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 98, move || (domain,text(name, 0, caps),type_,flags,text(entries, 0, caps),num_entries,static_size,schema_id,), move |_| real::nvtxPayloadSchemaRegister(domain, name, type_, flags, entries, num_entries, static_size, schema_id), move |result| { let _ = result; (result,) }, || ())
+    call(on, 98, move || { let caps = Caps::current(); (domain,text(name, 0, caps),type_,flags,text(entries, 0, caps),num_entries,static_size,schema_id,) }, move |_| real::nvtxPayloadSchemaRegister(domain, name, type_, flags, entries, num_entries, static_size, schema_id), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 23 nvtxPayloadEnumRegister(domain: P, name: *const i8, entries: *const i8, num_entries: u64, size_of_enum: u64, schema_id: u64) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 101, move || (domain,text(name, 0, caps),text(entries, 0, caps),num_entries,size_of_enum,schema_id,), move |_| real::nvtxPayloadEnumRegister(domain, name, entries, num_entries, size_of_enum, schema_id), move |result| { let _ = result; (result,) }, || ())
+    call(on, 101, move || { let caps = Caps::current(); (domain,text(name, 0, caps),text(entries, 0, caps),num_entries,size_of_enum,schema_id,) }, move |_| real::nvtxPayloadEnumRegister(domain, name, entries, num_entries, size_of_enum, schema_id), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 24 nvtxMarkPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64), on, {
-    let caps = Caps::current();
-    call(on, 104, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxMarkPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
+    call(on, 104, move || { let caps = Caps::current(); (domain,schema_id,bytes(payload, size as usize, caps),size,count,) }, move |_| real::nvtxMarkPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 25 nvtxRangePushPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 107, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangePushPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 107, move || { let caps = Caps::current(); (domain,schema_id,bytes(payload, size as usize, caps),size,count,) }, move |_| real::nvtxRangePushPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 nvtxRangePopPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> i32, on, {
-    let caps = Caps::current();
-    call(on, 110, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangePopPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 110, move || { let caps = Caps::current(); (domain,schema_id,bytes(payload, size as usize, caps),size,count,) }, move |_| real::nvtxRangePopPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 nvtxRangeStartPayload(domain: P, schema_id: u64, payload: *const c_void, size: u64, count: u64) -> u64, on, {
-    let caps = Caps::current();
-    call(on, 113, move || (domain,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangeStartPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 113, move || { let caps = Caps::current(); (domain,schema_id,bytes(payload, size as usize, caps),size,count,) }, move |_| real::nvtxRangeStartPayload(domain, schema_id, payload, size, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 28 nvtxRangeEndPayload(domain: P, id: u64, schema_id: u64, payload: *const c_void, size: u64, count: u64), on, {
-    let caps = Caps::current();
-    call(on, 116, move || (domain,id,schema_id,bytes(payload, size as usize, caps),size,count,), move |_| real::nvtxRangeEndPayload(domain, id, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
+    call(on, 116, move || { let caps = Caps::current(); (domain,id,schema_id,bytes(payload, size as usize, caps),size,count,) }, move |_| real::nvtxRangeEndPayload(domain, id, schema_id, payload, size, count), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 29 nvtxNameCuDevice(device: i32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 119, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCuDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 119, move || { let caps = Caps::current(); (device,text(name, 0, caps),) }, move |_| real::nvtxNameCuDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 30 nvtxNameCuContext(context: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 122, move || (context,text(name, 0, caps),), move |_| real::nvtxNameCuContext(context, name), move |result| { let _ = result; () }, || ())
+    call(on, 122, move || { let caps = Caps::current(); (context,text(name, 0, caps),) }, move |_| real::nvtxNameCuContext(context, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 31 nvtxNameCuStream(stream: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 125, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCuStream(stream, name), move |result| { let _ = result; () }, || ())
+    call(on, 125, move || { let caps = Caps::current(); (stream,text(name, 0, caps),) }, move |_| real::nvtxNameCuStream(stream, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 32 nvtxNameCuEvent(event: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 128, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCuEvent(event, name), move |result| { let _ = result; () }, || ())
+    call(on, 128, move || { let caps = Caps::current(); (event,text(name, 0, caps),) }, move |_| real::nvtxNameCuEvent(event, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 33 nvtxNameCudaDevice(device: i32, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 131, move || (device,text(name, 0, caps),), move |_| real::nvtxNameCudaDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 131, move || { let caps = Caps::current(); (device,text(name, 0, caps),) }, move |_| real::nvtxNameCudaDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 34 nvtxNameCudaStream(stream: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 134, move || (stream,text(name, 0, caps),), move |_| real::nvtxNameCudaStream(stream, name), move |result| { let _ = result; () }, || ())
+    call(on, 134, move || { let caps = Caps::current(); (stream,text(name, 0, caps),) }, move |_| real::nvtxNameCudaStream(stream, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 nvtxNameCudaEvent(event: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 137, move || (event,text(name, 0, caps),), move |_| real::nvtxNameCudaEvent(event, name), move |result| { let _ = result; () }, || ())
+    call(on, 137, move || { let caps = Caps::current(); (event,text(name, 0, caps),) }, move |_| real::nvtxNameCudaEvent(event, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 36 nvtxNameClDevice(device: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 140, move || (device,text(name, 0, caps),), move |_| real::nvtxNameClDevice(device, name), move |result| { let _ = result; () }, || ())
+    call(on, 140, move || { let caps = Caps::current(); (device,text(name, 0, caps),) }, move |_| real::nvtxNameClDevice(device, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 37 nvtxNameClContext(context: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 143, move || (context,text(name, 0, caps),), move |_| real::nvtxNameClContext(context, name), move |result| { let _ = result; () }, || ())
+    call(on, 143, move || { let caps = Caps::current(); (context,text(name, 0, caps),) }, move |_| real::nvtxNameClContext(context, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 nvtxNameClCommandQueue(command_queue: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 146, move || (command_queue,text(name, 0, caps),), move |_| real::nvtxNameClCommandQueue(command_queue, name), move |result| { let _ = result; () }, || ())
+    call(on, 146, move || { let caps = Caps::current(); (command_queue,text(name, 0, caps),) }, move |_| real::nvtxNameClCommandQueue(command_queue, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 nvtxNameClMemObject(memobj: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 149, move || (memobj,text(name, 0, caps),), move |_| real::nvtxNameClMemObject(memobj, name), move |result| { let _ = result; () }, || ())
+    call(on, 149, move || { let caps = Caps::current(); (memobj,text(name, 0, caps),) }, move |_| real::nvtxNameClMemObject(memobj, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 40 nvtxNameClSampler(sampler: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 152, move || (sampler,text(name, 0, caps),), move |_| real::nvtxNameClSampler(sampler, name), move |result| { let _ = result; () }, || ())
+    call(on, 152, move || { let caps = Caps::current(); (sampler,text(name, 0, caps),) }, move |_| real::nvtxNameClSampler(sampler, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 41 nvtxNameClProgram(program: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 155, move || (program,text(name, 0, caps),), move |_| real::nvtxNameClProgram(program, name), move |result| { let _ = result; () }, || ())
+    call(on, 155, move || { let caps = Caps::current(); (program,text(name, 0, caps),) }, move |_| real::nvtxNameClProgram(program, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 42 nvtxNameClEvent(evnt: P, name: *const i8), on, {
-    let caps = Caps::current();
-    call(on, 158, move || (evnt,text(name, 0, caps),), move |_| real::nvtxNameClEvent(evnt, name), move |result| { let _ = result; () }, || ())
+    call(on, 158, move || { let caps = Caps::current(); (evnt,text(name, 0, caps),) }, move |_| real::nvtxNameClEvent(evnt, name), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 43 nvtxDomainSyncUserCreate(domain: P, message: *const i8, registered: P) -> P, on, {
-    let caps = Caps::current();
-    call(on, 161, move || (domain,text(message, 0, caps),registered,), move |_| real::nvtxDomainSyncUserCreate(domain, message, registered), move |result| { let _ = result; (result,) }, || ())
+    call(on, 161, move || { let caps = Caps::current(); (domain,text(message, 0, caps),registered,) }, move |_| real::nvtxDomainSyncUserCreate(domain, message, registered), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 44 nvtxDomainSyncUserDestroy(handle: P), on, {
     call(on, 164, move || (handle,), move |_| real::nvtxDomainSyncUserDestroy(handle), move |result| { let _ = result; () }, || ())

@@ -16,8 +16,7 @@ wrapper! { #[unsafe(no_mangle)] 3 gizmoDeviceOpen(ordinal: u32, handle: u64, dev
     call(on, 41, move || (ordinal,handle,), move |time| crate::hooks::gizmoDeviceOpen(time, ordinal, handle, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 4 gizmoDeviceName(device: P, name: *mut i8, size: u64) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 44, move || (device,size,), move |_| real::gizmoDeviceName(device, name, size), move |result| { let ok = result == 0; (result,text(if ok { name } else { null_mut() }, size as usize, caps),) }, || ())
+    call(on, 44, move || (device,size,), move |_| real::gizmoDeviceName(device, name, size), move |result| { let caps = Caps::current(); let ok = result == 0; (result,text(if ok { name } else { null_mut() }, size as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 5 gizmoDeviceTime(device: P, nanoseconds: *mut u64) -> u32, on, {
     call(on, 47, move || (device,), move |_| real::gizmoDeviceTime(device, nanoseconds), move |result| { let ok = result == 0; (result,one(nanoseconds, ok),) }, || ())
@@ -32,8 +31,7 @@ wrapper! { #[unsafe(no_mangle)] 8 gizmoQueueDestroy(queue: P) -> u32, on, {
     call(on, 56, move || (queue,), move |_| real::gizmoQueueDestroy(queue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 9 gizmoKernelCreate(name: *const i8, handle: u64, kernel: *mut P) -> u32, on, {
-    let caps = Caps::current();
-    call(on, 59, move || (text(name, 0, caps),handle,), move |time| crate::hooks::gizmoKernelCreate(time, name, handle, kernel), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
+    call(on, 59, move || { let caps = Caps::current(); (text(name, 0, caps),handle,) }, move |time| crate::hooks::gizmoKernelCreate(time, name, handle, kernel), move |result| { let ok = result == 0; (result,one(kernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 10 gizmoAllocate(device: P, size: u64, memory: *mut P) -> u32, on, {
     call(on, 62, move || (device,size,), move |_| real::gizmoAllocate(device, size, memory), move |result| { let ok = result == 0; (result,one(memory, ok),) }, || ())
@@ -68,10 +66,9 @@ wrapper! { #[unsafe(no_mangle)] 19 gizmoEventRelease(event: P) -> u32, on, {
 wrapper! { #[unsafe(no_mangle)] 20 cuCtxSynchronize(queue: P, milliseconds: u32) -> u32, on, {
     call(on, 92, move || (queue,milliseconds,), move |_| real::cuCtxSynchronize(queue, milliseconds), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
-wrapper! { #[unsafe(no_mangle)] 21 gizmoGetTable(version: u32, table: *mut [u8; 48]) -> u32, on, {
+handing_wrapper! { #[unsafe(no_mangle)] 21 gizmoGetTable(version: u32, table: *mut [u8; 48]) -> u32, on, {
     call(on, 95, move || (version,table,), move |time| crate::hooks::gizmoGetTable(time, version, table), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 22 gizmoGetFunction(name: *const i8) -> *mut c_void, on, {
-    let caps = Caps::current();
-    call(on, 98, move || (text(name, 0, caps),), move |time| crate::hooks::gizmoGetFunction(time, name), move |result| { let _ = result; (result,) }, || ())
+handing_wrapper! { #[unsafe(no_mangle)] 22 gizmoGetFunction(name: *const i8) -> *mut c_void, on, {
+    call(on, 98, move || { let caps = Caps::current(); (text(name, 0, caps),) }, move |time| crate::hooks::gizmoGetFunction(time, name), move |result| { let _ = result; (result,) }, || ())
 } }
