@@ -91,6 +91,25 @@ fn a_few() -> Vec<Step> {
 }
 
 #[test]
+fn whether_anything_was_chosen_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("from");
+    calls::write(&from, &a_few(), 7);
+    for (at, (window, matched)) in [
+        (Window::default(), true),
+        (Window { pids: vec![999_999], ..Window::default() }, false),
+        (Window { apis: vec!["nosuch".to_owned()], ..Window::default() }, false),
+        (window(Some(u64::MAX / 4), None), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let done = trim(&from, &dir.path().join(format!("to-{at}")), &window, Form::Plain, &go_on).unwrap();
+        assert_eq!(done.matched, matched, "{window:?}");
+    }
+}
+
+#[test]
 fn a_window_has_what_is_in_it_and_what_that_needs() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");

@@ -58,6 +58,8 @@ pub struct Trimmed {
     pub rewritten: u64,
     /// Events from before the window that what is inside needs.
     pub before: u64,
+    /// Whether any event is of what was chosen; definitions and telemetry are kept for any choice.
+    pub matched: bool,
     /// Bytes of the streams.
     pub bytes: u64,
     /// Damage of the trace, a sentence each.
@@ -215,6 +217,7 @@ impl Trimmed {
         self.copied += other.copied;
         self.rewritten += other.rewritten;
         self.before += other.before;
+        self.matched |= other.matched;
         self.bytes += other.bytes;
         self.problems.extend(other.problems);
     }
