@@ -60,6 +60,20 @@ app [1];app [1];toy:toyLaunch;base:baseSubmit;[device] vecadd 100
     assert_eq!(folded(Weight::Bytes), "app [1];[device] copy 64\n");
 }
 
+/// A call that fails after long is no less in the way than one that succeeds.
+#[test]
+fn time_of_failed_calls_stands_below_them() {
+    let script = "
+0    1.1 > toyWrite queue=0x10 buffer=0xb size=64 data=0x7fff
+10   1.1 < toyWrite result=0
+20   1.1 > toyWrite queue=0x10 buffer=0xb size=64 data=0x7fff
+1020 1.1 < toyWrite result=-5
+";
+    let (text, found) = written(&common::build(script), Options::default());
+    assert_eq!(text, "app [1];app [1];toy:toyWrite 10\napp [1];app [1];toy:toyWrite;[failed] 1000\n");
+    assert_eq!(found.total, 1010);
+}
+
 #[test]
 fn threads_can_be_put_together() {
     let options = Options { merge_threads: true, ..Options::default() };
@@ -94,7 +108,7 @@ fn sums_are_those_of_tally() {
             lines
         };
         let host = |f: fn(&tally::HostRow) -> u64| tables.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
-        assert_eq!(sum(Weight::Time), host(|r| r.self_ns), "{}: time", path.display());
+        assert_eq!(sum(Weight::Time), host(|r| r.self_ns + r.error_self_ns), "{}: time", path.display());
         let unfinished: u64 = tables.unfinished.iter().map(|r| r.calls).sum();
         assert_eq!(
             sum(Weight::Calls),
