@@ -72,7 +72,8 @@ struct Event {
 
 // SAFETY: OpenCL's functions may be called with a handle from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as for `Send`.
+// SAFETY: a shared reference gives the handle only, and OpenCL 1.1 and later have all functions but
+// `clSetKernelArg` safe from several threads at once; events have none of these.
 unsafe impl Sync for Event {}
 
 /// Whether commands are timed.

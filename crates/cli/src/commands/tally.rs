@@ -112,7 +112,7 @@ fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> 
             path.display()
         );
     }
-    if part.by() != query.by && !part.tell_apart(&query.by) {
+    if part.by() != query.by && !part.distinguish(&query.by) {
         let wanted: Vec<&str> = query.by.iter().map(|by| by.name()).collect();
         let wanted = if wanted.is_empty() { "api,name".to_owned() } else { wanted.join(",") };
         bail!("{}: this file is not grouped by {wanted}; use --by together with --save", path.display());

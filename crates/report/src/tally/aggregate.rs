@@ -70,9 +70,9 @@ impl Aggregate {
         &self.rest.traces
     }
 
-    /// Tells rows apart by the machine or the rank, too: as far as all of them
+    /// Groups rows by the machine or the rank, too: as far as all of them
     /// are of one, which the file knows. Whether that could be done.
-    pub fn tell_apart(&mut self, by: &[By]) -> bool {
+    pub fn distinguish(&mut self, by: &[By]) -> bool {
         for by in by.iter().copied().filter(|by| !self.rest.by.contains(by)).collect::<Vec<_>>() {
             let text = match by {
                 By::Host => self.rest.traces.iter().map(|t| &t.host).collect::<Vec<_>>(),

@@ -365,12 +365,12 @@ impl Collector<'_> {
             energy,
             devices,
             ranks,
-            rest: self.rest(trace, telemetry, labels, query, summary),
+            rest: self.facts(trace, telemetry, labels, query, summary),
         }
     }
 
-    /// What is no sum over calls or commands.
-    fn rest(
+    /// Returns what is no sum over calls or commands.
+    fn facts(
         &self,
         trace: &Trace,
         telemetry: &Telemetry,

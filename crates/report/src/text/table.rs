@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_begin_alike_are_told_apart() {
+    fn names_that_begin_alike_are_distinguished() {
         let mut table = Table::new(vec![Column::left("Name")]);
         for name in ["a_long_name_of_one", "a_long_name_of_two", "another_long_name", "short"] {
             table.row(vec![name.to_owned()]);

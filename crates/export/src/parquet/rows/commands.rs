@@ -177,7 +177,7 @@ impl Rows<'_, '_> {
 
     /// Writes the commands that no call waited for.
     pub(super) fn finish_commands(&mut self) -> Step {
-        let rest = self.waits.rest();
+        let rest = self.waits.take_unwaited();
         rest.iter().try_for_each(|ran| self.command_row(ran, None))
     }
 
