@@ -400,17 +400,22 @@ impl<'t> StreamReader<'t> {
 
     fn count_losses(&mut self, packet: &mut Head) {
         let info = &mut packet.info;
-        let (discarded, seq) = self.before.unwrap_or((None, None));
+        let (most, seq) = self.before.unwrap_or((None, None));
+        let goes_on = info.seq_num.zip(seq).is_some_and(|(now, last)| now > last);
         if let Some(now) = info.events_discarded {
-            // The counter starts at 0 with the stream; below its last value, anew.
-            info.discarded_before = now.checked_sub(discarded.unwrap_or(0)).unwrap_or(now);
+            // The counter starts at 0 with the stream. Below that, it was read too early if the packets' numbers go
+            // on, and else it starts anew.
+            let most = most.unwrap_or(0);
+            let anew = now < most && !goes_on;
+            info.discarded_before = now.saturating_sub(if anew { 0 } else { most });
+            info.most_discarded = Some(if anew { now } else { now.max(most) });
             self.losses.events = self.losses.events.saturating_add(info.discarded_before);
         }
         if let (Some(now), Some(last)) = (info.seq_num, seq) {
             info.missing_before = now.saturating_sub(last).saturating_sub(1);
             self.losses.packets = self.losses.packets.saturating_add(info.missing_before);
         }
-        self.before = Some((info.events_discarded, info.seq_num));
+        self.before = Some((info.most_discarded, info.seq_num));
     }
 
     fn decode_event(&mut self, plan: &StreamPlan, end: u64) -> Result<(), DecodeError> {
