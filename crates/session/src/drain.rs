@@ -439,7 +439,8 @@ impl Drainer {
         self.written.1 += bytes;
         self.unwritten += unwritten;
         self.damaged += source.damaged;
-        self.threads.append(&mut source.threads);
+        // Of those that lost nothing there is nothing to say.
+        self.threads.extend(source.threads.drain(..).filter(|t| t.records > 0 || t.calls > 0));
     }
 
     /// Ends the device streams of processes that have no arena any more.
@@ -456,6 +457,7 @@ impl Drainer {
                 self.written.1 += bytes;
                 self.unwritten += unwritten;
             }
+            devices.forget();
             self.done.push(devices);
         }
     }
