@@ -81,7 +81,8 @@ impl Attached {
             }
         };
         let thread = thread::Builder::new().name("hetrace-os".to_owned()).spawn(work)?;
-        let probe = begun.recv().unwrap_or_else(|_| Err(io::Error::other("its reader ended unexpectedly")))?;
+        let probe =
+            begun.recv().unwrap_or_else(|_| Err(io::Error::other("its reader ended unexpectedly")))?;
         Ok(Self { probe, orders, wake, bytes, thread: Some(thread) })
     }
 
@@ -277,7 +278,8 @@ impl Attendant {
     fn resume(&mut self, since: u64) {
         let (_, source) = best(&self.options, None, || Beside::prepare(&self.options));
         if !self.worker.continues(&source) {
-            self.missing.push("events after a pause: processors or privileges are others than before".to_owned());
+            self.missing
+                .push("events after a pause: processors or privileges are others than before".to_owned());
             return;
         }
         self.worker.source = source;

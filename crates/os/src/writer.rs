@@ -120,7 +120,8 @@ impl Writer {
         }
         threads.iter().for_each(|thread| tree.add(*thread));
         let found = dump::threads(Some(process));
-        let dump = self.dump.get_or_insert_with(|| Dump { time: now(), threads: Vec::new(), disks: Vec::new() });
+        let dump =
+            self.dump.get_or_insert_with(|| Dump { time: now(), threads: Vec::new(), disks: Vec::new() });
         dump.threads.extend(found);
     }
 

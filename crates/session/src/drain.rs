@@ -377,7 +377,11 @@ impl Drainer {
     /// Processes that live and are recorded, and when they began: each once or more often.
     pub fn recorded(&self) -> impl Iterator<Item = (u32, u64)> {
         let image = |arena: &Opened| self.images.get(arena.image);
-        self.arenas.iter().filter_map(image).filter(|image| image.recorded).map(|image| (image.pid, image.key.1))
+        self.arenas
+            .iter()
+            .filter_map(image)
+            .filter(|image| image.recorded)
+            .map(|image| (image.pid, image.key.1))
     }
 
     /// Losses so far: records, and calls of which one is missing.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use hetrace_format::files;
 use hetrace_model::glob_matches;
-use serde::{Deserialize, Serialize};
 use hetrace_os::{Probe, Recorder, Report, Scope};
+use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::beside;
@@ -134,9 +134,9 @@ fn less(asked: Asked, probe: &Probe) -> Option<String> {
 impl Os {
     /// Begins to read: the program runs in this process.
     pub fn start(&mut self, pid: libc::pid_t, folder: PathBuf, access: Access, started: ReferencePoint) {
-        let begun = access.make_folder(&folder).and_then(|()| {
-            self.recorder.start(pid.cast_unsigned(), place(folder, access, started))
-        });
+        let begun = access
+            .make_folder(&folder)
+            .and_then(|()| self.recorder.start(pid.cast_unsigned(), place(folder, access, started)));
         if let Err(error) = begun {
             self.notes.push(format!("no events of the operating system: {error}"));
         }

@@ -53,7 +53,8 @@ impl Whom {
             let line = status.lines().find_map(|line| line.strip_prefix("NSpid:").map(str::to_owned));
             line.and_then(|line| line.split_ascii_whitespace().last()?.parse().ok()).unwrap_or(pid)
         };
-        let group = |glob: &str, line: &str| line.splitn(3, ':').nth(2).is_some_and(|p| glob_matches(glob, p));
+        let group =
+            |glob: &str, line: &str| line.splitn(3, ':').nth(2).is_some_and(|p| glob_matches(glob, p));
         (self.pids.is_empty() || self.pids.contains(&own(read("status"))))
             && self.comm.as_ref().is_none_or(|glob| glob_matches(glob, read("comm").trim_end_matches('\n')))
             && self.cgroup.as_ref().is_none_or(|glob| read("cgroup").lines().any(|line| group(glob, line)))

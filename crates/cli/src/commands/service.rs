@@ -136,6 +136,9 @@ pub struct Env {
     /// APIs, separated by commas, or `auto` for all that this machine has
     #[arg(short, long, default_value = "auto", value_delimiter = ',')]
     pub trace: Vec<String>,
+    /// Print lines NAME=VALUE, as systemd reads them: from environment generators, and as EnvironmentFile=
+    #[arg(long)]
+    pub lines: bool,
 }
 
 fn folder() -> Result<PathBuf> {
@@ -463,7 +466,10 @@ pub fn env(args: &Env) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let injection = dormant(&wanted, &standby);
     for (name, value) in &injection.variables {
-        writeln!(out, "export {}={}", name.display(), quoted(Path::new(value)))?;
+        match args.lines {
+            false => writeln!(out, "export {}={}", name.display(), quoted(Path::new(value)))?,
+            true => writeln!(out, "{}={}", name.display(), double_quoted(Path::new(value)))?,
+        }
     }
     injection.notes.iter().for_each(|note| say(format_args!("{note}")));
     Ok(ExitCode::SUCCESS)
@@ -475,9 +481,29 @@ fn quoted(text: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// A value of a file that systemd reads, which means exactly this.
+fn double_quoted(text: &Path) -> String {
+    let text = String::from_utf8_lossy(text.as_os_str().as_bytes()).into_owned();
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_systemd_reads_is_what_was_meant() {
+        assert_eq!(double_quoted(Path::new("/a:/b")), r#""/a:/b""#);
+        assert_eq!(double_quoted(Path::new(r#"a"b$c\d`"#)), r#""a\"b\$c\\d\`""#);
+    }
 
     #[test]
     fn a_shell_reads_what_was_meant() {

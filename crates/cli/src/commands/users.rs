@@ -151,20 +151,20 @@ impl Users {
 
 /// What a user's process said.
 #[derive(Debug, Default)]
-pub struct Said {
+struct Said {
     /// Whether it ended well.
-    pub well: bool,
+    well: bool,
     /// What it printed.
-    pub out: String,
+    out: String,
     /// What it complained of.
-    pub err: String,
+    err: String,
 }
 
 /// Runs this program as a user. Nothing of root's is left in it but two pipes.
 ///
 /// # Errors
 /// When it can't be started.
-pub fn as_user(user: &User, arguments: &[OsString], patience: Duration) -> Result<Said> {
+fn as_user(user: &User, arguments: &[OsString], patience: Duration) -> Result<Said> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).env_clear().current_dir("/").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -198,6 +198,12 @@ pub fn as_user(user: &User, arguments: &[OsString], patience: Duration) -> Resul
     Ok(Said { well: status.is_some_and(|status| status.success()), out, err })
 }
 
+/// Runs this program as a user. One that can't be started has failed.
+fn asked(user: &User, arguments: &[OsString], patience: Duration) -> Said {
+    let failed = |error: anyhow::Error| Said { err: format!("{error:#}"), ..Said::default() };
+    as_user(user, arguments, patience).unwrap_or_else(failed)
+}
+
 /// Reads a pipe to its end, or as much as is taken of it.
 fn drained(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
@@ -225,7 +231,7 @@ fn show(user: &User, said: &Said) {
 pub fn each(users: &[User], command: &str) -> Result<()> {
     let mut failed = Vec::new();
     for user in users {
-        let said = as_user(user, &[command.into()], LONG)?;
+        let said = asked(user, &[command.into()], LONG);
         show(user, &said);
         if !said.well {
             failed.push(user.name.as_str());
@@ -249,7 +255,7 @@ pub fn start(users: &[User], output: Option<&Path>) -> Result<()> {
         let own = all.make(user)?;
         let mut arguments = options.clone();
         arguments.extend(["-o".into(), own.join("trace").into_os_string()]);
-        let said = as_user(user, &arguments, SHORT)?;
+        let said = asked(user, &arguments, SHORT);
         show(user, &said);
         if !said.well {
             failed.push(user.name.as_str());
@@ -337,8 +343,7 @@ fn remaining(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub fn status(user: &User, clean: bool) -> serde_json::Value {
     let mut arguments: Vec<OsString> = vec!["status".into(), "--json".into()];
     arguments.extend(clean.then(|| OsStr::new("--clean").to_owned()));
-    let said = as_user(user, &arguments, SHORT);
-    let read = said.ok().and_then(|said| serde_json::from_str(&said.out).ok());
+    let read = serde_json::from_str(&asked(user, &arguments, SHORT).out).ok();
     read.unwrap_or_else(|| serde_json::json!({"error": "no answer"}))
 }
 
@@ -348,7 +353,10 @@ mod tests {
 
     #[test]
     fn others_are_for_root() {
-        let of = |user: &[&str]| Users { user: user.iter().map(|u| (*u).to_owned()).collect(), ..Users::default() };
+        let of = |user: &[&str]| Users {
+            user: user.iter().map(|u| (*u).to_owned()).collect(),
+            ..Users::default()
+        };
         assert_eq!(Users::default().chosen().expect("nobody"), None);
         assert_eq!(of(&[&own().to_string()]).chosen().expect("oneself"), None);
         assert!(of(&["no such user"]).chosen().is_err());

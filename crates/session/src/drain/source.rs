@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special};
+use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
@@ -133,7 +133,8 @@ impl Source {
 
     /// Returns the thread that has the ring, if it is recorded.
     pub fn thread(&self) -> Option<(usize, u32)> {
-        (self.tid != 0 && !self.is_refused()).then_some((self.image, self.tid))
+        let ended = matches!(self.ring.header().state.get(), state::FREE | state::ENDED);
+        (self.tid != 0 && !ended && !self.is_refused()).then_some((self.image, self.tid))
     }
 
     /// Goes on with a thread that was beyond a limit, or was not.

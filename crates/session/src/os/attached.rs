@@ -33,7 +33,8 @@ impl Attached {
             let probe = hetrace_os::probe();
             if let Some(why) = probe.why.filter(|_| probe.way != Way::Tracepoints) {
                 let fix = probe.fix.unwrap_or_default();
-                let text = format!("--os system: the service may not record events of the machine: {why}. {fix}");
+                let text =
+                    format!("--os system: the service may not record events of the machine: {why}. {fix}");
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
             }
         }

@@ -24,7 +24,8 @@ use crate::place::Place;
 use crate::recover::belonging;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::run::{
-    Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder, reference,
+    Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder,
+    reference,
 };
 use crate::select::{Mode, Selection};
 use crate::settings;
@@ -101,7 +102,12 @@ fn options(asked: &Start) -> RunOptions {
         compress: asked.compress,
         sample: asked.sample.map(|period| telemetry::Options { period, libraries: Default::default() }),
         os: asked.os.clone(),
-        flight: asked.flight.map(|(window, memory)| flight::Asked { window, memory, signal: None, at_end: false }),
+        flight: asked.flight.map(|(window, memory)| flight::Asked {
+            window,
+            memory,
+            signal: None,
+            at_end: false,
+        }),
         shown: asked.shown.clone(),
         ..RunOptions::default()
     }
@@ -206,7 +212,8 @@ impl Course {
         let folder = ticket.folder()?;
         let fresh = Fresh::of(&outer(&ticket.trace))?;
         let host = HostClock::new(ticket.started(), reference());
-        let mut drainer = Drainer::new(session, folder.clone(), ticket.apis()).within(limits.most()).after(Past::Ours);
+        let mut drainer =
+            Drainer::new(session, folder.clone(), ticket.apis()).within(limits.most()).after(Past::Ours);
         drainer.since(ticket.looked(session));
         drainer.discover();
         let report = manifest.capture.clone().unwrap_or_default();
@@ -350,7 +357,8 @@ impl Course {
             self.look(control);
         }
         control.end();
-        let Course { mut recording, folder, fresh, mut manifest, session, resumed, beside, flight, .. } = self;
+        let Course { mut recording, folder, fresh, mut manifest, session, resumed, beside, flight, .. } =
+            self;
         let beside = beside.finish();
         recording.host.add(reference());
         recording.finish();

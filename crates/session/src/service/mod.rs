@@ -29,8 +29,8 @@ use hetrace_ring::survive;
 use crate::apis::Found;
 use crate::child::limits;
 use crate::control::Control;
-use course::Course;
 use crate::flight::Answer;
+use course::Course;
 use protocol::{Reply, Request, Session, Started, Status, Stopped};
 
 pub use course::Limits;

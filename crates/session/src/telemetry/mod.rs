@@ -20,8 +20,8 @@ pub mod schema;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -119,7 +119,12 @@ impl Loaded {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach(self, starter: Option<Pid>, layouts: &Layouts<'_>, copied: Vec<Copied<'_>>) -> io::Result<Own> {
+    pub fn attach(
+        self,
+        starter: Option<Pid>,
+        layouts: &Layouts<'_>,
+        copied: Vec<Copied<'_>>,
+    ) -> io::Result<Own> {
         let Self { maps, programs } = self;
         let (mut links, mut copying) = (Vec::new(), Vec::new());
         let mut shapes = vec![
