@@ -636,7 +636,8 @@ fn what_is_installed_is_removed_and_nothing_else() {
     assert!(said.status == 0 && said.err.is_empty(), "{said:?}");
     let is_line = |line: &str| {
         line.split_once("=\"").is_some_and(|(name, value)| {
-            name.chars().all(|c| c.is_ascii_uppercase() || c == '_') && value.ends_with('"')
+            name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+                && value.ends_with('"')
         })
     };
     assert!(said.out.lines().all(is_line) && said.out.contains("HETRACE_SESSION=\"/"), "{}", said.out);

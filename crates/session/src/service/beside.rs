@@ -89,8 +89,9 @@ impl Beside {
             return;
         }
         self.paused = !open;
-        self.telemetry.iter().for_each(|telemetry| telemetry.set_open(open));
+        // What takes long comes first, so that the rest begins with the first call.
         self.os.iter().for_each(|os| os.set_open(open));
+        self.telemetry.iter().for_each(|telemetry| telemetry.set_open(open));
     }
 
     /// Returns what the user should know from the beginning.

@@ -266,15 +266,19 @@ impl Course {
 
     /// Takes what there is, and sleeps a moment.
     pub fn look(&mut self, control: &Control) {
+        let rings = self.rings;
         let (pass, _) = self.recording.look(control, &mut self.rings);
-        if pass.bytes > 0 {
-            self.beside.look(&self.recording.drainer);
-        }
+        // A process that was just found has recorded something, most often.
+        let found = rings != self.rings;
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             self.recording.tick(control);
+            self.beside.look(&self.recording.drainer);
             self.limit_memory(control);
             self.limit_disk(control);
+        }
+        if found {
+            self.beside.look(&self.recording.drainer);
         }
         self.answer(control);
         self.nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (self.nap * 2).min(NAP) };
