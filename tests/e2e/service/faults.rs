@@ -26,8 +26,8 @@ fn processes_beyond_the_limit_are_counted_and_run_on() {
     let manifest = bench.manifest("trace");
     assert!(manifest["losses"]["records"].as_u64() >= Some(100), "{}", manifest["losses"]);
     assert_eq!(manifest["processes"].as_array().map(Vec::len), Some(2));
-    let told = bench.well(&["tally", "trace"]);
-    assert!(told.contains("--max-processes"), "{told}");
+    let text = bench.well(&["tally", "trace"]);
+    assert!(text.contains("--max-processes"), "{text}");
 }
 
 #[test]

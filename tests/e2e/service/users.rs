@@ -130,3 +130,28 @@ fn what_a_user_puts_in_the_way_is_not_followed() {
     assert_eq!(refused.status, 125, "{}", refused.err);
     assert_eq!(fs::read_dir(bench.path("there")).expect("a folder").count(), 0);
 }
+
+#[test]
+fn of_all_users_those_are_asked_who_have_a_service() {
+    if user() != 0 {
+        eprintln!("SKIPPED: this test needs root, to be other users");
+        return;
+    }
+    let bench = Bench::new(None);
+    let (a, b, without) = (SOMEBODY + 5, SOMEBODY + 6, SOMEBODY + 7);
+    let script = format!(
+        "serve() {{ exec setpriv --reuid $1 --regid $1 --clear-groups \"$HETRACE\" service; }}; \
+         serve {a} 2>said-a & A=$!; serve {b} 2>said-b & B=$!; \
+         setpriv --reuid {without} --regid {without} --clear-groups \"$HETRACE\" env >/dev/null; \
+         until [ $(\"$HETRACE\" status | grep -c 'nothing is being recorded') = 2 ]; do sleep 0.1; done; \
+         \"$HETRACE\" pause --all-users 2>&1; echo paused $?; \"$HETRACE\" start --all-users 2>&1; echo started $?; \
+         \"$HETRACE\" status; \"$HETRACE\" stop --all-users 2>&1; echo stopped $?; kill $A $B; wait; ls hetrace-users-1"
+    );
+    let done = apart(bench.scratch.path(), "64M", &script);
+    let has = |text: &str| done.out.contains(text);
+    assert!(has("paused 125") && has("none of these users has a session"), "{done:?}");
+    assert!(has("started 0") && has("stopped 0"), "{done:?}");
+    assert!(has(&format!("{without}  service  not running")), "{done:?}");
+    let folders: Vec<&str> = done.out.lines().rev().take(2).collect();
+    assert_eq!(folders, [b.to_string(), a.to_string()], "{done:?}");
+}

@@ -15,7 +15,7 @@ use hetrace_session::service::{Limits, standby};
 use hetrace_session::{Whom, dormant, running};
 use serde_json::{Value, json};
 
-use super::users::{self, Users};
+use super::users::{self, Users, With};
 use super::{run, say};
 use crate::args::{Flight, Mode, Os, Share, percent, period, size, time};
 
@@ -173,7 +173,7 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         );
     }
     let (flight, os) = (args.flight()?, run::os(args.os, &args.os_syscalls, args.os_buffer)?);
-    if let Some(users) = args.users.chosen()? {
+    if let Some(users) = args.users.chosen(With::Service)? {
         users::start(&users, args.output.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -221,7 +221,7 @@ pub fn start(args: &Start) -> Result<ExitCode> {
 
 /// `hetrace pause`.
 pub fn pause(args: &Whose) -> Result<ExitCode> {
-    if let Some(users) = args.users.chosen()? {
+    if let Some(users) = args.users.chosen(With::Session)? {
         users::each(&users, "pause")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -230,7 +230,7 @@ pub fn pause(args: &Whose) -> Result<ExitCode> {
 
 /// `hetrace resume`.
 pub fn resume(args: &Whose) -> Result<ExitCode> {
-    if let Some(users) = args.users.chosen()? {
+    if let Some(users) = args.users.chosen(With::Session)? {
         users::each(&users, "resume")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -248,7 +248,7 @@ fn change(request: &Request, done: &str, otherwise: &str) -> Result<ExitCode> {
 
 /// `hetrace stop`.
 pub fn stop(args: &Whose) -> Result<ExitCode> {
-    if let Some(users) = args.users.chosen()? {
+    if let Some(users) = args.users.chosen(With::Session)? {
         users::each(&users, "stop")?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -31,10 +31,10 @@ pub struct Users {
     /// command asks each user's own service
     #[arg(long, value_name = "NAME|UID", value_delimiter = ',')]
     pub user: Vec<String>,
-    /// Of all users that have dormant programs; for root
+    /// Of all users whose service runs; for root
     #[arg(long, conflicts_with = "user")]
     pub all_users: bool,
-    /// Of all members of this group; for root
+    /// Of all members of this group whose service runs; for root
     #[arg(long, value_name = "NAME", conflicts_with_all = ["user", "all_users"])]
     pub group: Option<String>,
 }
@@ -48,6 +48,31 @@ pub struct User {
     gid: u32,
     /// Name, or the number where there is none.
     pub name: String,
+}
+
+/// What a user must have to be one of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum With {
+    /// A service that runs.
+    Service,
+    /// A session that is recorded.
+    Session,
+}
+
+impl With {
+    fn is_so(self, status: &serde_json::Value) -> bool {
+        match self {
+            With::Service => status["service"].is_object(),
+            With::Session => status["service"]["session"].is_object(),
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            With::Service => "a service that runs: `systemctl --user start hetrace` starts it, as that user",
+            With::Session => "a session that is being recorded",
+        }
+    }
 }
 
 /// The group of who is in no list.
@@ -114,11 +139,12 @@ fn members(group: &str, listed: &[User]) -> Result<Vec<User>> {
 }
 
 impl Users {
-    /// Returns who is asked; none if it is the one who asks.
+    /// Returns who is asked; none if it is the one who asks. Of all users, and of a group, these are the ones with a
+    /// service, or with a session of it.
     ///
     /// # Errors
     /// When there is no such user, or others are asked for by who is not root.
-    pub fn chosen(&self) -> Result<Option<Vec<User>>> {
+    pub fn chosen(&self, with: With) -> Result<Option<Vec<User>>> {
         if *self == Users::default() {
             return Ok(None);
         }
@@ -131,7 +157,7 @@ impl Users {
                 .cloned()
                 .with_context(|| format!("--user: there is no user `{name}`")),
         };
-        let chosen: Vec<User> = match (&self.group, self.all_users) {
+        let mut chosen: Vec<User> = match (&self.group, self.all_users) {
             (Some(group), _) => members(group, &listed)?,
             (None, true) => present(),
             (None, false) => self.user.iter().map(find).collect::<Result<_>>()?,
@@ -142,8 +168,11 @@ impl Users {
         if own() != 0 {
             bail!("sessions of users are kept apart: others' are for root, by sudo");
         }
+        if self.user.is_empty() {
+            chosen.retain(|user| with.is_so(&status(user, false)));
+        }
         if chosen.is_empty() {
-            bail!("no user has dormant programs: see `hetrace env`");
+            bail!("none of these users has {}", with.what());
         }
         Ok(Some(chosen))
     }
@@ -357,11 +386,15 @@ mod tests {
             user: user.iter().map(|u| (*u).to_owned()).collect(),
             ..Users::default()
         };
-        assert_eq!(Users::default().chosen().expect("nobody"), None);
-        assert_eq!(of(&[&own().to_string()]).chosen().expect("oneself"), None);
-        assert!(of(&["no such user"]).chosen().is_err());
-        assert!(Users { group: Some("no such group".to_owned()), ..Users::default() }.chosen().is_err());
-        match of(&["54321"]).chosen() {
+        assert_eq!(Users::default().chosen(With::Service).expect("nobody"), None);
+        assert_eq!(of(&[&own().to_string()]).chosen(With::Service).expect("oneself"), None);
+        assert!(of(&["no such user"]).chosen(With::Service).is_err());
+        assert!(
+            Users { group: Some("no such group".to_owned()), ..Users::default() }
+                .chosen(With::Service)
+                .is_err()
+        );
+        match of(&["54321"]).chosen(With::Service) {
             Ok(Some(others)) => assert!(own() == 0 && others[0].name == "54321" && others[0].gid == NOBODY),
             Ok(None) => panic!("it is somebody else"),
             Err(error) => assert!(own() != 0 && error.to_string().contains("apart"), "{error}"),
