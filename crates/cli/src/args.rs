@@ -68,11 +68,11 @@ pub enum Command {
     /// Record programs that run already and were started dormant (see `hetrace env`)
     Start(super::commands::service::Start),
     /// Pause the recording that `start` began
-    Pause,
+    Pause(super::commands::service::Whose),
     /// Resume it
-    Resume,
+    Resume(super::commands::service::Whose),
     /// End it, and finish the trace
-    Stop,
+    Stop(super::commands::service::Whose),
     /// List what is being recorded for this user
     Status(super::commands::service::Status),
     /// Run the service that records for `start`, in the foreground

@@ -8,7 +8,7 @@
 //! [`Opening::begin`] opens what the privileges allow, in a thread of its own, for a program that the calling
 //! thread starts after [`Opening::ready`];
 //! [`Recorder::start`] begins to read when its process id is known, in a thread of its own; and
-//! [`Recorder::finish`] takes what is left when it has ended.
+//! [`Recorder::finish`] takes what is left when it has ended. [`Attached`] records processes that run already.
 //!
 //! What binds it:
 //! - Nothing is added to the traced program. No kernel module, and no file or setting of the system is
@@ -19,6 +19,7 @@
 //! - Memory: a ring buffer of a fixed size per CPU, and what comes within [`order::PATIENCE`].
 //! - This crate knows nothing of rings of programs, of APIs and of reports.
 
+pub mod attached;
 pub mod catalog;
 mod decoder;
 pub mod dump;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 
 use hetrace_ctf::class::ClockClass;
 
+pub use attached::Attached;
 pub use recorder::{Opening, Recorder};
 pub use stream::MakeFile;
 pub use way::{Probe, Way, probe};

@@ -1,5 +1,6 @@
 //! The folder of the trace: metadata that grows, and a stream file for each CPU.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -46,6 +47,8 @@ pub struct Trace {
     fresh: String,
     /// The next event's number.
     next: u16,
+    /// What is declared, by name: tracepoints that are opened again declare again.
+    declared: HashMap<String, (u16, StructClass)>,
     channels: Vec<Channel>,
     written: Written,
 }
@@ -107,13 +110,17 @@ impl Trace {
             growing,
             fresh: String::new(),
             next: 0,
+            declared: HashMap::new(),
             channels: cpus.iter().map(channel).collect(),
             written: Written::default(),
         })
     }
 
-    /// Declares a kind of event. Returns its number; none if there are no more.
+    /// Declares a kind of event, unless it is declared already. Returns its number; none if there are no more.
     pub fn declare(&mut self, name: &str, fields: &StructClass) -> Option<u16> {
+        if let Some((id, _)) = self.declared.get(name).filter(|(_, known)| known == fields) {
+            return Some(*id);
+        }
         let id = self.next;
         self.next = id.checked_add(1).filter(|next| *next < EXTENDED)?;
         let class = EventClass {
@@ -123,6 +130,7 @@ impl Trace {
             ..EventClass::default()
         };
         self.fresh.push_str(&self.growing.event(0, &class));
+        self.declared.insert(name.to_owned(), (id, class.fields));
         Some(id)
     }
 
@@ -181,6 +189,11 @@ impl Trace {
         for cpu in 0..self.channels.len() {
             self.flush(cpu);
         }
+    }
+
+    /// Returns the numbers of the CPUs.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.channels.iter().map(|channel| channel.cpu).collect()
     }
 
     /// Returns what was written so far.

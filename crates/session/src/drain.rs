@@ -22,11 +22,13 @@ use hetrace_format::class::api_stream;
 mod arenas;
 mod hand_over;
 mod image;
+mod limits;
 mod records;
 mod source;
 
 use arenas::Opened;
 use image::Image;
+pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
 
@@ -133,6 +135,7 @@ pub struct Drainer {
     overhead_ppm: u32,
     /// Commands that were counted, and those of them that are in counts that were recorded.
     counted: (u64, u64),
+    limits: Limits,
 }
 
 impl Drainer {
@@ -167,7 +170,18 @@ impl Drainer {
             timing: TimingSums::default(),
             overhead_ppm: 0,
             counted: (0, 0),
+            limits: Limits::default(),
         }
+    }
+
+    /// Drops, and counts, what is beyond these limits.
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Returns the limits, and what was beyond them.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Divides a budget, in parts per million of a thread's time, among the APIs of each process.
@@ -236,10 +250,21 @@ impl Drainer {
             self.images.push(Image::new(header, pid, generation));
             self.images.len() - 1
         });
+        if !self.arenas.iter().any(|arena| arena.image == image) {
+            self.admit(image);
+        }
         let number = self.next;
         self.next += 1;
         self.arenas.push(Opened::new(number, image, api, arena, file, path.to_owned()));
         self.divide(image);
+    }
+
+    /// Decides whether a process is recorded.
+    fn admit(&mut self, image: usize) {
+        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| !i.refused);
+        let recorded: HashSet<usize> = self.arenas.iter().filter(admitted).map(|arena| arena.image).collect();
+        let refused = !self.limits.admits_process(recorded.len());
+        self.images.get_mut(image).into_iter().for_each(|image| image.refused = refused);
     }
 
     /// A thread may call each of its process's APIs, and one below the other: they share what it has.
@@ -264,6 +289,9 @@ impl Drainer {
             let stream = Stream::new(&self.folder, file, api_stream(api), instance);
             let mut source = Source::new(ring, number, image, api, stream, self.since);
             if let Some(image) = self.images.get_mut(image) {
+                if image.refused {
+                    source.refuse();
+                }
                 source.resume(image, self.past);
             }
             self.sources.push(source);
@@ -273,6 +301,10 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
+        if self.limits.threads.is_some() {
+            let threads: HashSet<_> = self.sources.iter().filter_map(Source::thread).collect();
+            self.limits.recorded = u32::try_from(threads.len()).unwrap_or(u32::MAX);
+        }
         // Each ring waits for one other at a time; only a broken producer's waits go on for ever.
         for _ in 0..=self.sources.len() {
             for source in &mut self.sources {
@@ -284,6 +316,7 @@ impl Drainer {
                     images: &mut self.images,
                     shared: &self.shared,
                     apis: &self.apis,
+                    limits: &mut self.limits,
                 };
                 let bytes = source.drain(&mut sinks);
                 pass.bytes += bytes;
@@ -339,6 +372,16 @@ impl Drainer {
         images.sort_unstable();
         images.dedup();
         images.len()
+    }
+
+    /// Processes that live and are recorded, and when they began: each once or more often.
+    pub fn recorded(&self) -> impl Iterator<Item = (u32, u64)> {
+        let image = |arena: &Opened| self.images.get(arena.image);
+        self.arenas
+            .iter()
+            .filter_map(image)
+            .filter(|image| image.recorded)
+            .map(|image| (image.pid, image.key.1))
     }
 
     /// Losses so far: records, and calls of which one is missing.
@@ -425,6 +468,7 @@ impl Drainer {
             (lost.0.wrapping_add(unpublished), lost.1.wrapping_add(unpublished.div_ceil(2))),
             &self.apis,
         );
+        source.end(&self.apis);
         let header = source.ring.header();
         self.commands.0 = self.commands.0.saturating_add(header.commands.load(Ordering::Relaxed));
         self.commands.1 = self.commands.1.saturating_add(header.reported.load(Ordering::Relaxed));

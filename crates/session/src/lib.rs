@@ -25,7 +25,7 @@ mod devices;
 mod drain;
 mod flight;
 mod folder;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod inject;
 mod job;

@@ -51,7 +51,7 @@ impl Recorders {
 
     /// Begins: the program runs in this process.
     pub fn start(&mut self, pid: libc::pid_t, access: Access, started: ReferencePoint) {
-        self.telemetry.iter_mut().for_each(|telemetry| telemetry.start(pid.unsigned_abs()));
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.start([pid.unsigned_abs()]));
         if let (Some(os), Some(folder)) = (&mut self.os, self.kernel.take()) {
             os.start(pid, folder, access, started);
         }

@@ -241,7 +241,7 @@ fn ways(injected: &[Interposition], absent: &[Found]) -> Vec<Interposition> {
 }
 
 /// Returns what writes snapshots, if the run is a flight recording.
-fn recorder(
+pub(crate) fn recorder(
     options: &RunOptions,
     made: Option<(Arc<Store>, Fresh)>,
     trace: &TraceFolder,
@@ -255,15 +255,15 @@ fn recorder(
 }
 
 /// The folders that a run begins with.
-struct Folders {
+pub(crate) struct Folders {
     /// Where is written what is recorded.
-    fresh: Fresh,
+    pub fresh: Fresh,
     /// That of the first snapshot of a flight recording.
-    first: Option<Fresh>,
+    pub first: Option<Fresh>,
 }
 
 impl Folders {
-    fn make(options: &RunOptions) -> io::Result<Self> {
+    pub fn make(options: &RunOptions) -> io::Result<Self> {
         let fresh = Fresh::make(&options.output, options.access)?;
         if options.flight.is_none() {
             return Ok(Folders { fresh, first: None });
@@ -275,7 +275,7 @@ impl Folders {
 
 /// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
 /// the user's folder has both in it.
-fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
+pub(crate) fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
     if options.os.is_none() {
         return Ok((fresh.path.clone(), None));
     }
@@ -552,7 +552,7 @@ impl Recording {
     }
 
     /// Takes and seals all that there is by now. Returns what is known of the run, whose `base` was known at its begin.
-    fn press(&mut self, control: &Control, base: &Manifest) -> Manifest {
+    pub fn press(&mut self, control: &Control, base: &Manifest) -> Manifest {
         let now = reference();
         self.host.add(now);
         self.drainer.discover();

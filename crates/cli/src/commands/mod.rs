@@ -28,6 +28,7 @@ mod terminal;
 pub mod timeline;
 pub mod top;
 pub mod trim;
+pub mod users;
 pub mod watch;
 pub mod why;
 
@@ -55,9 +56,9 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => Ok(run::run(args)),
         Command::Start(args) => service::start(&args),
-        Command::Pause => service::pause(),
-        Command::Resume => service::resume(),
-        Command::Stop => service::stop(),
+        Command::Pause(args) => service::pause(&args),
+        Command::Resume(args) => service::resume(&args),
+        Command::Stop(args) => service::stop(&args),
         Command::Status(args) => service::status(&args),
         Command::Service(args) => service::run(&args),
         Command::Env(args) => service::env(&args),

@@ -36,20 +36,20 @@ fn captures(args: &Run) -> Capture {
 
 /// Returns the options of events of the operating system; none if they are off. A glob that matches no system
 /// call is an error: nothing would be recorded by it, and nothing would say so.
-fn os(args: &Run) -> Result<Option<OsOptions>> {
-    let asked = match args.os {
+pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOptions>> {
+    let asked = match os {
         Os::Off => return Ok(None),
         Os::Auto => OsAsked::Auto,
         Os::Tree => OsAsked::Tree,
         Os::System => OsAsked::System,
     };
-    let syscalls: Vec<String> = args.os_syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
+    let syscalls: Vec<String> = syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
     if let Some(glob) = syscalls.iter().find(|glob| !is_syscall(glob)) {
         bail!(
             "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
         );
     }
-    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (args.os_buffer as usize) << 10 }))
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10 }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -112,7 +112,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked(args.os)?;
-    let os = os(args)?;
+    let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
     let off = args.no_device || args.device_times == DeviceTimes::Off;

@@ -169,6 +169,11 @@ impl Answer {
         }
     }
 
+    /// Removes that of a session whose folder stays.
+    pub(crate) fn withdraw(session: &Path) {
+        let _ = fs::remove_file(session.join(ANSWER));
+    }
+
     /// Returns whether a session is a flight recording.
     pub fn is_given(session: &Path) -> bool {
         fs::symlink_metadata(session.join(ANSWER)).is_ok()
@@ -248,6 +253,11 @@ impl Recorder {
             signals: 0,
             done: Finished::default(),
         }
+    }
+
+    /// Folder of the first snapshot.
+    pub fn first(&self) -> &Path {
+        &self.first
     }
 
     /// Returns what is asked for now, if a snapshot can be begun.
@@ -393,6 +403,9 @@ impl Recorder {
             Some(Exit::Code(0)) if self.asked.at_end => Some("end"),
             Some(Exit::Code(0)) if asked => Some("asked"),
             Some(Exit::Code(0)) => (self.signals_now() != self.signals).then_some("signal"),
+            // A session of the service that was stopped.
+            None if manifest.stopped && asked => Some("asked"),
+            None if manifest.stopped => self.asked.at_end.then_some("end"),
             Some(Exit::Code(_)) | None => Some("failure"),
         };
         if let Some(reason) = reason {

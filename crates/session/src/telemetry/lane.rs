@@ -206,10 +206,11 @@ impl Lane {
                 break;
             }
             let planned = next.unwrap_or(1);
+            let paused = stop.pauses();
             let at = self.clock.now();
             // Late, after a long sweep: where the plan would be by now.
             let sweep = planned.max(at.saturating_sub(begin) / self.period.max(1));
-            self.missed += sweep - planned;
+            self.missed += if paused { 0 } else { sweep - planned };
             self.sweep(sweep, self.schedule.due(sweep));
             if at.saturating_sub(flushed) >= FLUSH {
                 flushed = at;

@@ -144,6 +144,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             }
             Happening::End { tid } => self.end(at, tid),
             Happening::Rename { tid, name } => self.name(tid, name),
+            Happening::Pause => self.lost(at),
         }
         if let Some(cpu) = self.cpus.get_mut(at.cpu as usize) {
             cpu.last = at.time;
