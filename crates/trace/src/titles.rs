@@ -13,6 +13,25 @@ pub fn device_label(device: &Device) -> String {
     if identity.is_empty() { name } else { format!("{name} {identity}") }
 }
 
+/// Labels that several devices of one process and API have.
+pub fn device_twins(trace: &Trace) -> Vec<String> {
+    let devices = trace.names().devices();
+    let twin = |one: &Device, other: &Device| {
+        (one.pid, &one.api) == (other.pid, &other.api)
+            && one.ordinal != other.ordinal
+            && device_label(one) == device_label(other)
+    };
+    let mut labels: Vec<String> = Vec::new();
+    for (at, device) in devices.iter().enumerate() {
+        if devices.iter().skip(at + 1).any(|other| twin(device, other)) {
+            labels.push(device_label(device));
+        }
+    }
+    labels.sort_unstable();
+    labels.dedup();
+    labels
+}
+
 /// The name of a device, with its number where the process has others.
 pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
     let Some(device) = device else { return "device".to_owned() };
@@ -38,6 +57,29 @@ pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
         name.push_str(&format!(", priority {}", queue.priority));
     }
     name
+}
+
+/// The name of a queue for people: what the program calls it, or its number among those of its context; with its
+/// handle, by which calls name it.
+pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+    let Some(known) = queue.filter(|queue| queue.number == 0) else {
+        return queue_title(trace, queue, called);
+    };
+    let same = |other: &&Queue| other.pid == known.pid && other.api == known.api;
+    let (mut contexts, mut number) = (Vec::new(), 1);
+    let mut queues = trace.names().queues();
+    queues.sort_by_key(|queue| queue.id);
+    for other in queues.into_iter().filter(same).take_while(|other| other.id != known.id) {
+        if !contexts.contains(&other.context) {
+            contexts.push(other.context);
+        }
+        number += usize::from(other.context == known.context);
+    }
+    let context = contexts.iter().position(|context| *context == known.context).unwrap_or(contexts.len()) + 1;
+    let word = queue_word(trace, &known.api);
+    let of = format!("{word} {number} of context {context}");
+    let name = called.map_or_else(|| of.clone(), |called| format!("{called:?}, {of}"));
+    format!("{name} ({:#x})", known.handle)
 }
 
 /// Returns what is to be said beside the handle of a default queue, which default queues of other contexts and
