@@ -13,23 +13,19 @@ pub fn device_label(device: &Device) -> String {
     if identity.is_empty() { name } else { format!("{name} {identity}") }
 }
 
-/// Labels that several devices of one process and API have.
-pub fn device_twins(trace: &Trace) -> Vec<String> {
-    let devices = trace.names().devices();
-    let twin = |one: &Device, other: &Device| {
-        (one.pid, &one.api) == (other.pid, &other.api)
-            && one.ordinal != other.ordinal
-            && device_label(one) == device_label(other)
-    };
-    let mut labels: Vec<String> = Vec::new();
-    for (at, device) in devices.iter().enumerate() {
-        if devices.iter().skip(at + 1).any(|other| twin(device, other)) {
-            labels.push(device_label(device));
-        }
+/// What distinguishes a device from others of its process and API that have the same label: the API's number of it,
+/// or where that is no different, its place among them. None if it is the only one.
+pub fn device_number(trace: &Trace, device: &Device) -> Option<u64> {
+    let label = device_label(device);
+    let mut twins = trace.names().devices();
+    twins
+        .retain(|other| (other.pid, &other.api) == (device.pid, &device.api) && device_label(other) == label);
+    if twins.len() < 2 {
+        return None;
     }
-    labels.sort_unstable();
-    labels.dedup();
-    labels
+    let is_numbered = twins.iter().all(|one| twins.iter().filter(|d| d.ordinal == one.ordinal).count() == 1);
+    let before = twins.iter().filter(|other| other.id < device.id).count() as u64;
+    Some(if is_numbered { device.ordinal.into() } else { before + 1 })
 }
 
 /// The name of a device, with its number where the process has others.
@@ -38,7 +34,11 @@ pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
     let name = if device.name.is_empty() { "device" } else { &device.name };
     let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
     let alone = !trace.names().devices().iter().any(|d| twin(d) && d.ordinal != device.ordinal);
-    if alone { name.to_owned() } else { format!("{name} (device {})", device.ordinal) }
+    match device_number(trace, device) {
+        _ if !alone => format!("{name} (device {})", device.ordinal),
+        Some(number) => format!("{name} (device {number})"),
+        None => name.to_owned(),
+    }
 }
 
 /// The name of a queue: number or handle, what the program calls it, priority.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_ctf::class::EnvValue;
 
 use super::by::{By, Group, NONE};
-use hetrace_trace::titles::{default_queue_mark, device_label, device_twins};
+use hetrace_trace::titles::{default_queue_mark, device_label, device_number};
 use hetrace_trace::trace::{Device, Names, Queue, Thread, Trace};
 
 /// Names for the parts of a [`Group`].
@@ -28,8 +28,6 @@ pub(super) struct Labels<'t> {
     /// Whether the parts of one thread's time are distinguished.
     pub by_range: bool,
     pub by_thread: bool,
-    /// Names that several devices of a process have: only their numbers distinguish these.
-    twins: Vec<String>,
 }
 
 /// Who did something, where.
@@ -80,7 +78,6 @@ impl<'t> Labels<'t> {
             by_range: by.contains(&By::Range),
             by_thread: by.iter().any(by_thread),
             hosts,
-            twins: device_twins(trace),
             trace,
         }
     }
@@ -136,9 +133,9 @@ impl<'t> Labels<'t> {
     pub fn device(&self, device: Option<&Device>) -> String {
         let Some(device) = device else { return NONE.to_owned() };
         let label = device_label(device);
-        match self.twins.contains(&label) {
-            true => format!("{label} (device {})", device.ordinal),
-            false => label,
+        match device_number(self.trace, device) {
+            Some(number) => format!("{label} (device {number})"),
+            None => label,
         }
     }
 

@@ -12,20 +12,27 @@ pub(crate) struct Column {
     pub left: bool,
     /// Where there is no room, those with the largest number are left out first; those with 0 never are.
     spare: u8,
+    /// What is in it is bad news, and red.
+    alarm: bool,
 }
 
 impl Column {
     pub const fn left(heading: &'static str) -> Self {
-        Self { heading, left: true, spare: 0 }
+        Self { heading, left: true, spare: 0, alarm: false }
     }
 
     pub const fn right(heading: &'static str) -> Self {
-        Self { heading, left: false, spare: 0 }
+        Self { heading, left: false, spare: 0, alarm: false }
     }
 
     /// The same, to be left out where there is no room: the largest number first.
     pub const fn spare(self, spare: u8) -> Self {
         Self { spare, ..self }
+    }
+
+    /// The same for what is bad news.
+    pub const fn alarm(self) -> Self {
+        Self { alarm: true, ..self }
     }
 }
 
@@ -171,7 +178,8 @@ impl Table {
     fn write_all(&self, out: &mut dyn Write, style: Style, widths: &[usize]) -> fmt::Result {
         let headings: Vec<_> = self.columns.iter().map(|c| c.heading.to_owned()).collect();
         let alike: Vec<_> = (0..widths.len()).map(|i| self.alike(i, widths[i])).collect();
-        writeln!(out, "{}", style.bold(&self.line(&headings, widths, &alike)))?;
+        let plain = Style { colour: false };
+        writeln!(out, "{}", style.bold(&self.line(&headings, widths, &alike, plain)))?;
         let rule: Vec<_> = widths.iter().map(|w| "-".repeat(*w)).collect();
         let rule = rule.join("-+-");
         writeln!(out, "{}", style.dim(&rule))?;
@@ -180,7 +188,7 @@ impl Table {
             if i == body {
                 writeln!(out, "{}", style.dim(&rule))?;
             }
-            writeln!(out, "{}", self.line(row, widths, &alike))?;
+            writeln!(out, "{}", self.line(row, widths, &alike, style))?;
         }
         Ok(())
     }
@@ -198,7 +206,7 @@ impl Table {
         alike
     }
 
-    fn line(&self, cells: &[String], widths: &[usize], alike: &[HashSet<String>]) -> String {
+    fn line(&self, cells: &[String], widths: &[usize], alike: &[HashSet<String>], style: Style) -> String {
         let mut line = String::new();
         for (i, (column, &width)) in self.columns.iter().zip(widths).enumerate() {
             if i > 0 {
@@ -209,10 +217,9 @@ impl Table {
             if alike.get(i).is_some_and(|alike| alike.contains(&text)) {
                 text = cut_within(whole, width);
             }
-            let _ = match column.left {
-                true => write!(line, "{text:<width$}"),
-                false => write!(line, "{text:>width$}"),
-            };
+            let padding = " ".repeat(width.saturating_sub(length(&text)));
+            let shown = if column.alarm && !text.is_empty() { style.red(&text) } else { text };
+            line.push_str(&if column.left { shown + &padding } else { padding + &shown });
         }
         line.truncate(line.trim_end().len());
         line

@@ -174,7 +174,7 @@ impl Renderer<'_> {
         self.heading(&["Failed calls".to_owned(), plural(failed, "call")])?;
         let columns = vec![
             Column::left("Name"),
-            Column::left("Error"),
+            Column::left("Error").alarm(),
             right("Calls"),
             right("Time"),
             Column::left("Text"),

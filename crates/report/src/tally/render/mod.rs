@@ -190,7 +190,8 @@ const SPARE: [&str; 24] = [
 /// A column that is flush right.
 fn right(heading: &'static str) -> Column {
     let place = SPARE.iter().position(|spare| *spare == heading);
-    Column::right(heading).spare(place.map_or(0, |place| (SPARE.len() - place) as u8))
+    let column = Column::right(heading).spare(place.map_or(0, |place| (SPARE.len() - place) as u8));
+    if matches!(heading, "Error" | "Failed") { column.alarm() } else { column }
 }
 
 /// What stands for rows that are not shown.
