@@ -101,7 +101,7 @@ fn events_are_as_the_format_has_them() {
         r#"{"ph":"X","pid":1,"tid":8388608,"ts":1.000,"cat":"write","name":"write","dur":1.000,"args":{"bytes":4096}}"#,
         r#"{"ph":"s","pid":1,"tid":1,"ts":0.100,"cat":"enqueue","name":"enqueue","id":1}"#,
         r#"{"ph":"f","pid":1,"tid":8388608,"ts":1.000,"cat":"enqueue","name":"enqueue","id":1,"bp":"e"}"#,
-        r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 0x10: commands in flight","args":{"commands":1}}"#,
+        r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 1 of context 1 (0x10): commands in flight","args":{"commands":1}}"#,
         r#"],"otherData":{"tool":"hetrace"}}"#,
     ] {
         assert!(text.contains(line), "{line}\n{text}");

@@ -132,13 +132,19 @@ fn a_flame_graph_has_a_box_for_each_path() {
     let (svg, _) = written(&common::build(SCRIPT), options);
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
     for title in [
-        "<title>app [1] (1560 ns, 100.00 %)</title>",
-        "<title>app [2] (1500 ns, 96.15 %)</title>",
+        "<title>app [1] (1.56 µs, 100.00 %)</title>",
+        "<title>app [2] (1.50 µs, 96.15 %)</title>",
         "<title>toy:toyLaunch (60 ns, 3.85 %)</title>",
         "<title>base:baseSubmit (40 ns, 2.56 %)</title>",
     ] {
         assert!(svg.contains(title), "{title}\n{svg}");
     }
+    assert!(
+        svg.contains("app [1]: 1.56 µs") || svg.contains(": 1.56 µs</text>"),
+        "the sum has a unit: {svg}"
+    );
+    assert!(svg.contains("id=\"search\"") && svg.contains("function zoom("), "{svg}");
+    assert!(!svg.contains("src=") && !svg.contains("href="), "nothing comes from elsewhere");
     assert_eq!(svg.matches("<g>").count(), 6);
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
     // Children lie within what is around them: 40 of 1200 pixels are 1560 / 39 ns.

@@ -45,6 +45,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         report("errors", format!("no enumeration `{}`", semantics.errors));
     }
     types(extracted, semantics, &mut report);
+    tables(extracted, semantics, &mut report);
     timing(extracted, semantics, &mut report);
     let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
@@ -111,6 +112,26 @@ fn types(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     }
 }
 
+/// What a table of numbers has for the values of enumerations.
+fn numbers(extracted: &Extracted, semantics: &Semantics, table: &str) -> Option<Vec<(u64, u64)>> {
+    let value = |name: &str| {
+        let mut all = extracted.enums.iter().flat_map(|group| &group.values);
+        all.find(|(known, _)| known == name).and_then(|(_, value)| u64::try_from(*value).ok())
+    };
+    let named = semantics.numbers.get(table)?;
+    Some(named.iter().filter_map(|(name, number)| Some((value(name)?, *number))).collect())
+}
+
+/// Values in tables of numbers that no enumeration has.
+fn tables(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let known = |name: &str| extracted.enums.iter().flat_map(|g| &g.values).any(|(known, _)| known == name);
+    for (table, values) in &semantics.numbers {
+        for name in values.keys().filter(|name| !known(name)) {
+            report(table, format!("no value `{name}`"));
+        }
+    }
+}
+
 /// Commands that are timed by events need the name of the parameter that yields one.
 fn timing(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
     let commands = semantics.function.values().any(|f| f.command.is_some());
@@ -148,10 +169,16 @@ fn function(
     let moved = transfer.iter().flat_map(|t| t.names());
     let made = current.iter().filter_map(|c| c.is.as_deref());
     for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
+        // Of a struct behind a parameter, a member.
+        let name = name.split_once('.').map_or(name, |(param, _)| param);
         if !exists(name) {
             report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
         }
     }
+    let memory = memory.cloned().map(|memory| crate::Memory {
+        bytes: memory.bytes.map(|bytes| bytes.with_tables(&|name| numbers(extracted, semantics, name))),
+        ..memory
+    });
     for role in known.roles.iter().filter(|role| !is_role(role)) {
         report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
     }
@@ -188,7 +215,7 @@ fn function(
         folds: known.folds,
         collective: known.collective.clone(),
         communicator: known.communicator.clone(),
-        memory: memory.cloned(),
+        memory,
         transfer: transfer.cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
         current: current.cloned(),

@@ -77,6 +77,10 @@ pub struct Semantics {
     /// What functions make the place of the thread's later calls, by the function's name.
     #[serde(default)]
     pub current: BTreeMap<String, crate::Current>,
+    /// Numbers for values of enumerations, such as bytes for a format, by the table's and the value's name. Sizes
+    /// of memory look them up as `table(value)`.
+    #[serde(default)]
+    pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
     /// Memory that functions make, by the function's name.
     #[serde(default)]
     pub memory: BTreeMap<String, crate::Memory>,

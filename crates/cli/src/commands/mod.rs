@@ -51,6 +51,11 @@ pub fn say(what: std::fmt::Arguments) {
     let _ = writeln!(std::io::stderr(), "hetrace: {what}");
 }
 
+/// Returns how many events a trace has, as far as its manifest says.
+fn events(trace: &hetrace_trace::trace::Trace) -> Option<u64> {
+    trace.manifest().written.records
+}
+
 /// Runs the command.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {

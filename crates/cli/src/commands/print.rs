@@ -49,7 +49,8 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     };
     // Lines on a terminal show the progress already.
     let watch = Watch::new(stdout.is_terminal());
-    let mut out = Output::new()?;
+    watch.expect(super::events(&trace));
+    let mut out = Output::of_text()?;
     let printed =
         print_both(&trace, beside.as_ref(), &options, &filter, &|events| watch.seen(events), &mut out);
     watch.end();

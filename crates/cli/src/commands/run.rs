@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hetrace_report::tally::{Options, TextOptions, tally};
+use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::{
     Access, BUFFER_CHOICES, Capture, Early, FlightFinished, Found, Launches, OsAsked, OsOptions, Outcome,
@@ -18,7 +18,7 @@ use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::plural;
 
 use super::live::Shown;
-use super::{OWN_FAILURE, say, terminal};
+use super::{OWN_FAILURE, output, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
 /// Returns the options of what is captured.
@@ -222,9 +222,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: {missed}")?;
     }
     let records = manifest.written.records.unwrap_or(0);
-    if !quiet && records > 0 {
-        tables(out, trace)?;
-    }
+    let next = if !quiet && records > 0 { tables(out, trace)? } else { None };
     let losses = &manifest.losses;
     if quiet && losses.device_commands > 0 {
         // Otherwise the tables show it.
@@ -251,9 +249,9 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     if let Some(os) = &manifest.os {
         report_os(out, os)?;
     }
-    let records = manifest.written.records.unwrap_or(0);
-    if !quiet && records > 0 {
-        writeln!(out, "hetrace: next: hetrace timeline {name}")?;
+    if let Some(NextStep { command, reason }) = next {
+        let why = reason.map_or_else(String::new, |reason| format!("  ({reason})"));
+        writeln!(out, "hetrace: next: hetrace {command} {name}{why}")?;
     }
     Ok(())
 }
@@ -336,10 +334,14 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
     Ok(())
 }
 
-fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<()> {
+/// Writes the tables of a trace; returns what to look at next.
+fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<Option<NextStep>> {
     let opened = match hetrace_trace::trace::Trace::open(trace) {
         Ok(opened) => opened,
-        Err(error) => return writeln!(out, "hetrace: no tables: {error:#}"),
+        Err(error) => {
+            writeln!(out, "hetrace: no tables: {error:#}")?;
+            return Ok(None);
+        }
     };
     let tables = tally(&opened, &Options { extended: false });
     let options = TextOptions {
@@ -348,5 +350,8 @@ fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::
         width: terminal::columns(out),
         ..TextOptions::default()
     };
-    write!(out, "{}", tables.render(&options))
+    let text = tables.render(&options);
+    let text = if terminal::is_ascii() { output::ascii(&text) } else { text };
+    write!(out, "{text}")?;
+    Ok(Some(tables.next_step()))
 }

@@ -205,7 +205,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         let start = command.times.map_or(at.time, |t| t.start);
         let end = command.times.map_or(start, |t| t.end.max(t.start));
         self.process(command.pid)?;
-        let queue = self.queues.of(command);
+        let queue = self.queues.of(self.trace, command);
         let Some((row, new)) = self.queues.row(queue, start, end) else { return Ok(()) };
         let place = (command.pid, row);
         if new {

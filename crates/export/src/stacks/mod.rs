@@ -130,7 +130,7 @@ pub fn write(
         Form::Flame => {
             let processes = &trace.manifest().processes;
             let title = processes.first().map_or("hetrace".to_owned(), Process::line);
-            flame::draw(&paths, &title, options.weight.unit(), out)
+            flame::draw(&paths, &title, options.weight, out)
         }
     };
     written.map_err(|source| Error::Io { path: "the stacks".to_owned(), source })?;

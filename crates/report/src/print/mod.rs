@@ -2,9 +2,13 @@
 
 mod beside;
 mod clock;
+mod commands;
 mod filter;
 mod line;
+mod nested;
+mod numbers;
 mod options;
+mod order;
 mod run;
 mod shared;
 mod tree;

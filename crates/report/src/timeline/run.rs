@@ -430,7 +430,7 @@ impl<'t> Drawer<'t, '_> {
                 if !part {
                     self.devices.in_flight(&mut self.sheet, queue, enqueued, end)?;
                 }
-                self.devices.overview(&mut self.sheet, queue, command, &title, (start, end))
+                self.devices.overview(&mut self.sheet, queue, command, (start, end))
             }
             None => {
                 self.flows.waits.command(command, None);

@@ -190,6 +190,7 @@ impl Rows<'_, '_> {
         let kernel = ran.kernel.and_then(|id| names.kernel(id));
         let job_rank = self.job_rank(ran.pid);
         let (known, in_graph, g) = (ran.cause != 0, ran.graph != 0, &ran.geometry);
+        let kernel_name = kernel.map(|k| self.kernels.name(k.id, &k.name));
         let cells: [Cell<'_>; COMMANDS.columns.len()] = [
             ran.id.into(),
             ran.pid.into(),
@@ -199,10 +200,13 @@ impl Rows<'_, '_> {
             device.map_or(Cell::Null, |d| Cell::text(&d.uuid)),
             queue.map(|q| q.id).into(),
             queue.map(|q| q.handle).into(),
+            kernel_name
+                .filter(|name| !name.is_empty())
+                .map_or_else(|| self.words.get(ran.kind).into(), Cell::text),
             self.words.get(ran.kind).into(),
             kernel.map(|k| k.id).into(),
             kernel.map_or(Cell::Null, |k| Cell::text(&k.name)),
-            kernel.map_or(Cell::Null, |k| Cell::text(self.kernels.name(k.id, &k.name))),
+            kernel_name.map_or(Cell::Null, Cell::text),
             clock.of(times.map_or(ran.recorded, |t| t.start)).into(),
             time(|t| t.end),
             times.map_or(Cell::Null, |t| ns(t.duration())),
