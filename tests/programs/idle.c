@@ -245,7 +245,7 @@ static void small(void)
 
 static void busy(int polls)
 {
-    turns(spin, 10000000);
+    turns(spin, 3000000);
     for (int i = 0; i < STEPS; i++) {
         cl_event done;
         cl_int status = CL_QUEUED;
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
     else if (is(what, "one"))
         one();
     else if (is(what, "several"))
-        lanes(4);
+        lanes(2);
     else
         fail(__FILE__, __LINE__, what, 0);
     OK(clReleaseMemObject(large));

@@ -190,14 +190,14 @@ impl Words<'_, '_> {
                 format!("host work of {} before the next thread made its first call", self.who(by))
             }
             Cause::Meanwhile(_, by) => {
-                format!("outside of calls while {} was in {name}", self.who(Some(by)))
+                format!("{} in {name}, and this one outside of calls", self.who(Some(by)))
             }
             Cause::Signal { by, doing, .. } => {
                 let meanwhile = match doing {
-                    Some(f) => format!("was in {}", self.function(f)),
-                    None => "was outside of calls".to_owned(),
+                    Some(f) => format!("in {}", self.function(f)),
+                    None => "outside of calls".to_owned(),
                 };
-                format!("waiting for a user event, until {} {meanwhile} and then set it", self.who(Some(by)))
+                format!("user event: {} is {meanwhile} before {name}", self.who(Some(by)))
             }
             Cause::First(_) => format!("first launch of a kernel in {name}"),
             Cause::Submit => "enqueued, but not submitted".to_owned(),
@@ -245,6 +245,19 @@ impl Words<'_, '_> {
             Work::Enqueue => "Enqueue for each device or queue on a thread of its own, or less often.",
             Work::Wait => "Wait later, for less.",
             Work::Poll | Work::Other => "Take the call out of the loop, or make it while the device works.",
+        }
+    }
+
+    /// Returns what to do about what happens once.
+    pub fn remedy_once(&self, cause: Cause) -> String {
+        match cause {
+            Cause::Call(f) | Cause::Before(f, _) if self.work(f) != Work::Build => {
+                "It happens once: do it beside other work, if it matters.".to_owned()
+            }
+            Cause::Call(_) | Cause::Before(..) => {
+                "It happens once: do it beside other work, or keep the binary.".to_owned()
+            }
+            _ => self.remedy(cause),
         }
     }
 

@@ -18,13 +18,17 @@ use super::{Options, Window};
 use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, Work, facts};
-use hetrace_trace::spans::{At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why};
+use hetrace_trace::spans::{
+    At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
+};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
 const MAX_SLACK: u64 = 10_000;
+/// Compute units of a device of which it is not known how many it has: at least so many.
+const UNITS: f64 = 2.0;
 /// Calls of other threads that take so long may be what a thread waits for, in nanoseconds.
 const LONG: u64 = 20_000;
 
@@ -99,7 +103,20 @@ impl<'t> Collector<'t> {
     /// The place of a thread; a new one was outside of calls since the beginning.
     fn thread(&mut self, at: At<'_>) -> usize {
         let (who, first) = (at.who(), self.first.unwrap_or(at.time));
-        self.threads.place(at.thread, (who.pid, who.tid), first, at.time)
+        let known = self.threads.len();
+        let place = self.threads.place(at.thread, (who.pid, who.tid), first, at.time);
+        if place == known
+            && let Some(creator) = self.threads.creator(place)
+            && let Some(creator) = self.threads.get_mut(creator)
+        {
+            // What it waited for is what was done until it was there.
+            let (tip, last) = (self.paths.tip(&mut creator.strand), creator.last);
+            if let Some(new) = self.threads.get_mut(place) {
+                new.strand.rebase(tip);
+                new.last = last;
+            }
+        }
+        place
     }
 
     fn begin(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
@@ -110,6 +127,9 @@ impl<'t> Collector<'t> {
         let (place, window) = (self.thread(at), self.window);
         let who = (at.who().pid, call.thread, place);
         let (depends, signals) = self.signals.entry(who, (call.function, call.start), &facts, event);
+        if self.signals.has_set() {
+            self.path_to_set(place, call.start);
+        }
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
             thread.strand.spend(Step::Host(place as u32), window.of(thread.last, call.start));
@@ -122,7 +142,7 @@ impl<'t> Collector<'t> {
                 ..Span::new(call.function, call.start, u64::MAX)
             });
         }
-        if let Some(open) = thread.open.as_mut().filter(|_| depends) {
+        if let Some(open) = thread.open.as_mut().filter(|_| depends || signals > 0) {
             open.depends = true;
             open.signals = signals.max(open.signals);
         }
@@ -134,6 +154,18 @@ impl<'t> Collector<'t> {
             open.node = self.paths.tip(&mut thread.strand);
         }
         self.tidy();
+    }
+
+    /// An event has been completed: what waits for it waits for all that the thread did until now.
+    fn path_to_set(&mut self, place: usize, now: u64) {
+        let window = self.window;
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        if thread.open.is_none() {
+            thread.strand.spend(Step::Host(place as u32), window.of(thread.last, now));
+            thread.last = thread.last.max(now);
+        }
+        let tip = self.paths.tip(&mut thread.strand);
+        self.signals.set_at(tip);
     }
 
     fn end_call(&mut self, at: At<'_>, span: Span) {
@@ -164,7 +196,8 @@ impl<'t> Collector<'t> {
 
     /// A thread goes on from what it waited for; that counts when its outermost call ends.
     fn waited(&mut self, place: usize, wait: &Wait) {
-        let Some(last) = self.waits.ended(wait, self.window) else { return };
+        let polls = self.facts(wait.function).polls;
+        let Some(last) = self.waits.ended(wait, polls, self.window) else { return };
         let woken = self.window.of(last.end, wait.end);
         let tip = self.paths.add(last.node, Step::WakeUp(wait.function.0), woken);
         if let Some(thread) = self.threads.get_mut(place) {
@@ -188,11 +221,8 @@ impl<'t> Collector<'t> {
         let end = fold.last.max(start);
         thread.strand.spend(Step::Host(place as u32), window.of(thread.last, start));
         thread.last = start;
-        let span = Span {
-            failed: fold.error.is_some(),
-            polls: facts.polls,
-            ..Span::new(fold.function, start, end)
-        };
+        let span =
+            Span { failed: fold.error.is_some(), polls: facts.polls, ..Span::new(fold.function, start, end) };
         if let Some(wait) = wait {
             self.waited(place, &wait);
         }
@@ -331,7 +361,14 @@ impl<'t> Collector<'t> {
             self.waits.ended_within(ran.title.pid, recent, ran.start.saturating_add(self.slack))
         });
         let window = self.window;
+        let set = call.filter(|call| call.signals > 0);
+        let set = set.and_then(|call| self.signals.last(call.signals, ran.start));
+        let least = before.map(|b| b.0).max(call.map(|c| c.start));
+        let set = set.filter(|set| least.is_none_or(|least| set.time > least));
         let (parent, step, from) = match (other, before, call) {
+            _ if set.is_some() => {
+                set.map_or((ROOT, Step::Unknown, 0), |set| (set.node, Step::Latency, set.time))
+            }
             (Some(other), ..) => (other.node, Step::Latency, other.end),
             (None, Some((end, node)), Some(call)) if end > call.start => (node, Step::Latency, end),
             (None, _, Some(call)) => (call.node, Step::Launch(call.function.0), call.start),
@@ -359,11 +396,12 @@ impl<'t> Collector<'t> {
         if !self.paths.is_full() {
             return;
         }
-        let (threads, waits) = (&mut self.threads, &mut self.waits);
+        let (threads, waits, signals) = (&mut self.threads, &mut self.waits, &mut self.signals);
         let (queues, end) = (&mut self.queues, &mut self.end);
         self.paths.clear_up(|visit| {
             threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *visit);
             waits.nodes().for_each(&mut *visit);
+            signals.nodes().for_each(&mut *visit);
             queues.values_mut().for_each(|(_, node)| visit(node));
             visit(&mut end.1);
         });
@@ -385,7 +423,10 @@ impl<'t> Collector<'t> {
             let (Some((place, thread)), Some(_)) = (thread, device.first) else { continue };
             let last = last.max(device.last_end);
             let parts: Vec<GapPart> = outside(thread, device.last_end, last);
-            let parts = by_states(parts, self.trace.system(), &self.threads, place);
+            let parts = match self.trace.system() {
+                Some(system) => by_states(parts, Some(system), &self.threads, place),
+                None => parts,
+            };
             let evidence = Evidence {
                 start: device.last_end,
                 end: last,
@@ -442,7 +483,8 @@ impl Visitor for Collector<'_> {
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Flow {
         self.steps.unfinished(at, call);
         if let Some(wait) = self.waits.matcher.unfinished(at, call) {
-            self.waits.unfinished(&wait, self.window);
+            let polls = self.facts(wait.function).polls;
+            self.waits.unfinished(&wait, polls, self.window);
         }
         if call.depth == 0 && !self.facts(call.function).marks {
             let lost = call.why == Why::ExitLost;
@@ -473,7 +515,7 @@ impl Visitor for Collector<'_> {
 }
 
 /// How much of its device a command can keep busy: a kernel of fewer work-groups than there are compute units leaves
-/// the others idle. Where it is not known how many there are, all of it.
+/// the others idle.
 fn fill(command: &Command<'_>) -> f64 {
     let units = f64::from(command.on_device.map_or(0, |device| device.compute_units));
     let (global, local) = (command.geometry.global.as_slice(), command.geometry.local.as_slice());
@@ -481,8 +523,8 @@ fn fill(command: &Command<'_>) -> f64 {
         Some(local) if *local > 0 => size.div_ceil(*local) as f64,
         _ => *size as f64,
     });
-    let is_known = command.kind == CommandKind::Kernel && units > 0.0 && !global.is_empty();
-    if is_known { (groups.product::<f64>() / units).min(1.0) } else { 1.0 }
+    let is_known = command.kind == CommandKind::Kernel && !global.is_empty();
+    if is_known { (groups.product::<f64>() / if units > 0.0 { units } else { UNITS }).min(1.0) } else { 1.0 }
 }
 
 /// An outermost call of which no beginning was kept.

@@ -8,7 +8,7 @@ use super::causes::Cause;
 use super::coverage::{Busy, Union};
 use super::gaps::Part as GapPart;
 use super::histogram::Histogram;
-use super::ledger::{Ledger, Totals};
+use super::ledger::{Idle, Ledger, Totals};
 use super::sharing::Sharing;
 use super::sweep::{Part, Sweep};
 
@@ -126,6 +126,9 @@ pub(super) struct Device {
     pub ledger: Ledger,
     /// What others could have run beside kernels that waited for each other on one queue.
     room: u64,
+    /// Whether the last command computed, and how often a copy came after one that did.
+    computed: bool,
+    rounds: u64,
     pub causes: HashMap<(Place, Cause), CauseSum>,
     pub gaps: u64,
     pub longest_gap: u64,
@@ -155,7 +158,10 @@ impl Device {
         let alone = self.sweep.command(ran.start, ran.end, ran.part, window);
         self.ledger.mark(ran.start.max(window.from).min(window.to), self.totals());
         let inside = window.of(ran.start, ran.end);
-        let of_queue = self.by_queue.entry((ran.queue, ran.part == Part::Compute)).or_default();
+        let computes = ran.part == Part::Compute;
+        self.rounds += u64::from(self.computed && !computes && inside > 0);
+        self.computed = computes;
+        let of_queue = self.by_queue.entry((ran.queue, computes)).or_default();
         *of_queue = of_queue.saturating_add(inside);
         self.sharing.command(ran.title.pid, ran.ready, (ran.start, ran.end), window);
         let first = *self.first.get_or_insert(ran.start);
@@ -173,7 +179,7 @@ impl Device {
             }
         }
         let behind = ran.cause > 0 && queue_end.end > ran.cause && queue_end.end <= ran.start;
-        if behind && alone && ran.fill < 1.0 && queue_end.fill < 1.0 && ran.part == Part::Compute {
+        if behind && alone && ran.fill < 1.0 && queue_end.fill < 1.0 && computes {
             self.room = self.room.saturating_add((inside as f64 * (1.0 - ran.fill)) as u64);
         }
         if ran.end >= queue_end.end {
@@ -189,7 +195,7 @@ impl Device {
     /// Sums up to where the sweep is.
     pub fn totals(&self) -> Totals {
         let Sweep { busy, both, parts, .. } = self.sweep;
-        Totals { busy, both, parts, room: self.room }
+        Totals { busy, both, parts, room: self.room, rounds: self.rounds }
     }
 
     /// A gap has been explained. `least` is from when on gaps are listed.
@@ -216,14 +222,15 @@ impl Device {
             let new = CauseSum { ns: 0, gaps: 0, longest };
             let sum = self.causes.entry((place, part.cause)).or_insert(new);
             sum.ns = sum.ns.saturating_add(end - start);
-            if place == Place::Between {
-                self.ledger.idle(part.cause, drained, end - start);
-            }
             if end - start > sum.longest.end - sum.longest.start {
                 sum.longest = longest;
             }
             let of_gap = causes.entry(part.cause).or_insert(0);
-            sum.gaps += u64::from(*of_gap == 0);
+            let gaps = u64::from(*of_gap == 0);
+            sum.gaps += gaps;
+            if place == Place::Between {
+                self.ledger.idle(Idle { cause: part.cause, drained, ns: end - start, gaps });
+            }
             *of_gap = of_gap.saturating_add(end - start);
         }
         if place != Place::Between {

@@ -17,6 +17,8 @@ pub(super) struct Totals {
     pub parts: [u64; 4],
     /// What others could have run beside kernels that waited for each other on one queue.
     pub room: u64,
+    /// How often something was copied after something had been computed.
+    pub rounds: u64,
 }
 
 impl Totals {
@@ -28,6 +30,7 @@ impl Totals {
             both: self.both.saturating_sub(base.both),
             parts,
             room: self.room.saturating_sub(base.room),
+            rounds: self.rounds.saturating_sub(base.rounds),
         }
     }
 
@@ -35,6 +38,7 @@ impl Totals {
         self.busy = self.busy.saturating_add(other.busy);
         self.both = self.both.saturating_add(other.both);
         self.room = self.room.saturating_add(other.room);
+        self.rounds = self.rounds.saturating_add(other.rounds);
         self.parts.iter_mut().zip(other.parts).for_each(|(part, more)| *part = part.saturating_add(more));
     }
 }
@@ -98,8 +102,8 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// A part of a gap, which has just ended.
-    pub fn idle(&mut self, cause: Cause, drained: bool, ns: u64) {
-        self.open.spend(Idle { cause, drained, ns, gaps: 1 });
+    pub fn idle(&mut self, idle: Idle) {
+        self.open.spend(idle);
     }
 
     /// A command begins; `totals` are up to then.
@@ -161,7 +165,7 @@ mod tests {
         // A command of 6 ns every 10 ns, and a gap of 4 ns before each.
         for n in 0..100_000_u64 {
             if n > 0 {
-                ledger.idle(Cause::Host, false, 4);
+                ledger.idle(Idle { cause: Cause::Host, drained: false, ns: 4, gaps: 1 });
             }
             ledger.mark(10 * n, Totals { busy: 6 * n, ..Totals::default() });
         }

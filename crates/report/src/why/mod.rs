@@ -39,8 +39,9 @@ mod waits;
 
 pub use render::TextOptions;
 pub use rows::{
-    Around, BoundRow, CauseRow, CostRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, OnceRow, PathRow,
-    PathShare, Report, SavingRow, SharedRow, StartUpRow, SteadyRow, TransferRow, VerdictRow, WaitRow,
+    Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
+    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, StartUpRow, SteadyRow,
+    TransferRow, VerdictRow, WaitRow,
 };
 pub use run::{why, why_watched};
 

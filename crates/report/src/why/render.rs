@@ -274,7 +274,9 @@ impl Renderer<'_> {
         }
         self.table(&table)?;
         self.more(causes.len())?;
-        let worth = causes.iter().filter(|cause| cause.run_share >= WORTH && !cause.start_up);
+        // Of a device that is all but always busy there is nothing to gain.
+        let busy = self.report.verdict.as_ref().is_some_and(|verdict| verdict.always_busy);
+        let worth = causes.iter().filter(|cause| cause.run_share >= WORTH && !busy);
         for (n, cause) in worth.take(self.options.top.min(EXPLAINED)).enumerate() {
             self.evidence(n + 1, cause)?;
         }
@@ -362,7 +364,8 @@ impl Renderer<'_> {
     }
 
     fn edges(&mut self, d: &DeviceRow) -> fmt::Result {
-        let edges = [("Before the first command", &d.before), ("After the last command", &d.after)];
+        let before = if self.report.start_up.is_some() { &[][..] } else { &d.before };
+        let edges = [("Before the first command", before), ("After the last command", &d.after[..])];
         let mut first = true;
         for (what, causes) in edges {
             if causes.is_empty() {

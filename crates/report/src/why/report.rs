@@ -74,29 +74,35 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         start_up: whole.start_up,
         savings: whole.savings,
         costs: whole.costs,
+        cpu: whole.cpu,
         devices,
         waits: reporter.waits(),
         transfers: reporter.transfers(),
         path: reporter.path(),
-        missing: MissingRow {
-            lost_events: summary.lost_events,
-            lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
-            lost_calls: summary.lost_calls,
-            lost_commands: summary.lost_commands,
-            commands_under_way: manifest.losses.commands_under_way,
-            untimed_commands: summary.untimed,
-            unfinished_calls: summary.unfinished,
-            lost_packets: summary.lost_packets,
-            damaged: summary.damaged,
-            differences: summary.differences,
-            steps_back: summary.steps_back,
-            sampled: from.sampled,
-            given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
-            // Other tracers' traces have no models, and need no manifest.
-            manifest_missing: reporter.from.trace.lacks_manifest(),
-            clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
-            call_cost_ns: from.trace.costs().of_any(),
-        },
+        missing: missing(from, summary),
+    }
+}
+
+fn missing(from: &Collector<'_>, summary: &Summary) -> MissingRow {
+    let manifest = from.trace.manifest();
+    MissingRow {
+        lost_events: summary.lost_events,
+        lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
+        lost_calls: summary.lost_calls,
+        lost_commands: summary.lost_commands,
+        commands_under_way: manifest.losses.commands_under_way,
+        untimed_commands: summary.untimed,
+        unfinished_calls: summary.unfinished,
+        lost_packets: summary.lost_packets,
+        damaged: summary.damaged,
+        differences: summary.differences,
+        steps_back: summary.steps_back,
+        sampled: from.sampled,
+        given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
+        // Other tracers' traces have no models, and need no manifest.
+        manifest_missing: from.trace.lacks_manifest(),
+        clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
+        call_cost_ns: from.trace.costs().of_any(),
     }
 }
 
@@ -226,6 +232,7 @@ impl Reporter<'_, '_> {
         let whole = causes.iter().map(|(_, sum)| sum.ns).fold(0, u64::saturating_add);
         let row = |(cause, sum): &(Cause, CauseSum)| {
             let Evidence { start, end, .. } = sum.longest;
+            let start_up = place == Place::Between && is_once(&self.words, *cause, sum.gaps);
             CauseRow {
                 kind: self.words.kind(*cause).to_owned(),
                 cause: self.words.cause(*cause),
@@ -234,12 +241,12 @@ impl Reporter<'_, '_> {
                 share: share(sum.ns, whole),
                 run_share: share(sum.ns, self.run),
                 by_thread: self.words.by(*cause).and_then(|by| self.thread(Some(by as usize))),
-                start_up: place == Place::Between && is_once(&self.words, *cause, sum.gaps),
+                start_up,
                 gaps: sum.gaps,
                 longest_ns: end - start,
                 longest_at_ns: self.since(start),
                 around: self.around(&sum.longest),
-                remedy: self.words.remedy(*cause),
+                remedy: if start_up { self.words.remedy_once(*cause) } else { self.words.remedy(*cause) },
             }
         };
         causes.iter().map(row).collect()
@@ -341,4 +348,3 @@ impl Reporter<'_, '_> {
         }
     }
 }
-

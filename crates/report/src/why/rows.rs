@@ -34,6 +34,9 @@ pub struct Report {
     pub savings: Vec<SavingRow>,
     /// What the devices' time went to, the most first.
     pub costs: Vec<CostRow>,
+    /// How long threads were ready and had no CPU, if the operating system's events are known and it was long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuRow>,
     /// By device, the one that was used longest first.
     pub devices: Vec<DeviceRow>,
     /// By waiting function, the longest first.
@@ -58,6 +61,8 @@ pub struct VerdictRow {
     pub busy_ns: u64,
     /// The same as a part of the run, from 0 to 1.
     pub busy_share: f64,
+    /// Whether a device is all but always busy in the time that gains are of.
+    pub always_busy: bool,
     /// The most that a single change could save; 0 if nothing is worth it.
     pub saving_ns: u64,
     /// The same as a part of the run, from 0 to 1.
@@ -134,6 +139,28 @@ pub struct SavingRow {
     /// The cause of most of that, as in `causes` of a device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+}
+
+/// Threads of the program that were ready and had no CPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuRow {
+    /// All of them together.
+    pub ready_ns: u64,
+    /// The one that waited longest.
+    pub thread: String,
+    /// For how long.
+    pub thread_ns: u64,
+    /// Who had the CPU that it waited for, the longest first.
+    pub behind: Vec<BehindRow>,
+}
+
+/// Who had a CPU that others waited for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BehindRow {
+    /// Threads of one name.
+    pub who: String,
+    /// For how long one waited.
+    pub ns: u64,
 }
 
 /// What a device's time went to.

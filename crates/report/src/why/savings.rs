@@ -47,7 +47,7 @@ fn group(idle: &Idle, waits_in: Option<FunctionId>, words: &Words<'_, '_>) -> Op
     Some(match idle.cause {
         Cause::Return(f) | Cause::AfterWait(f) => Group::Waits(f),
         // A thread that waits for each command has all this behind the wait.
-        Cause::Launch(_) | Cause::Latency | Cause::Host | Cause::Submit if idle.drained => {
+        Cause::Launch(_) | Cause::Latency | Cause::Host if idle.drained => {
             waits_in.map_or(Group::Host, Group::Waits)
         }
         Cause::Host => Group::Host,
@@ -57,10 +57,8 @@ fn group(idle: &Idle, waits_in: Option<FunctionId>, words: &Words<'_, '_>) -> Op
         Cause::Elsewhere(_) | Cause::Dependency => Group::Devices,
         Cause::Poll(f) => Group::Poll(f),
         Cause::Call(f) => of_call(f),
-        Cause::Before(f, _) | Cause::Meanwhile(f, _) => match of_call(f) {
-            Group::Call(f) => Group::Thread(f),
-            group => group,
-        },
+        Cause::Before(f, _) => of_call(f),
+        Cause::Meanwhile(f, _) => Group::Thread(f),
         Cause::Absent(_) => Group::Begin,
         Cause::Signal { set, .. } => Group::Signal(set),
         Cause::Preempted(..) => Group::Preempted,
@@ -129,52 +127,66 @@ pub(super) fn sums(slice: &Slice, words: &Words<'_, '_>, once: impl Fn(&Idle) ->
 impl Words<'_, '_> {
     /// What would end a group, as it goes on behind "could be saved by".
     pub fn change(&self, sum: &Sum) -> String {
-        let mostly_host = sum.host > sum.idle / 2;
         match sum.group {
-            Group::Waits(f) if self.work(f) == Work::Move => {
-                let name = self.function(f);
-                let host = if mostly_host { " and the host work behind it" } else { "" };
-                format!(
-                    "not blocking in {name}: enqueue the next commands before its data is needed, so that the device \
-                     works during the copy's return{host}"
-                )
-            }
-            Group::Waits(f) if mostly_host => format!(
-                "enqueuing the next command before waiting in {}, so that host work runs beside the device (double \
-                 buffering)",
-                self.function(f)
-            ),
-            Group::Waits(f) => {
-                format!("not waiting in {} after each command: enqueue several, then wait once", self.function(f))
-            }
+            Group::Waits(f) => self.change_of_waits(f, sum.host > sum.idle / 2),
             Group::Host => {
                 "enqueuing ahead of the host work between commands, or doing it on another thread".to_owned()
             }
-            Group::Launch => "fewer and larger commands, or a graph of them: the device is faster than they are \
+            Group::Launch => {
+                "fewer and larger commands, or a graph of them: the device is faster than they are \
                 enqueued"
-                .to_owned(),
+                    .to_owned()
+            }
             Group::Objects => {
                 "making memory and objects once and using them again, not between commands".to_owned()
             }
             Group::Builds => "building once, before the work or beside it, or keeping the binary".to_owned(),
             Group::Call(f) => format!("taking {} out of the time between commands", self.function(f)),
             Group::Poll(f) => {
-                format!("waiting in a call instead of polling with {}, or enqueuing before asking", self.function(f))
+                format!(
+                    "waiting in a call instead of polling with {}, or enqueuing before asking",
+                    self.function(f)
+                )
             }
             Group::Submit => "flushing the queue after enqueuing".to_owned(),
-            Group::Latency => "fewer and larger commands, or several queues: the device begins late what it has"
-                .to_owned(),
+            Group::Latency => {
+                "fewer and larger commands, or several queues: the device begins late what it has".to_owned()
+            }
             Group::Devices => "giving each device its work before waiting for another one".to_owned(),
             Group::Lock => "holding the lock for a shorter time, or not taking it to enqueue".to_owned(),
             Group::Blocked => "doing earlier, or elsewhere, what the thread is blocked for".to_owned(),
             Group::Preempted => "CPUs of its own for the thread that enqueues".to_owned(),
             Group::Signal(f) => {
-                format!("completing the event earlier ({}), or not making commands wait for it", self.function(f))
+                format!(
+                    "completing the event earlier ({}), or not making commands wait for it",
+                    self.function(f)
+                )
             }
             Group::Thread(f) => {
-                format!("not waiting for another thread's {}, if that is what it waits for", self.function(f))
+                let name = self.function(f);
+                format!(
+                    "not waiting for another thread's {name}, if that is what it waits for (--os tree shows it)"
+                )
             }
             Group::Begin => "beginning the thread that enqueues earlier".to_owned(),
+        }
+    }
+
+    fn change_of_waits(&self, f: FunctionId, mostly_host: bool) -> String {
+        let name = self.function(f);
+        match (self.work(f), mostly_host) {
+            (Work::Move, host) => format!(
+                "not blocking in {name}: enqueue the next commands before its data is needed, so that the device works \
+                 meanwhile{}",
+                if host { ", beside the host work behind it" } else { "" }
+            ),
+            (_, true) => format!(
+                "enqueuing the next command before waiting in {name}, so that host work runs beside the device (double \
+                 buffering)"
+            ),
+            (_, false) => {
+                format!("not waiting in {name} after each command: enqueue several, then wait once")
+            }
         }
     }
 

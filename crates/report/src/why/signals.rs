@@ -13,6 +13,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::path::{NodeId, UNSET};
 use hetrace_ctf::read::Event;
 use hetrace_model::{Direction, Follow, Function, Model};
 use hetrace_trace::facts::Facts;
@@ -45,6 +46,8 @@ pub(super) struct Set {
     /// The place of the thread.
     pub by: usize,
     pub function: FunctionId,
+    /// The path to there.
+    pub node: NodeId,
 }
 
 /// What a handle of an event stands for.
@@ -72,6 +75,8 @@ pub(super) struct Signals<'t> {
     /// By number of the event, from `first_event` on: who completed it.
     events: VecDeque<Option<Set>>,
     first_event: u64,
+    /// The place in `events` of the one that has just been completed.
+    just_set: Option<usize>,
     /// By number, from `first_list` on.
     lists: VecDeque<Vec<u64>>,
     first_list: u64,
@@ -138,6 +143,7 @@ impl<'t> Signals<'t> {
             queues: HashMap::new(),
             events: VecDeque::new(),
             first_event: 1,
+            just_set: None,
             lists: VecDeque::new(),
             first_list: 1,
             pending: HashMap::new(),
@@ -169,10 +175,11 @@ impl<'t> Signals<'t> {
                 self.read_entry(function, event);
                 let handle = self.values.first(Place::Param(at));
                 if let Some(Known::Own(id)) = handle.and_then(|handle| self.known.get(&(pid, handle))) {
-                    let set = Set { time: start, by: place, function };
+                    let set = Set { time: start, by: place, function, node: UNSET };
                     let at = id.checked_sub(self.first_event).and_then(|at| usize::try_from(at).ok());
-                    if let Some(slot @ None) = at.and_then(|at| self.events.get_mut(at)) {
+                    if let Some((at, slot @ None)) = at.and_then(|at| Some((at, self.events.get_mut(at)?))) {
                         *slot = Some(set);
+                        self.just_set = Some(at);
                     }
                 }
                 (false, 0)
@@ -251,6 +258,24 @@ impl<'t> Signals<'t> {
         } else {
             self.known.insert((pid, handle), Known::Command(waits));
         }
+    }
+
+    /// Whether the last call that began completes an event.
+    pub fn has_set(&self) -> bool {
+        self.just_set.is_some()
+    }
+
+    /// The path to there.
+    pub fn set_at(&mut self, node: NodeId) {
+        let just = self.just_set.take();
+        if let Some(Some(set)) = just.and_then(|at| self.events.get_mut(at)) {
+            set.node = node;
+        }
+    }
+
+    /// Every place that knows a point of the critical path.
+    pub fn nodes(&mut self) -> impl Iterator<Item = &mut NodeId> {
+        self.events.iter_mut().flatten().map(|set| &mut set.node)
     }
 
     fn list(&mut self, list: Vec<u64>) -> ListId {

@@ -75,7 +75,9 @@ fn add(parts: &mut Vec<Part>, part: Part) {
 /// The call that a thread was in, or none, if what it did is why the device was idle.
 fn call_of(cause: Cause) -> Option<Option<FunctionId>> {
     match cause {
-        Cause::Launch(f) | Cause::First(f) | Cause::Return(f) | Cause::Poll(f) | Cause::Call(f) => Some(Some(f)),
+        Cause::Launch(f) | Cause::First(f) | Cause::Return(f) | Cause::Poll(f) | Cause::Call(f) => {
+            Some(Some(f))
+        }
         Cause::AfterWait(_) | Cause::Host | Cause::Before(..) | Cause::Absent(_) => Some(None),
         _ => None,
     }

@@ -69,8 +69,8 @@ impl Mark {
     fn steady_from(&self) -> u64 {
         let long = self.distances.quantile(0.5).saturating_mul(2);
         let early = self.head.len().min(usize::try_from(self.count / 4).unwrap_or(HEAD) + 1);
-        let pairs = self.head.windows(2).take(early);
-        let last = pairs.filter(|pair| pair[1] - pair[0] > long).last();
+        let mut pairs = self.head.windows(2).take(early);
+        let last = pairs.rfind(|pair| pair[1] - pair[0] > long);
         last.map_or(self.first, |pair| pair[1])
     }
 }

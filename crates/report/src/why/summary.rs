@@ -25,7 +25,43 @@ impl Renderer<'_> {
         self.savings()?;
         self.steady()?;
         self.start_up()?;
+        self.polling()?;
+        self.cpu()?;
         writeln!(self.out)
+    }
+
+    /// Who polls, and what of that the device worked.
+    fn polling(&mut self) -> fmt::Result {
+        let run = self.report.verdict.as_ref().map_or(0, |verdict| verdict.run_ns);
+        for wait in &self.report.waits {
+            if !wait.polling || (wait.ns as f64) < LEAST * run as f64 {
+                continue;
+            }
+            let text = format!(
+                "Polling: {} is asked again and again for {}; in {} of that what it asks for ran, which no other \
+                 way of waiting makes shorter",
+                wait.name,
+                duration(wait.ns),
+                duration(wait.busy_ns)
+            );
+            writeln!(self.out, "{}", wrapped(&text, self.width(), "   "))?;
+        }
+        Ok(())
+    }
+
+    /// Who took the program's CPUs.
+    fn cpu(&mut self) -> fmt::Result {
+        let Some(cpu) = &self.report.cpu else { return Ok(()) };
+        let had = cpu.behind.iter().take(SHOWN).map(|b| format!("{} {}", duration(b.ns), b.who));
+        let had: Vec<String> = had.collect();
+        let text = format!(
+            "CPUs: the program's threads were ready and had no CPU for {} in all, {} most ({}); who had it: {}",
+            duration(cpu.ready_ns),
+            cpu.thread,
+            duration(cpu.thread_ns),
+            had.join("; ")
+        );
+        writeln!(self.out, "{}", wrapped(&text, self.width(), "   "))
     }
 
     fn savings(&mut self) -> fmt::Result {
@@ -72,7 +108,7 @@ impl Renderer<'_> {
         let named = start_up.causes.iter().take(SHOWN).map(|c| format!("{} {}", duration(c.ns), c.cause));
         let named: Vec<String> = named.collect();
         let between = match start_up.between_ns {
-            0 => String::new(),
+            ns if ns < start_up.ns / 100 => String::new(),
             ns => format!(" ({} of it between commands)", duration(ns)),
         };
         let text = format!("Start-up: {}{between}: {}", duration(start_up.ns), named.join("; "));
@@ -138,7 +174,8 @@ impl Renderer<'_> {
     /// What the device's time went to, where that is what there is to know.
     pub(super) fn costs(&mut self) -> fmt::Result {
         let costs = &self.report.costs;
-        if costs.is_empty() {
+        let busy = self.report.verdict.as_ref().map_or(0.0, |verdict| verdict.busy_share);
+        if costs.is_empty() || busy < 0.25 {
             return Ok(());
         }
         self.heading("What the devices' time went to")?;

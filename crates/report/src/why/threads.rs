@@ -285,6 +285,11 @@ impl Threads {
         first.or_else(|| older.next().filter(|_| older.next().is_none()))
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub fn get(&self, place: usize) -> Option<&Thread> {
         self.all.get(place)
     }

@@ -1,21 +1,26 @@
 //! The run as a whole, in a sentence: how busy its devices were, what could be saved and by what.
 
+use std::collections::BTreeMap;
+
 use super::causes::{Cause, Words};
 use super::collect::Collector;
 use super::device::{Device, Place};
 use super::ledger::{Idle, Slice};
 use super::report::{Reporter, share};
-use super::rows::{CostRow, OnceRow, SavingRow, StartUpRow, SteadyRow, VerdictRow};
+use super::rows::{BehindRow, CostRow, CpuRow, OnceRow, SavingRow, StartUpRow, SteadyRow, VerdictRow};
 use super::savings::sums;
 use super::steps::{Steady, What};
 use super::sweep::Part;
 use hetrace_trace::facts::Work;
+use hetrace_trace::system::{Life, PersonId, State, Stretch};
 use hetrace_trace::text::{duration, plural};
 
 /// What saves less of the run is no advice.
 const LEAST: f64 = 0.02;
 /// A device that is busy for so much of the time has no idle time worth a word.
 const BUSY: f64 = 0.95;
+/// Commands that the time of devices is listed of.
+const COSTS: usize = 8;
 /// Gaps that a call which happens now and then may have a part in, and still be start-up.
 const ONCE: u64 = 2;
 
@@ -27,6 +32,7 @@ pub(super) struct Whole {
     pub start_up: Option<StartUpRow>,
     pub savings: Vec<SavingRow>,
     pub costs: Vec<CostRow>,
+    pub cpu: Option<CpuRow>,
 }
 
 /// The time that gains are about.
@@ -34,6 +40,13 @@ struct Scope<'a> {
     device: &'a Device,
     steady: Option<Steady>,
     slice: Slice,
+}
+
+impl Scope<'_> {
+    /// Whether there is next to no idle time.
+    fn is_busy(&self) -> bool {
+        share(self.slice.totals.busy, self.slice.ns()) >= BUSY
+    }
 }
 
 /// Sums up all of the devices with these places, which a report is about.
@@ -46,7 +59,8 @@ pub(super) fn whole(reporter: &Reporter<'_, '_>, places: &[usize]) -> Whole {
     let (begin, end) = steady.as_ref().map_or((0, u64::MAX), |steady| (steady.from, steady.to));
     let scope = Scope { device: all, slice: all.ledger.of(begin, end), steady };
     let run = from.window.of(from.first.unwrap_or(0), from.last);
-    let savings = savings(reporter, &scope, &chosen, run);
+    let cpu = cpu(reporter, &chosen).filter(|cpu| share(cpu.thread_ns, run) >= LEAST);
+    let savings = savings(reporter, &scope, (&chosen, run), cpu.as_ref());
     let costs = costs(reporter, &chosen);
     let start_up = start_up(reporter, &scope);
     let verdict = verdict(reporter, &scope, (&chosen, run), (&savings, &costs, start_up.as_ref()));
@@ -56,7 +70,37 @@ pub(super) fn whole(reporter: &Reporter<'_, '_>, places: &[usize]) -> Whole {
         start_up,
         savings,
         costs,
+        cpu,
     }
+}
+
+/// How long threads of the processes that used the devices were ready and had no CPU.
+fn cpu(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Option<CpuRow> {
+    let (system, window) = (reporter.from.trace.system()?, reporter.from.window);
+    let uses = |pid: i64| chosen.iter().any(|device| device.pids.contains(&pid));
+    let (mut all, mut most): (u64, Option<(u64, &Life)>) = (0, None);
+    let ready = |stretch: &Stretch| match stretch.state {
+        State::Ready { behind } => Some((window.of(stretch.start, stretch.end), behind)),
+        _ => None,
+    };
+    for life in system.lives.iter().filter(|life| system.person(life.person).pid.is_some_and(uses)) {
+        let ns = life.stretches.iter().filter_map(ready).map(|(ns, _)| ns).fold(0, u64::saturating_add);
+        all = all.saturating_add(ns);
+        if most.is_none_or(|(most, _)| ns > most) {
+            most = Some((ns, life));
+        }
+    }
+    let (ns, life) = most?;
+    let mut behind: BTreeMap<Option<PersonId>, u64> = BTreeMap::new();
+    for (ns, who) in life.stretches.iter().filter_map(ready) {
+        let sum = behind.entry(who.map(|who| system.person(who).namesake)).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+    let who = |who: Option<PersonId>| who.map_or_else(|| "not known".to_owned(), |who| system.namesakes(who));
+    let mut behind: Vec<BehindRow> =
+        behind.into_iter().map(|(person, ns)| BehindRow { who: who(person), ns }).collect();
+    behind.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.who.cmp(&b.who)));
+    Some(CpuRow { ready_ns: all, thread: system.who(life.person), thread_ns: ns, behind })
 }
 
 /// The only device, or all as if they were one.
@@ -81,27 +125,41 @@ pub(super) fn is_once(words: &Words<'_, '_>, cause: Cause, gaps: u64) -> bool {
 fn savings(
     reporter: &Reporter<'_, '_>,
     scope: &Scope<'_>,
-    chosen: &[&Device],
-    run: u64,
+    (chosen, run): (&[&Device], u64),
+    cpu: Option<&CpuRow>,
 ) -> Vec<SavingRow> {
     let (words, slice) = (&reporter.words, &scope.slice);
     let totals = &slice.totals;
     let mut found: Vec<SavingRow> = Vec::new();
-    let mut save = |kind: &str, what: String, ns: u64, idle: u64, cause: Option<String>| {
-        if share(ns.max(idle), run) >= LEAST {
-            let (ns, idle) = (ns.min(slice.ns()), idle.min(slice.ns()));
-            let row = SavingRow { kind: kind.to_owned(), what, ns, share: share(ns, run), idle_ns: idle, cause };
-            found.push(row);
-        }
-    };
-    if share(totals.busy, slice.ns()) < BUSY {
-        for sum in sums(slice, words, |idle| is_once(words, idle.cause, idle.gaps)) {
-            let cause = Some(words.cause(sum.cause));
-            save(words.kind_of(sum.group), words.change(&sum), sum.gain(totals.busy), sum.idle, cause);
+    if !scope.is_busy() {
+        let sums = sums(slice, words, |idle| is_once(words, idle.cause, idle.gaps));
+        for sum in sums.iter().filter(|sum| share(sum.idle, run) >= LEAST) {
+            let ns = sum.gain(totals.busy).min(slice.ns());
+            found.push(SavingRow {
+                kind: words.kind_of(sum.group).to_owned(),
+                what: words.change(sum),
+                ns,
+                share: share(ns, run),
+                idle_ns: sum.idle,
+                cause: Some(words.cause(sum.cause)),
+            });
         }
     }
+    let known: u64 = found.iter().filter(|s| s.kind == "preempted").map(|s| s.ns).sum();
+    let mut save = |kind: &str, what: String, ns: u64| {
+        if share(ns, run) >= LEAST {
+            let ns = ns.min(slice.ns());
+            let kind = kind.to_owned();
+            found.push(SavingRow { kind, what, ns, share: share(ns, run), idle_ns: 0, cause: None });
+        }
+    };
+    if let Some(cpu) = cpu.filter(|cpu| known < cpu.thread_ns / 2) {
+        let had = cpu.behind.first().map_or_else(String::new, |b| format!(", mostly {} had it", b.who));
+        let what = format!("CPUs of its own for the program: {} was ready and had none{had}", cpu.thread);
+        save("cpu", what, cpu.thread_ns);
+    }
     if let Some((what, ns)) = overlap(reporter, scope) {
-        save("overlap", what, ns, 0, None);
+        save("overlap", what, ns);
     }
     let queues = scope.device.queue_ends.len();
     let several = format!(
@@ -110,11 +168,12 @@ fn savings(
         if queues == 1 { "is" } else { "are" },
         plural(queues as u64, "queue")
     );
-    save("queues", several, totals.room, 0, None);
-    let longest = chosen.iter().map(|device| device.sweep.busy).max().unwrap_or(0);
-    if chosen.len() > 1 && scope.steady.is_none() {
+    save("queues", several, totals.room);
+    if chosen.len() > 1 {
+        let busy = |device: &&Device| device.ledger.of(slice.from, slice.to).totals.busy;
+        let longest = chosen.iter().map(busy).max().unwrap_or(0);
         let what = "letting the devices work at the same time: they take turns".to_owned();
-        save("devices", what, scope.device.sweep.busy.saturating_sub(longest), 0, None);
+        save("devices", what, totals.busy.saturating_sub(longest));
     }
     for device in chosen {
         for row in reporter.shared(device) {
@@ -122,7 +181,7 @@ fn savings(
                 "keeping {} off the device: commands of {} were ready while only its own ran",
                 row.other, row.process
             );
-            save("shared device", what, row.ns, 0, None);
+            save("shared device", what, row.ns);
         }
     }
     found.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| b.idle_ns.cmp(&a.idle_ns)));
@@ -134,9 +193,9 @@ fn overlap(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<(String, u6
     let totals = &scope.slice.totals;
     let [compute, rest @ ..] = totals.parts;
     let longest = rest.into_iter().max().unwrap_or(0).max(compute);
-    if compute == 0 || longest == 0 || rest.iter().all(|ns| *ns == 0) {
-        return None;
-    }
+    // What is copied once before all else can't be cut into what runs beside it.
+    let Some(rounds) = totals.rounds.checked_sub(1).filter(|_| compute > 0) else { return None };
+    let gain = totals.busy.saturating_sub(longest) as f64 * rounds as f64 / totals.rounds as f64;
     let queues = |computes: bool| {
         let mut of: Vec<(u32, u64)> = scope
             .device
@@ -158,21 +217,24 @@ fn overlap(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<(String, u6
     } else {
         format!("kernels are on {kernels}, copies on {copies}, one after the other")
     };
-    Some((
-        format!("copying while kernels run, in pieces if they need each other ({where_})"),
-        totals.busy.saturating_sub(longest),
-    ))
+    Some((format!("copying while kernels run, in pieces if they need each other ({where_})"), gain as u64))
 }
 
 fn costs(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Vec<CostRow> {
     let busy: u64 = chosen.iter().map(|device| device.sweep.commands).fold(0, u64::saturating_add);
-    let costs = reporter.from.steps.costs().into_iter().take(8);
-    let row = |(kind, function, ns)| CostRow {
-        name: reporter.kernel(kind, function),
-        ns,
-        share: share(ns, busy).min(1.0),
-    };
-    costs.map(row).collect()
+    let mut costs: Vec<CostRow> = Vec::new();
+    for (kind, function, ns) in reporter.from.steps.costs() {
+        // Each process has a number of its own for a function.
+        let name = reporter.kernel(kind, function);
+        if let Some(cost) = costs.iter_mut().find(|cost| cost.name == name) {
+            cost.ns = cost.ns.saturating_add(ns);
+        } else if costs.len() < COSTS {
+            costs.push(CostRow { name, ns, share: 0.0 });
+        }
+    }
+    costs.sort_by_key(|cost| std::cmp::Reverse(cost.ns));
+    costs.iter_mut().for_each(|cost| cost.share = share(cost.ns, busy).min(1.0));
+    costs
 }
 
 fn steady_row(reporter: &Reporter<'_, '_>, steady: &Steady) -> SteadyRow {
@@ -238,6 +300,7 @@ fn start_up(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<StartUpRow
 fn percent(part: u64, whole: u64) -> String {
     let percent = 100.0 * share(part, whole);
     match percent {
+        p if p > 0.0 && p < 0.05 => "under 0.1 %".to_owned(),
         p if p > 0.0 && p < 9.95 => format!("{p:.1} %"),
         p if p > 99.0 && p < 100.0 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
@@ -269,7 +332,8 @@ fn verdict(
     };
     let best = savings.iter().find(|saving| saving.share >= LEAST);
     // Overlap can't hide what there is too much of: then the cause is named all the same.
-    let idlest = savings.iter().max_by_key(|saving| saving.idle_ns).filter(|s| share(s.idle_ns, run) >= LEAST);
+    let idlest =
+        savings.iter().max_by_key(|saving| saving.idle_ns).filter(|s| share(s.idle_ns, run) >= LEAST);
     match best {
         Some(best) => {
             let ns = duration(best.ns);
@@ -288,6 +352,7 @@ fn verdict(
         run_ns: run,
         busy_ns: busy,
         busy_share: share(busy, run),
+        always_busy: scope.is_busy(),
         saving_ns: best.map_or(0, |best| best.ns),
         saving_share: best.map_or(0.0, |best| best.share),
         saving_kind: best.map(|best| best.kind.clone()),
@@ -302,7 +367,7 @@ fn nothing(
     (idlest, costs, start_up): (Option<&SavingRow>, &[CostRow], Option<&StartUpRow>),
 ) -> String {
     let slice = &scope.slice;
-    if share(slice.totals.busy, slice.ns()) >= BUSY && share(slice.totals.busy, run) >= 0.5 {
+    if scope.is_busy() && share(slice.totals.busy, run) >= 0.5 {
         return costs.first().map_or_else(String::new, |most| {
             let part = 100.0 * most.share;
             format!("; the device is the limit, and {} takes {part:.0} % of its time", most.name)
