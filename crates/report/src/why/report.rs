@@ -11,40 +11,52 @@ use super::rows::{
     SharedRow, TransferRow, WaitRow,
 };
 use super::sharing::Delayed;
-use super::sweep::Part;
+use super::verdict::{bounds, is_once, whole};
 use hetrace_trace::capture::Covered;
 use hetrace_trace::demangle;
 use hetrace_trace::spans::{CommandKind, Summary};
 use hetrace_trace::titles::queue_title;
 use hetrace_trace::trace::{FunctionId, Process, Queue, Thread};
 
-struct Reporter<'a, 't> {
-    from: &'a Collector<'t>,
-    words: Words<'a, 't>,
+pub(super) struct Reporter<'a, 't> {
+    pub from: &'a Collector<'t>,
+    pub words: Words<'a, 't>,
     /// The trace's first event.
-    zero: u64,
+    pub zero: u64,
     /// Names of threads.
-    names: HashMap<(i64, i64), &'a str>,
+    names: &'a HashMap<(i64, i64), &'a str>,
+    /// What shares of the run are of.
+    run: u64,
 }
 
 /// The report of a walk.
 pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
     let manifest = from.trace.manifest();
     let named = summary.threads.iter().map(|t: &Thread| ((t.pid, t.tid), t.name.as_str()));
+    let names: HashMap<(i64, i64), &str> = named.collect();
     let reporter = Reporter {
         from,
-        words: Words { trace: from.trace, facts: &from.facts, lost: from.lost },
+        words: Words {
+            trace: from.trace,
+            facts: &from.facts,
+            lost: from.lost,
+            threads: &from.threads,
+            names: &names,
+        },
         zero: from.first.unwrap_or(0),
-        names: named.collect(),
+        names: &names,
+        run: from.window.of(from.first.unwrap_or(0), from.last),
     };
-    let used = from.devices.iter().filter(|d| d.first.is_some() || d.untimed > 0);
-    let mut devices: Vec<DeviceRow> = used.map(|d| reporter.device(d)).collect();
+    let used = from.devices.iter().enumerate().filter(|(_, d)| d.first.is_some() || d.untimed > 0);
+    let mut devices: Vec<(usize, DeviceRow)> = used.map(|(at, d)| (at, reporter.device(d))).collect();
     if let Some(wanted) = &from.options.device {
-        devices.retain(|d| {
+        devices.retain(|(_, d)| {
             d.number.to_string() == *wanted || d.name.contains(wanted) || d.uuid.contains(wanted)
         });
     }
-    devices.sort_by_key(|d| (std::cmp::Reverse(d.total_ns), d.number));
+    devices.sort_by_key(|(_, d)| (std::cmp::Reverse(d.total_ns), d.number));
+    let (places, devices): (Vec<usize>, Vec<DeviceRow>) = devices.into_iter().unzip();
+    let whole = whole(&reporter, &places);
     let covered = Covered::of(from.trace, reporter.zero, summary.last.unwrap_or(0));
     let limited = from.options.from.is_some() || from.options.to.is_some() || covered.is_some();
     let window = (
@@ -57,50 +69,71 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         duration_ns: summary.duration(),
         window_ns: limited.then_some(window),
         covers: covered.map(|covered| covered.to_string()),
+        verdict: whole.verdict,
+        steady: whole.steady,
+        start_up: whole.start_up,
+        savings: whole.savings,
+        costs: whole.costs,
+        cpu: whole.cpu,
         devices,
         waits: reporter.waits(),
         transfers: reporter.transfers(),
         path: reporter.path(),
-        missing: MissingRow {
-            lost_events: summary.lost_events,
-            lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
-            lost_calls: summary.lost_calls,
-            lost_commands: summary.lost_commands,
-            commands_under_way: manifest.losses.commands_under_way,
-            untimed_commands: summary.untimed,
-            unfinished_calls: summary.unfinished,
-            lost_packets: summary.lost_packets,
-            damaged: summary.damaged,
-            differences: summary.differences,
-            steps_back: summary.steps_back,
-            sampled: from.sampled,
-            given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
-            // Other tracers' traces have no models, and need no manifest.
-            manifest_missing: reporter.from.trace.lacks_manifest(),
-            clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
-            call_cost_ns: from.trace.costs().of_any(),
-        },
+        missing: missing(from, summary),
+    }
+}
+
+fn missing(from: &Collector<'_>, summary: &Summary) -> MissingRow {
+    let manifest = from.trace.manifest();
+    MissingRow {
+        lost_events: summary.lost_events,
+        lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
+        lost_calls: summary.lost_calls,
+        lost_commands: summary.lost_commands,
+        commands_under_way: manifest.losses.commands_under_way,
+        untimed_commands: summary.untimed,
+        unfinished_calls: summary.unfinished,
+        lost_packets: summary.lost_packets,
+        damaged: summary.damaged,
+        differences: summary.differences,
+        steps_back: summary.steps_back,
+        sampled: from.sampled,
+        given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
+        // Other tracers' traces have no models, and need no manifest.
+        manifest_missing: from.trace.lacks_manifest(),
+        clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
+        call_cost_ns: from.trace.costs().of_any(),
     }
 }
 
 /// A part of a whole, from 0 to 1.
-fn share(part: u64, whole: u64) -> f64 {
+pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 impl Reporter<'_, '_> {
-    fn since(&self, time: u64) -> u64 {
+    pub fn since(&self, time: u64) -> u64 {
         time.saturating_sub(self.zero)
     }
 
-    fn title(&self, title: Title) -> String {
-        let name = self.from.trace.names().kernel(title.function).map_or("", |k| k.name.as_str());
-        let name = match name {
-            "" => title.kind.name().to_owned(),
+    /// The name of a function, or what a command without one does.
+    pub fn kernel(&self, kind: CommandKind, function: u32) -> String {
+        match self.from.trace.names().kernel(function).map_or("", |k| k.name.as_str()) {
+            "" => kind.name().to_owned(),
             name => demangle::short(name).into_owned(),
-        };
+        }
+    }
+
+    /// A queue by its number.
+    pub fn queue(&self, number: u32) -> String {
+        let queue = self.from.trace.names().queue(number).map(|queue| Queue { priority: 0, ..queue.clone() });
+        queue_title(self.from.trace, queue.as_ref(), None)
+    }
+
+    fn title(&self, title: Title) -> String {
+        let name = self.kernel(title.kind, title.function);
         let queue = match self.from.trace.names().queue(title.queue_number) {
-            Some(queue) => queue_title(self.from.trace, Some(&Queue { priority: 0, ..queue.clone() }), None),
+            Some(_) => self.queue(title.queue_number),
             None => format!("queue {:#x}", title.queue),
         };
         format!("{name} on {queue} of process {}", title.pid)
@@ -167,13 +200,13 @@ impl Reporter<'_, '_> {
             before: self.causes(device, Place::Before),
             after: self.causes(device, Place::After),
             shared: self.shared(device),
-            bounds: if self.from.sampled { Vec::new() } else { bounds(device, total) },
+            bounds: if self.from.sampled { Vec::new() } else { self.bounds(device) },
             listed,
             not_listed: device.not_listed,
         }
     }
 
-    fn shared(&self, device: &Device) -> Vec<SharedRow> {
+    pub fn shared(&self, device: &Device) -> Vec<SharedRow> {
         let processes = &self.from.trace.manifest().processes;
         let name = |pid: i64| {
             let program = processes.iter().find(|p| p.pid == pid).map(Process::program);
@@ -199,20 +232,37 @@ impl Reporter<'_, '_> {
         let whole = causes.iter().map(|(_, sum)| sum.ns).fold(0, u64::saturating_add);
         let row = |(cause, sum): &(Cause, CauseSum)| {
             let Evidence { start, end, .. } = sum.longest;
+            let start_up = place == Place::Between && is_once(&self.words, *cause, sum.gaps);
             CauseRow {
                 kind: self.words.kind(*cause).to_owned(),
                 cause: self.words.cause(*cause),
                 call: self.words.call(*cause),
                 ns: sum.ns,
                 share: share(sum.ns, whole),
+                run_share: share(sum.ns, self.run),
+                by_thread: self.words.by(*cause).and_then(|by| self.thread(Some(by as usize))),
+                start_up,
                 gaps: sum.gaps,
                 longest_ns: end - start,
                 longest_at_ns: self.since(start),
                 around: self.around(&sum.longest),
-                remedy: self.words.remedy(*cause),
+                remedy: if start_up { self.words.remedy_once(*cause) } else { self.words.remedy(*cause) },
             }
         };
         causes.iter().map(row).collect()
+    }
+
+    fn bounds(&self, device: &Device) -> Vec<BoundRow> {
+        let (slice, bounds) = bounds(self, device);
+        let total = slice.ns();
+        let row = |(what, ns): (String, u64)| BoundRow {
+            what,
+            ns,
+            speedup: total as f64 / ns as f64,
+            saved_ns: total - ns,
+            saved_share: share(total - ns, self.run),
+        };
+        bounds.into_iter().map(row).collect()
     }
 
     fn function(&self, id: FunctionId) -> (String, String) {
@@ -231,6 +281,7 @@ impl Reporter<'_, '_> {
                 name,
                 api,
                 threads: sum.threads.len() as u64,
+                polling: self.from.facts.get(id.index()).is_some_and(|facts| facts.polls),
                 calls: sum.calls,
                 ns: sum.ns,
                 busy_ns: sum.busy,
@@ -296,34 +347,4 @@ impl Reporter<'_, '_> {
             Step::Unknown => ("unknown", String::new()),
         }
     }
-}
-
-/// What the work of a device might take at best: less and less stands in its way.
-fn bounds(device: &Device, total: u64) -> Vec<BoundRow> {
-    let sweep = &device.sweep;
-    let idle = total.saturating_sub(sweep.busy);
-    let at = |part: Part| sweep.parts[part as usize];
-    let parts = [Part::Compute, Part::ToDevice, Part::ToHost, Part::Move].map(at);
-    let longest = parts.into_iter().max().unwrap_or(0);
-    let kinds = parts.iter().filter(|ns| **ns > 0).count();
-    let mut bounds = Vec::new();
-    let mut bound = |what: String, ns: u64| {
-        if ns > 0 && ns < total - total / 100 {
-            bounds.push(BoundRow { what, ns, speedup: total as f64 / ns as f64 });
-        }
-    };
-    if kinds > 1 {
-        bound("kernels, copies to and copies from the device all overlap".to_owned(), idle + longest);
-    }
-    bound("the device is never idle".to_owned(), sweep.busy);
-    if sweep.busy - longest.min(sweep.busy) > sweep.busy / 20 {
-        // A pipeline of n steps: the first and last pieces have nobody beside them.
-        for pieces in [2, 4, 8] {
-            let rest = sweep.busy.saturating_sub(longest);
-            let what = format!("never idle, and pipelined in {pieces} chunks");
-            bound(what, longest + rest / pieces);
-        }
-        bound("never idle, and all overlap".to_owned(), longest);
-    }
-    bounds
 }
