@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod flight;
 mod read;
@@ -21,7 +21,9 @@ pub use window::Window;
 /// Shows what a program and its accelerators really did, on one timeline.
 #[derive(Debug, Parser)]
 #[command(name = "hetrace", version, about, long_about = None, max_term_width = 100)]
-#[command(after_help = "`hetrace ./app args` is short for `hetrace run -- ./app args`.")]
+#[command(after_help = "\
+`hetrace ./app args` is short for `hetrace run -- ./app args`. Each option has an environment variable and a place \
+in hetrace.toml; `hetrace man` has them, and the exit statuses.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -85,9 +87,10 @@ pub enum Command {
     Model(Model),
     /// Show what works on this machine, what does not and why, and how to fix it
     Doctor(Doctor),
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
+    /// Show the manual page of a command
+    Man(super::commands::man::Man),
+    /// Print what bash, zsh or fish complete
+    Completions(super::commands::completions::Completions),
 }
 
 /// How much is recorded.
@@ -395,7 +398,7 @@ pub struct Run {
     #[arg(short, long, env = "HETRACE_QUIET")]
     pub quiet: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 
@@ -473,31 +476,9 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// Puts `run --` before a command line that begins with a program.
-pub fn with_implied_run(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = args.into_iter().collect();
-    let Some(first) = args.get(1).map(|a| a.to_string_lossy().into_owned()) else { return args };
-    let command = <Cli as clap::CommandFactory>::command();
-    let known =
-        first == "help" || first.starts_with('-') || command.get_subcommands().any(|c| c.get_name() == first);
-    if !known {
-        args.splice(1..1, ["run".into(), "--".into()]);
-    }
-    args
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_needs_no_run() {
-        let line = |l: &[&str]| with_implied_run(l.iter().map(OsString::from));
-        assert_eq!(line(&["hetrace", "./app", "-x"]), ["hetrace", "run", "--", "./app", "-x"]);
-        assert_eq!(line(&["hetrace", "tally"]), ["hetrace", "tally"]);
-        assert_eq!(line(&["hetrace", "--version"]), ["hetrace", "--version"]);
-        assert_eq!(line(&["hetrace"]), ["hetrace"]);
-    }
 
     #[test]
     fn launches_are_a_name_and_numbers() {

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod check;
+pub mod completions;
 pub mod cost;
 pub mod diff;
 mod doctor;
@@ -9,7 +10,7 @@ mod follow;
 pub mod kernel;
 mod lint;
 mod live;
-mod man;
+pub mod man;
 pub mod merge;
 mod model;
 mod newest;
@@ -70,7 +71,8 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::System(args) => system::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => completions::run(&args),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
