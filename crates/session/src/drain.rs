@@ -17,6 +17,7 @@ use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
 use crate::time::HostClock;
+use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
@@ -133,6 +134,8 @@ pub struct Drainer {
     overhead_ppm: u32,
     /// Commands that were counted, and those of them that are in counts that were recorded.
     counted: (u64, u64),
+    /// Triggers that are watched for.
+    watch: Option<Watch>,
 }
 
 impl Drainer {
@@ -167,12 +170,23 @@ impl Drainer {
             timing: TimingSums::default(),
             overhead_ppm: 0,
             counted: (0, 0),
+            watch: None,
         }
     }
 
     /// Divides a budget, in parts per million of a thread's time, among the APIs of each process.
     pub fn dividing(self, overhead_ppm: u32) -> Self {
         Self { overhead_ppm, ..self }
+    }
+
+    /// Watches for triggers in what is drained.
+    pub fn watching(self, watch: Option<Watch>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Returns the triggers that are watched for.
+    pub fn watch(&mut self) -> Option<&mut Watch> {
+        self.watch.as_mut()
     }
 
     /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
@@ -284,6 +298,7 @@ impl Drainer {
                     images: &mut self.images,
                     shared: &self.shared,
                     apis: &self.apis,
+                    watch: &mut self.watch,
                 };
                 let bytes = source.drain(&mut sinks);
                 pass.bytes += bytes;
@@ -376,6 +391,7 @@ impl Drainer {
         self.empty(host);
         let gone = std::mem::replace(&mut self.sources, kept);
         for source in gone {
+            self.watch.iter_mut().for_each(|watch| watch.is_gone(source.image));
             self.end(source, host);
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
