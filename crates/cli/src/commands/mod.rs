@@ -16,6 +16,7 @@ mod newest;
 mod output;
 mod outside;
 pub mod pack;
+pub mod postmortem;
 mod print;
 mod recover;
 mod run;
@@ -67,6 +68,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Man => man::run(),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Postmortem(args) => postmortem::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),

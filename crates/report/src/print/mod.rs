@@ -3,6 +3,7 @@
 mod beside;
 mod clock;
 mod filter;
+mod last;
 mod line;
 mod options;
 mod run;
@@ -15,6 +16,7 @@ use std::ops::ControlFlow;
 
 pub use clock::Clock;
 pub use filter::Filter;
+pub use last::{LastOptions, print_last};
 pub use options::{Form, Options};
 pub use run::{print_both, print_some};
 

@@ -608,7 +608,7 @@ impl Binder<'_> {
         };
         let list: Vec<&str> = others.iter().map(String::as_str).collect();
         let list = match list.as_slice() {
-            [] => "; it has none".to_owned(),
+            [] => "; it has no arguments".to_owned(),
             few if few.len() <= 16 => format!("; there are: {}", few.join(", ")),
             _ => String::new(),
         };

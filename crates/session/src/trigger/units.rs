@@ -117,8 +117,10 @@ impl Dimension {
         let fits = |unit: &&Unit| {
             let one = unit.times as f64 / unit.by as f64;
             // Binary units for bytes, and of the others those that people use.
-            let usual =
-                !matches!(unit.name, "kB" | "MB" | "GB" | "TB" | "kB/s" | "MB/s" | "GB/s" | "/ms" | "/min");
+            let usual = !matches!(
+                unit.name,
+                "kB" | "MB" | "GB" | "TB" | "kB/s" | "MB/s" | "GB/s" | "/ms" | "/min" | "C"
+            );
             unit.dimension == self && usual && (size >= one || one <= 1.0)
         };
         let largest = |a: &&Unit, b: &&Unit| (a.times, b.name).cmp(&(b.times, a.name));
