@@ -39,6 +39,8 @@ pub enum Command {
     Tally(Tally),
     /// Print every event, decoded
     Print(Print),
+    /// Show what each thread was in at the end, its last calls, and commands that did not end: after a crash or a hang
+    Postmortem(super::commands::postmortem::Postmortem),
     /// Write a timeline for Perfetto (ui.perfetto.dev)
     Timeline(super::commands::timeline::Timeline),
     /// Convert a trace to the format of another tool

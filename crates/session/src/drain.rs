@@ -17,6 +17,7 @@ use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
 use crate::time::HostClock;
+use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
@@ -136,6 +137,8 @@ pub struct Drainer {
     /// Commands that were counted, and those of them that are in counts that were recorded.
     counted: (u64, u64),
     limits: Limits,
+    /// Triggers that are watched for.
+    watch: Option<Watch>,
 }
 
 impl Drainer {
@@ -171,6 +174,7 @@ impl Drainer {
             overhead_ppm: 0,
             counted: (0, 0),
             limits: Limits::default(),
+            watch: None,
         }
     }
 
@@ -187,6 +191,16 @@ impl Drainer {
     /// Divides a budget, in parts per million of a thread's time, among the APIs of each process.
     pub fn dividing(self, overhead_ppm: u32) -> Self {
         Self { overhead_ppm, ..self }
+    }
+
+    /// Watches for triggers in what is drained.
+    pub fn watching(self, watch: Option<Watch>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Returns the triggers that are watched for.
+    pub fn watch(&mut self) -> Option<&mut Watch> {
+        self.watch.as_mut()
     }
 
     /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
@@ -317,6 +331,7 @@ impl Drainer {
                     shared: &self.shared,
                     apis: &self.apis,
                     limits: &mut self.limits,
+                    watch: &mut self.watch,
                 };
                 let bytes = source.drain(&mut sinks);
                 pass.bytes += bytes;
@@ -419,6 +434,7 @@ impl Drainer {
         self.empty(host);
         let gone = std::mem::replace(&mut self.sources, kept);
         for source in gone {
+            self.watch.iter_mut().for_each(|watch| watch.is_gone(source.image));
             self.end(source, host);
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {

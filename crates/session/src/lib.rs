@@ -48,6 +48,7 @@ pub mod sessions;
 mod settings;
 pub mod telemetry;
 pub mod time;
+pub mod trigger;
 mod whom;
 mod window;
 

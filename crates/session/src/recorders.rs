@@ -9,6 +9,7 @@ use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::{self, Telemetry};
 use crate::time::ReferencePoint;
+use crate::trigger::{TriggerError, Watch};
 
 /// What was asked for. None of it fails a run: what is missing stands in the manifest.
 #[derive(Debug)]
@@ -40,6 +41,25 @@ impl Recorders {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
         Self { telemetry, opening, os: None, kernel }
+    }
+
+    /// Returns what watches for the triggers of a flight recording, also in samples. APIs have these names.
+    ///
+    /// # Errors
+    /// When nothing is sampled that a trigger names.
+    pub fn watch(
+        &mut self,
+        options: &RunOptions,
+        names: &[String],
+        manifest: &Manifest,
+    ) -> Result<Option<Watch>, TriggerError> {
+        let Some((bound, flight)) = options.triggers.as_ref().zip(options.flight.as_ref()) else {
+            return Ok(None);
+        };
+        let mut watch = Watch::new(bound, names, flight.window);
+        watch.devices(manifest.telemetry.as_ref())?;
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.feed(&watch.feed()));
+        Ok(Some(watch))
     }
 
     /// Waits until the operating system's events are open, right before the program is started: what is

@@ -41,6 +41,7 @@ use crate::select::Selection;
 use crate::settings;
 use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
+use crate::trigger::{Bound, TriggerError};
 use crate::window::{Asked, Windows};
 
 /// What to run and how.
@@ -67,6 +68,8 @@ pub struct RunOptions {
     pub window_shown: String,
     /// Only what was recorded last is kept, and written when that is asked for.
     pub flight: Option<flight::Asked>,
+    /// What asks for that by itself.
+    pub triggers: Option<Arc<Bound>>,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -128,6 +131,9 @@ pub enum RunError {
     /// An API's library can't be used.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// A trigger can't become true here.
+    #[error("--trigger: {0}")]
+    Trigger(#[from] TriggerError),
 }
 
 /// How often the clocks are compared, and packets written.
@@ -188,6 +194,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
+    let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
+    let watch = recorders.watch(options, &names, &manifest)?;
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
@@ -202,15 +210,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
-    let names = present.iter().map(|l| l.api.clone()).collect();
     let windows = windows(options, &trace, control.window(), started, &manifest);
-    let drainer = Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options));
+    let drainer = Drainer::new(folder.path(), trace.clone(), names).watching(watch);
+    let drainer = drainer.dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
     let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
     let mut running = Running { child, recording, flight, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
-    running.base = manifest.clone();
-    running.base.notes.clone_from(&injection.notes);
+    running.base = Manifest { notes: injection.notes.clone(), ..manifest.clone() };
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
@@ -218,7 +225,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let living = running.recording.finish();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
     recorded.complete(&mut manifest);
-    let flight = running.flight.map(|flight| flight.finish(&manifest, &control));
+    let watch = running.recording.drainer.watch();
+    let flight = running.flight.map(|flight| flight.finish(&manifest, &control, watch));
     if flight.is_none() {
         remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     }
@@ -452,7 +460,9 @@ impl Running {
             }
             match &mut self.flight {
                 Some(flight) => {
-                    if let Some(request) = flight.wanted(control) {
+                    let mut watch = self.recording.drainer.watch();
+                    watch.iter_mut().for_each(|watch| watch.tick(reference().monotonic_ns));
+                    if let Some(request) = flight.wanted(control, watch) {
                         let manifest = self.recording.press(control, &self.base);
                         flight.begin(request, manifest, control);
                     }
@@ -470,7 +480,11 @@ impl Running {
                 }
                 Ok(Event::Ended(exit)) => {
                     guard::end(exit);
-                    self.recording.host.add(reference());
+                    let end = reference();
+                    self.recording.host.add(end);
+                    let Recording { drainer, host, .. } = &mut self.recording;
+                    drainer.pass(host);
+                    drainer.watch().into_iter().for_each(|watch| watch.end(exit, end.monotonic_ns));
                     return Some(exit);
                 }
                 Err(_) => {

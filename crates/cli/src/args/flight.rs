@@ -1,10 +1,12 @@
 //! Options of `run` that make it a flight recording.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use hetrace_session::FlightAsked;
+use hetrace_session::trigger::{Bound, TriggerError};
+use hetrace_session::{FlightAsked, Found, Selection};
 
 use super::window::signal;
 use super::{Os, size, time};
@@ -29,6 +31,20 @@ pub struct Flight {
     /// Write a snapshot of --flight when hetrace gets this signal, such as USR1; it does not reach the program
     #[arg(long, value_name = "SIGNAL", value_parser = signal, requires = "flight", env = "HETRACE_SNAPSHOT_ON")]
     pub snapshot_on: Option<i32>,
+    /// Write a snapshot of --flight when this becomes true (may be repeated), such as 'clFinish.duration > 2ms',
+    /// 'cu*.failed', 'clEnqueueReadBuffer.size > 1MiB', 'clFinish.rate > 1000/s', 'clFinish.open > 10s',
+    /// 'idle > 10s', 'gpu.power > 650W', 'crash'; combined by &&, ||, ! and parentheses. docs/triggers.md has all
+    #[arg(long, value_name = "EXPR", requires = "flight", env = "HETRACE_TRIGGER", value_delimiter = '\n')]
+    pub trigger: Vec<String>,
+    /// Snapshots that each --trigger asks for at most
+    #[arg(
+        long,
+        default_value_t = 10,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        env = "HETRACE_TRIGGER_LIMIT"
+    )]
+    pub trigger_limit: u32,
     /// Write a last snapshot of --flight also if the program ends well
     #[arg(long, requires = "flight", env = "HETRACE_FLIGHT_AT_END")]
     pub flight_at_end: bool,
@@ -57,6 +73,25 @@ impl Flight {
         }
         let Flight { flight_memory: memory, snapshot_on: signal, flight_at_end: at_end, .. } = *self;
         Ok(Some(FlightAsked { window, memory, signal, at_end }))
+    }
+
+    /// Returns the triggers, of names that these APIs have.
+    ///
+    /// # Errors
+    /// When one is wrong; the message shows where.
+    pub fn triggers(
+        &self,
+        libraries: &[Found],
+        selection: &Selection,
+        sampling: bool,
+    ) -> Result<Option<Arc<Bound>>> {
+        if self.trigger.is_empty() {
+            return Ok(None);
+        }
+        let wrong = |error: TriggerError| anyhow!("--trigger: {error}");
+        let triggers = self.trigger.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
+        let bound = Bound::new(&triggers.map_err(wrong)?, libraries, selection, sampling, self.trigger_limit);
+        Ok(Some(Arc::new(bound.map_err(wrong)?)))
     }
 }
 

@@ -17,6 +17,7 @@ mod newest;
 mod output;
 mod outside;
 pub mod pack;
+pub mod postmortem;
 mod print;
 mod recover;
 mod run;
@@ -75,6 +76,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Completions(args) => completions::run(&args),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Postmortem(args) => postmortem::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),

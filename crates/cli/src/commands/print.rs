@@ -66,7 +66,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
 }
 
 /// Seconds by which the local time of this machine is ahead of UTC now.
-fn utc_offset() -> i32 {
+pub(super) fn utc_offset() -> i32 {
     // SAFETY: all bit patterns of a tm are valid, and the calls fill it in.
     unsafe {
         let now = libc::time(std::ptr::null_mut());

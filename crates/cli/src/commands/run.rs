@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
+use hetrace_session::trigger::Account;
 use hetrace_session::{
     Access, BUFFER_CHOICES, Capture, Early, FlightFinished, Found, Launches, OsAsked, OsOptions, Outcome,
     Place, RunError, RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run,
@@ -115,7 +116,8 @@ fn record(args: &Run) -> Result<Outcome> {
     let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
-    let off = args.no_device || args.device_times == DeviceTimes::Off;
+    let selection = selection(args);
+    let triggers = args.flight.triggers(&libraries, &selection, args.sample.is_some())?;
     let options = RunOptions {
         device_times: match args.device_times {
             DeviceTimes::Events => hetrace_session::DeviceTimes::Events,
@@ -127,19 +129,11 @@ fn record(args: &Run) -> Result<Outcome> {
         window,
         window_shown,
         flight,
+        triggers,
         command: args.command.clone(),
         output,
         access: access(args.share),
-        selection: Selection {
-            mode: match args.mode {
-                Mode::Minimal => hetrace_session::Mode::Minimal,
-                Mode::Default => hetrace_session::Mode::Default,
-                Mode::Full => hetrace_session::Mode::Full,
-            },
-            include: args.include.clone(),
-            exclude: args.exclude.clone(),
-            devices: !off,
-        },
+        selection,
         way: match args.interpose {
             Interpose::Auto => Way::Auto,
             Interpose::Layer => Way::Layer,
@@ -157,6 +151,20 @@ fn record(args: &Run) -> Result<Outcome> {
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries, early)?)
+}
+
+/// Returns which functions are recorded.
+fn selection(args: &Run) -> Selection {
+    Selection {
+        mode: match args.mode {
+            Mode::Minimal => hetrace_session::Mode::Minimal,
+            Mode::Default => hetrace_session::Mode::Default,
+            Mode::Full => hetrace_session::Mode::Full,
+        },
+        include: args.include.clone(),
+        exclude: args.exclude.clone(),
+        devices: !args.no_device && args.device_times != DeviceTimes::Off,
+    }
 }
 
 pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
@@ -275,6 +283,21 @@ fn report_flight(
     }
     for snapshot in &flight.snapshots {
         writeln!(out, "hetrace: snapshot ({}) {snapshot}", snapshot.flight.reason)?;
+        for fired in &snapshot.flight.fired {
+            writeln!(out, "hetrace:   {fired}")?;
+        }
+    }
+    for Account { trigger, fired, snapshots, limited } in &flight.triggers {
+        match (fired, limited) {
+            (0, _) => writeln!(out, "hetrace: trigger `{trigger}`: never true")?,
+            (fired, true) => writeln!(
+                out,
+                "hetrace: trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
+                plural(*fired, "time"),
+                plural((*snapshots).into(), "snapshot")
+            )?,
+            _ => {}
+        }
     }
     match flight.snapshots.last() {
         Some(last) if !quiet => writeln!(out, "hetrace: next: hetrace timeline {}", last.path.display()),

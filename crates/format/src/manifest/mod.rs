@@ -27,7 +27,7 @@ pub use crate::window::{Capture, Window};
 pub use clocks::{DeviceClock, HostClock};
 pub use cost::{Cost, Timing};
 pub use exit::Exit;
-pub use flight::Flight;
+pub use flight::{Fired, Flight};
 pub use losses::{Losses, ThreadLosses};
 pub use origin::{Boot, Origin, Part};
 pub use os::Os;

@@ -4,6 +4,7 @@ mod beside;
 mod clock;
 mod commands;
 mod filter;
+mod last;
 mod line;
 mod nested;
 mod numbers;
@@ -19,6 +20,7 @@ use std::ops::ControlFlow;
 
 pub use clock::Clock;
 pub use filter::Filter;
+pub use last::{LastOptions, print_last};
 pub use options::{Form, Options};
 pub use run::{print_both, print_some};
 

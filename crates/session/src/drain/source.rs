@@ -15,6 +15,7 @@ use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
 use crate::time::HostClock;
+use crate::trigger::{CallRecord, Watch};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
@@ -72,6 +73,7 @@ pub(super) struct Sinks<'d> {
     pub apis: &'d [String],
     /// How many threads more may be recorded.
     pub limits: &'d mut Limits,
+    pub watch: &'d mut Option<Watch>,
 }
 
 /// Whose the records are that were taken from rings before this drainer came.
@@ -207,6 +209,9 @@ impl Source {
             }
             Taken::UpTo(bytes) => bytes,
         };
+        if let Some(watch) = sinks.watch {
+            watch.saw(sinks.host.to_ns(self.last));
+        }
         ring.header().reader.time.store(self.last, Ordering::Relaxed);
         ring.release(taken);
         taken as u64
@@ -283,6 +288,9 @@ impl Source {
     fn put(&mut self, id: u16, body: &[u8], (floor, ticks): (u64, u64), sinks: &mut Sinks<'_>) {
         let host = sinks.host;
         let time = host.to_ns(floor).max(self.stream.last());
+        if let Some(watch) = sinks.watch.as_mut().filter(|watch| watch.is_about(self.api, id)) {
+            watch.call(CallRecord { api: self.api, id, time, image: self.image, who: &self.identity, body });
+        }
         if id == special::UNKNOWN {
             put_unknown(self.stream.record(id, time), body);
         } else if id == special::ERROR_TEXT {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
-use hetrace_format::manifest::{Flight, Part};
+use hetrace_format::manifest::{Fired, Flight, Part};
 use hetrace_ring::clock;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,7 @@ use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
 use crate::output::TraceFolder;
+use crate::trigger::{Account, Watch};
 use noting::Noting;
 pub use store::Store;
 use store::{Sealed, View};
@@ -196,6 +197,8 @@ pub struct Finished {
     pub snapshots: Vec<Snapshot>,
     /// Why others are missing.
     pub failed: Vec<String>,
+    /// What its triggers did.
+    pub triggers: Vec<Account>,
 }
 
 /// A snapshot that is being written.
@@ -224,10 +227,12 @@ pub struct Recorder {
 }
 
 /// What is asked of a [`Recorder`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     number: u32,
     reason: &'static str,
+    /// Triggers that became true since the last one.
+    fired: Vec<Fired>,
 }
 
 impl Recorder {
@@ -260,22 +265,29 @@ impl Recorder {
         &self.first
     }
 
-    /// Returns what is asked for now, if a snapshot can be begun.
-    pub fn wanted(&mut self, control: &Control) -> Option<Request> {
+    /// Returns what is asked for now, also by triggers, if a snapshot can be begun.
+    pub fn wanted(&mut self, control: &Control, watch: Option<&mut Watch>) -> Option<Request> {
         self.settle(control, false);
         let page = control.page();
         let number = page.snapshot_asked.load(Ordering::Acquire);
         let asked = number != page.snapshot_done.load(Ordering::Relaxed);
         let signals = self.signals_now();
-        if self.writing.is_some() || !asked && signals == self.signals {
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let fired = watch.as_ref().is_some_and(|watch| watch.is_due(now));
+        if self.writing.is_some() || !asked && signals == self.signals && !fired {
             return None;
         }
         if self.begun.is_some_and(|begun| begun.elapsed() < PAUSE) {
             return None;
         }
-        let reason = if asked { "asked" } else { "signal" };
+        let reason = match (asked, signals == self.signals) {
+            (true, _) => "asked",
+            (false, false) => "signal",
+            (false, true) => "trigger",
+        };
         self.signals = signals;
-        Some(Request { number, reason })
+        let fired = watch.map(|watch| watch.take(now)).unwrap_or_default();
+        Some(Request { number, reason, fired })
     }
 
     /// Returns how often the signal came that asks for one.
@@ -286,8 +298,8 @@ impl Recorder {
     /// Begins a snapshot of all that is sealed. `manifest` is what is known of the run.
     pub fn begin(&mut self, request: Request, manifest: Manifest, control: &Control) {
         self.begun = Some(Instant::now());
-        let Request { number, reason } = request;
-        match self.prepare(reason, manifest) {
+        let Request { number, reason, fired } = request;
+        match self.prepare(reason, fired, manifest) {
             Ok((material, flight, now)) => {
                 let (count, first, access) = (self.count, self.first.clone(), self.folder.access());
                 let reach_ns = now.saturating_sub(flight.since_ns.unwrap_or(self.started));
@@ -303,7 +315,12 @@ impl Recorder {
         }
     }
 
-    fn prepare(&self, reason: &str, mut manifest: Manifest) -> Result<(Material, Flight, u64), String> {
+    fn prepare(
+        &self,
+        reason: &str,
+        fired: Vec<Fired>,
+        mut manifest: Manifest,
+    ) -> Result<(Material, Flight, u64), String> {
         if self.count >= MOST {
             return Err(format!("this run has {MOST} snapshots already"));
         }
@@ -311,7 +328,7 @@ impl Recorder {
         let metadata = fs::read(&metadata).map_err(|error| format!("{}: {error}", metadata.display()))?;
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         let view = self.store.view(now);
-        let flight = self.describe(&view, reason, &mut manifest);
+        let flight = self.describe(&view, reason, fired, &mut manifest);
         let material = Material {
             view,
             metadata,
@@ -325,7 +342,7 @@ impl Recorder {
     }
 
     /// Says in a manifest what the snapshot has.
-    fn describe(&self, view: &View, reason: &str, manifest: &mut Manifest) -> Flight {
+    fn describe(&self, view: &View, reason: &str, fired: Vec<Fired>, manifest: &mut Manifest) -> Flight {
         let flight = Flight {
             window_ns: u64::try_from(self.asked.window.as_nanos()).unwrap_or(u64::MAX),
             memory: self.asked.memory,
@@ -333,6 +350,7 @@ impl Recorder {
             short: view.short,
             unkept: view.unkept,
             reason: reason.to_owned(),
+            fired,
         };
         manifest.session = None;
         // It is whole, though the program may live on.
@@ -393,7 +411,7 @@ impl Recorder {
     }
 
     /// The program has ended: writes what is asked for still, or what its end asks for. `manifest` is that of the run.
-    pub fn finish(mut self, manifest: &Manifest, control: &Control) -> Finished {
+    pub fn finish(mut self, manifest: &Manifest, control: &Control, watch: Option<&mut Watch>) -> Finished {
         self.settle(control, true);
         let page = control.page();
         let number = page.snapshot_asked.load(Ordering::Acquire);
@@ -402,16 +420,23 @@ impl Recorder {
             Some(Exit::Signal(_)) => Some("crash"),
             Some(Exit::Code(0)) if self.asked.at_end => Some("end"),
             Some(Exit::Code(0)) if asked => Some("asked"),
-            Some(Exit::Code(0)) => (self.signals_now() != self.signals).then_some("signal"),
+            Some(Exit::Code(0)) if self.signals_now() != self.signals => Some("signal"),
+            Some(Exit::Code(0)) => {
+                watch.as_ref().is_some_and(|watch| watch.is_pending()).then_some("trigger")
+            }
             // A session of the service that was stopped.
             None if manifest.stopped && asked => Some("asked"),
             None if manifest.stopped => self.asked.at_end.then_some("end"),
             Some(Exit::Code(_)) | None => Some("failure"),
         };
+        let mut watch = watch;
         if let Some(reason) = reason {
-            self.begin(Request { number, reason }, manifest.clone(), control);
+            let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+            let fired = watch.as_mut().map(|watch| watch.take(now)).unwrap_or_default();
+            self.begin(Request { number, reason, fired }, manifest.clone(), control);
             self.settle(control, true);
         }
+        self.done.triggers = watch.map(|watch| watch.accounts()).unwrap_or_default();
         // What nobody asked for is in no folder.
         let _ = fs::remove_dir_all(self.folder.path());
         if self.done.snapshots.is_empty() {

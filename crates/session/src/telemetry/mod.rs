@@ -31,6 +31,7 @@ use hetrace_vendor::telemetry::{Device, Libraries, Missing, Opened, Quantity, So
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
+use crate::trigger::Feed;
 use clock::{Clock, Monotonic, Stop, cpu_time};
 use lane::{Lane, LaneReport, Query};
 
@@ -180,6 +181,11 @@ impl Telemetry {
                 stream,
             ));
         }
+    }
+
+    /// Samples that are taken from now on go there, too.
+    pub(crate) fn feed(&mut self, feed: &Arc<Feed>) {
+        self.waiting.iter_mut().for_each(|lane| lane.feed(feed));
     }
 
     /// Returns what is known so far, for the manifest.
