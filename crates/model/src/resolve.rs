@@ -91,7 +91,8 @@ fn names(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
     let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
     let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
-    let tables = tables.chain(semantics.current.keys());
+    let tables = tables.chain(semantics.current.keys()).chain(semantics.flags.keys());
+    let tables = tables.chain(semantics.replaced.keys());
     let in_tables = tables.filter(|n| !all.contains(n.as_str()));
     let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
     for name in unknown.chain(hooked).chain(in_tables) {
@@ -167,7 +168,9 @@ fn function(
     let transfer = semantics.in_table(&semantics.transfer, &f.name);
     let current = semantics.in_table(&semantics.current, &f.name);
     let moved = transfer.iter().flat_map(|t| t.names());
+    let flags = semantics.in_table(&semantics.flags, &f.name);
     let made = current.iter().filter_map(|c| c.is.as_deref());
+    let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
     for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
         // Of a struct behind a parameter, a member.
         let name = name.split_once('.').map_or(name, |(param, _)| param);
@@ -217,6 +220,8 @@ fn function(
         communicator: known.communicator.clone(),
         memory,
         transfer: transfer.cloned(),
+        flags: flags.cloned(),
+        replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
         current: current.cloned(),
         queue: bare_queue,

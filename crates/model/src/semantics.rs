@@ -87,6 +87,12 @@ pub struct Semantics {
     /// Bytes that functions move or set, by the function's name.
     #[serde(default)]
     pub transfer: BTreeMap<String, crate::Transfer>,
+    /// What bits of a parameter say of what a function makes, by the function's name.
+    #[serde(default)]
+    pub flags: BTreeMap<String, crate::Flags>,
+    /// What takes the place of a deprecated function, by the function's name.
+    #[serde(default)]
+    pub replaced: BTreeMap<String, String>,
     /// Functions that end objects and memory which they do not name.
     #[serde(default)]
     pub resets: Vec<String>,
