@@ -21,6 +21,8 @@ const LEAST: f64 = 0.02;
 const BUSY: f64 = 0.95;
 /// Commands that the time of devices is listed of.
 const COSTS: usize = 8;
+/// Names of threads that had a CPU which others waited for.
+const BEHIND: usize = 32;
 /// Gaps that a call which happens now and then may have a part in, and still be start-up.
 const ONCE: u64 = 2;
 
@@ -100,6 +102,7 @@ fn cpu(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Option<CpuRow> {
     let mut behind: Vec<BehindRow> =
         behind.into_iter().map(|(person, ns)| BehindRow { who: who(person), ns }).collect();
     behind.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.who.cmp(&b.who)));
+    behind.truncate(BEHIND);
     Some(CpuRow { ready_ns: all, thread: system.who(life.person), thread_ns: ns, behind })
 }
 
