@@ -8,6 +8,9 @@ use super::ledger::{Idle, Slice};
 use hetrace_trace::facts::Work;
 use hetrace_trace::trace::FunctionId;
 
+/// Gaps that a call which happens now and then may have a part in, and still be start-up.
+const ONCE: u64 = 2;
+
 /// Idle time that one change would end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
@@ -35,6 +38,16 @@ pub(super) enum Group {
     Thread(FunctionId),
     /// One that had not begun.
     Begin,
+}
+
+/// Whether idle time is start-up: of what happens once and not in each step.
+pub(super) fn is_once(words: &Words<'_, '_>, cause: Cause, gaps: u64) -> bool {
+    let makes = |f| matches!(words.work(f), Work::Build | Work::Objects);
+    match cause {
+        Cause::First(_) => true,
+        Cause::Call(f) | Cause::Before(f, _) | Cause::Meanwhile(f, _) => makes(f) && gaps <= ONCE,
+        _ => false,
+    }
 }
 
 /// What of a gap a change would end; none of what happens once, and of what is not known.
