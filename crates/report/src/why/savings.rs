@@ -113,7 +113,8 @@ pub(super) fn sums(slice: &Slice, words: &Words<'_, '_>, once: impl Fn(&Idle) ->
     let mut waits: BTreeMap<FunctionId, u64> = BTreeMap::new();
     for idle in &slice.causes {
         if let Cause::Return(f) | Cause::AfterWait(f) = idle.cause {
-            *waits.entry(f).or_default() += idle.ns;
+            let sum = waits.entry(f).or_default();
+            *sum = sum.saturating_add(idle.ns);
         }
     }
     let waits_in = waits.iter().max_by_key(|(f, ns)| (**ns, std::cmp::Reverse(**f))).map(|(f, _)| *f);

@@ -134,7 +134,8 @@ fn savings(
             });
         }
     }
-    let known: u64 = found.iter().filter(|s| s.kind == "preempted").map(|s| s.ns).sum();
+    let known: u64 =
+        found.iter().filter(|s| s.kind == "preempted").map(|s| s.ns).fold(0, u64::saturating_add);
     let mut save = |kind: &str, what: String, ns: u64| {
         if share(ns, run) >= LEAST {
             let ns = ns.min(slice.ns());
@@ -270,11 +271,11 @@ fn start_up(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<StartUpRow
     let warm_up = scope.steady.as_ref().map(|steady| scope.device.ledger.of(0, steady.from));
     for cause in warm_up.iter().flat_map(|slice| &slice.causes) {
         add(cause.cause, cause.ns);
-        idle += cause.ns;
+        idle = u64::saturating_add(idle, cause.ns);
     }
     for cause in scope.slice.causes.iter().filter(|cause| is_once(words, cause.cause, cause.gaps)) {
         add(cause.cause, cause.ns);
-        idle += cause.ns;
+        idle = u64::saturating_add(idle, cause.ns);
     }
     causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let before = first.saturating_sub(zero);
@@ -371,7 +372,7 @@ fn nothing(
         }
     }
     let unknown = |idle: &&Idle| reporter.words.kind(idle.cause) == "unknown";
-    let unknown: u64 = slice.causes.iter().filter(unknown).map(|idle| idle.ns).sum();
+    let unknown: u64 = slice.causes.iter().filter(unknown).map(|idle| idle.ns).fold(0, u64::saturating_add);
     if share(unknown, run) >= LEAST {
         text += &format!("; why it was idle for {} is not known", duration(unknown));
     } else if idlest.is_none() {
