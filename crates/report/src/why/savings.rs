@@ -69,6 +69,11 @@ fn group(idle: &Idle, waits_in: Option<FunctionId>, words: &Words<'_, '_>) -> Op
         Cause::Latency => Group::Latency,
         Cause::Elsewhere(_) | Cause::Dependency => Group::Devices,
         Cause::Poll(f) => Group::Poll(f),
+        // Enqueuing for another queue or device is enqueuing, too.
+        Cause::Call(f) if words.work(f) == Work::Enqueue => match waits_in.filter(|_| idle.drained) {
+            Some(f) => Group::Waits(f),
+            None => Group::Launch,
+        },
         Cause::Call(f) => of_call(f),
         Cause::Before(f, _) => of_call(f),
         Cause::Meanwhile(f, _) => Group::Thread(f),
