@@ -127,7 +127,8 @@ impl Ledger {
                 self.closed.push(one);
             }
             let from = self.closed.first().map_or(time, |slice| slice.from);
-            self.interval = (self.interval * 2).max((time - from) / (SLICES as u64 / 2));
+            self.interval =
+                self.interval.saturating_mul(2).max(time.saturating_sub(from) / (SLICES as u64 / 2));
         }
     }
 

@@ -14,6 +14,7 @@
 //! remembered is bounded; where that was not enough, the report says so.
 //! `docs/why.md` has the rules.
 
+mod bounds;
 mod causes;
 mod collect;
 mod coverage;
@@ -24,6 +25,7 @@ mod ledger;
 mod path;
 mod render;
 mod report;
+mod reporter;
 mod rows;
 mod run;
 mod savings;

@@ -8,6 +8,9 @@ use super::ledger::{Idle, Slice};
 use hetrace_trace::facts::Work;
 use hetrace_trace::trace::FunctionId;
 
+/// Gaps that a call which happens now and then may have a part in, and still be start-up.
+const ONCE: u64 = 2;
+
 /// Idle time that one change would end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
@@ -37,6 +40,16 @@ pub(super) enum Group {
     Begin,
 }
 
+/// Whether idle time is start-up: of what happens once and not in each step.
+pub(super) fn is_once(words: &Words<'_, '_>, cause: Cause, gaps: u64) -> bool {
+    let makes = |f| matches!(words.work(f), Work::Build | Work::Objects);
+    match cause {
+        Cause::First(_) => true,
+        Cause::Call(f) | Cause::Before(f, _) | Cause::Meanwhile(f, _) => makes(f) && gaps <= ONCE,
+        _ => false,
+    }
+}
+
 /// What of a gap a change would end; none of what happens once, and of what is not known.
 fn group(idle: &Idle, waits_in: Option<FunctionId>, words: &Words<'_, '_>) -> Option<Group> {
     let of_call = |f| match words.work(f) {
@@ -56,6 +69,11 @@ fn group(idle: &Idle, waits_in: Option<FunctionId>, words: &Words<'_, '_>) -> Op
         Cause::Latency => Group::Latency,
         Cause::Elsewhere(_) | Cause::Dependency => Group::Devices,
         Cause::Poll(f) => Group::Poll(f),
+        // Enqueuing for another queue or device is enqueuing, too.
+        Cause::Call(f) if words.work(f) == Work::Enqueue => match waits_in.filter(|_| idle.drained) {
+            Some(f) => Group::Waits(f),
+            None => Group::Launch,
+        },
         Cause::Call(f) => of_call(f),
         Cause::Before(f, _) => of_call(f),
         Cause::Meanwhile(f, _) => Group::Thread(f),
@@ -100,7 +118,8 @@ pub(super) fn sums(slice: &Slice, words: &Words<'_, '_>, once: impl Fn(&Idle) ->
     let mut waits: BTreeMap<FunctionId, u64> = BTreeMap::new();
     for idle in &slice.causes {
         if let Cause::Return(f) | Cause::AfterWait(f) = idle.cause {
-            *waits.entry(f).or_default() += idle.ns;
+            let sum = waits.entry(f).or_default();
+            *sum = sum.saturating_add(idle.ns);
         }
     }
     let waits_in = waits.iter().max_by_key(|(f, ns)| (**ns, std::cmp::Reverse(**f))).map(|(f, _)| *f);

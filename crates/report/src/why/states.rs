@@ -106,7 +106,7 @@ fn doing(
         });
     }
     let waits = system.within(pid, person.tid, from, to).filter_map(|piece| match piece.state {
-        State::Blocked(block) => Some((piece.end - piece.start, piece, block)),
+        State::Blocked(block) => Some((piece.end.saturating_sub(piece.start), piece, block)),
         _ => None,
     });
     let wait = waits.max_by_key(|(ns, ..)| *ns).filter(|(ns, ..)| longest.is_none_or(|(own, _)| *ns > own));

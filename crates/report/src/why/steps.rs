@@ -70,7 +70,7 @@ impl Mark {
         let long = self.distances.quantile(0.5).saturating_mul(2);
         let early = self.head.len().min(usize::try_from(self.count / 4).unwrap_or(HEAD) + 1);
         let mut pairs = self.head.windows(2).take(early);
-        let last = pairs.rfind(|pair| pair[1] - pair[0] > long);
+        let last = pairs.rfind(|pair| pair[1].saturating_sub(pair[0]) > long);
         last.map_or(self.first, |pair| pair[1])
     }
 }
@@ -182,7 +182,10 @@ impl<'t> Steps<'t> {
         let busy: u64 = self.commands.values().map(|mark| mark.busy).fold(0, u64::saturating_add);
         // Of what recurs less often than most of the work, the distances say nothing of a step.
         let covers = |count: u64| {
-            let as_often = self.commands.values().filter(|mark| mark.count.saturating_mul(10) >= count * 9);
+            let as_often = self
+                .commands
+                .values()
+                .filter(|mark| mark.count.saturating_mul(10) >= count.saturating_mul(9));
             as_often.map(|mark| mark.busy).fold(0, u64::saturating_add) >= busy / 2
         };
         let good = recurring.into_iter().filter(|(_, mark)| covers(mark.count));
@@ -240,6 +243,16 @@ mod tests {
         assert!((990..=1010).contains(&found.period), "{found:?}");
         assert_eq!((found.from, found.to), (18_500, at - 500));
         assert_eq!(steps.costs()[0].1, 2);
+    }
+
+    #[test]
+    fn time_that_goes_back_is_no_harm() {
+        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        for at in [500, 100, 900, 200, 300, 50, 1000, u64::MAX, 0] {
+            steps.command((0, 1, CommandKind::Kernel, 1), at, at / 2);
+        }
+        let _ = steps.steady(0, u64::MAX);
+        let _ = steps.steady(u64::MAX, 0);
     }
 
     #[test]

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::causes::{Cause, Words};
+use super::causes::Cause;
 use super::collect::Collector;
 use super::device::{Device, Place};
 use super::ledger::{Idle, Slice};
-use super::report::{Reporter, share};
+use super::reporter::{Reporter, share};
 use super::rows::{BehindRow, CostRow, CpuRow, OnceRow, SavingRow, StartUpRow, SteadyRow, VerdictRow};
-use super::savings::sums;
+use super::savings::{is_once, sums};
 use super::steps::{Steady, What};
-use super::sweep::Part;
-use hetrace_trace::facts::Work;
 use hetrace_trace::system::{Life, PersonId, State, Stretch};
 use hetrace_trace::text::{duration, plural};
 
@@ -21,8 +19,8 @@ const LEAST: f64 = 0.02;
 const BUSY: f64 = 0.95;
 /// Commands that the time of devices is listed of.
 const COSTS: usize = 8;
-/// Gaps that a call which happens now and then may have a part in, and still be start-up.
-const ONCE: u64 = 2;
+/// Names of threads that had a CPU which others waited for.
+const BEHIND: usize = 32;
 
 /// All that is said of the run as a whole.
 #[derive(Debug, Default)]
@@ -100,6 +98,7 @@ fn cpu(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Option<CpuRow> {
     let mut behind: Vec<BehindRow> =
         behind.into_iter().map(|(person, ns)| BehindRow { who: who(person), ns }).collect();
     behind.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.who.cmp(&b.who)));
+    behind.truncate(BEHIND);
     Some(CpuRow { ready_ns: all, thread: system.who(life.person), thread_ns: ns, behind })
 }
 
@@ -109,16 +108,6 @@ fn one<'a>(from: &'a Collector<'_>, chosen: &[&'a Device]) -> Option<&'a Device>
         [] => None,
         [one] => Some(one),
         _ => from.all.as_ref(),
-    }
-}
-
-/// Whether idle time is start-up: of what happens once and not in each step.
-pub(super) fn is_once(words: &Words<'_, '_>, cause: Cause, gaps: u64) -> bool {
-    let makes = |f| matches!(words.work(f), Work::Build | Work::Objects);
-    match cause {
-        Cause::First(_) => true,
-        Cause::Call(f) | Cause::Before(f, _) | Cause::Meanwhile(f, _) => makes(f) && gaps <= ONCE,
-        _ => false,
     }
 }
 
@@ -145,7 +134,8 @@ fn savings(
             });
         }
     }
-    let known: u64 = found.iter().filter(|s| s.kind == "preempted").map(|s| s.ns).sum();
+    let known: u64 =
+        found.iter().filter(|s| s.kind == "preempted").map(|s| s.ns).fold(0, u64::saturating_add);
     let mut save = |kind: &str, what: String, ns: u64| {
         if share(ns, run) >= LEAST {
             let ns = ns.min(slice.ns());
@@ -194,7 +184,7 @@ fn overlap(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<(String, u6
     let [compute, rest @ ..] = totals.parts;
     let longest = rest.into_iter().max().unwrap_or(0).max(compute);
     // What is copied once before all else can't be cut into what runs beside it.
-    let Some(rounds) = totals.rounds.checked_sub(1).filter(|_| compute > 0) else { return None };
+    let rounds = totals.rounds.checked_sub(1).filter(|_| compute > 0)?;
     let gain = totals.busy.saturating_sub(longest) as f64 * rounds as f64 / totals.rounds as f64;
     let queues = |computes: bool| {
         let mut of: Vec<(u32, u64)> = scope
@@ -281,11 +271,11 @@ fn start_up(reporter: &Reporter<'_, '_>, scope: &Scope<'_>) -> Option<StartUpRow
     let warm_up = scope.steady.as_ref().map(|steady| scope.device.ledger.of(0, steady.from));
     for cause in warm_up.iter().flat_map(|slice| &slice.causes) {
         add(cause.cause, cause.ns);
-        idle += cause.ns;
+        idle = u64::saturating_add(idle, cause.ns);
     }
     for cause in scope.slice.causes.iter().filter(|cause| is_once(words, cause.cause, cause.gaps)) {
         add(cause.cause, cause.ns);
-        idle += cause.ns;
+        idle = u64::saturating_add(idle, cause.ns);
     }
     causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let before = first.saturating_sub(zero);
@@ -382,45 +372,11 @@ fn nothing(
         }
     }
     let unknown = |idle: &&Idle| reporter.words.kind(idle.cause) == "unknown";
-    let unknown: u64 = slice.causes.iter().filter(unknown).map(|idle| idle.ns).sum();
+    let unknown: u64 = slice.causes.iter().filter(unknown).map(|idle| idle.ns).fold(0, u64::saturating_add);
     if share(unknown, run) >= LEAST {
         text += &format!("; why it was idle for {} is not known", duration(unknown));
     } else if idlest.is_none() {
         text += "; nothing was found that would save 2 % of the run";
     }
     text
-}
-
-/// What of the work of a device might be saved in the time that gains are about: less and less stands in its way.
-pub(super) fn bounds(reporter: &Reporter<'_, '_>, device: &Device) -> (Slice, Vec<(String, u64)>) {
-    let from = reporter.from;
-    let first = device.first.unwrap_or(0).max(from.window.from);
-    let steady = from.steps.steady(first, device.last_end.min(from.window.to));
-    let (begin, end) = steady.map_or((0, u64::MAX), |steady| (steady.from, steady.to));
-    let slice = device.ledger.of(begin, end);
-    let (total, busy) = (slice.ns(), slice.totals.busy);
-    let idle = total.saturating_sub(busy);
-    let parts = slice.totals.parts;
-    let longest = parts.into_iter().max().unwrap_or(0);
-    let kinds = parts.iter().filter(|ns| **ns > 0).count();
-    let mut bounds: Vec<(String, u64)> = Vec::new();
-    let mut bound = |what: String, ns: u64| {
-        if ns > 0 && ns < total - total / 100 {
-            bounds.push((what, ns));
-        }
-    };
-    if kinds > 1 {
-        bound("kernels, copies to and copies from the device all overlap".to_owned(), idle + longest);
-    }
-    bound("the device is never idle".to_owned(), busy);
-    if parts[Part::Compute as usize] > 0 && busy - longest.min(busy) > busy / 20 {
-        // A pipeline of n steps: the first and last pieces have nobody beside them.
-        for pieces in [2, 4, 8] {
-            let rest = busy.saturating_sub(longest);
-            let what = format!("never idle, and pipelined in {pieces} chunks");
-            bound(what, longest + rest / pieces);
-        }
-        bound("never idle, and all overlap".to_owned(), longest);
-    }
-    (slice, bounds)
 }
