@@ -261,7 +261,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     }
     let records = manifest.written.records.unwrap_or(0);
     if !quiet && records > 0 {
-        writeln!(out, "hetrace: next: hetrace timeline {name}")?;
+        writeln!(out, "hetrace: next: hetrace {} {name}", next(manifest.exit, "end"))?;
     }
     Ok(())
 }
@@ -302,13 +302,25 @@ fn report_flight(
         }
     }
     match flight.snapshots.last() {
-        Some(last) if !quiet => writeln!(out, "hetrace: next: hetrace timeline {}", last.path.display()),
+        Some(last) if !quiet => {
+            let command = next(manifest.exit, &last.flight.reason);
+            writeln!(out, "hetrace: next: hetrace {command} {}", last.path.display())
+        }
         Some(_) => Ok(()),
         None => writeln!(
             out,
             "hetrace: flight recording: no snapshot was written; ask for one by `hetrace snapshot` while the program \
              runs, or use --flight-at-end"
         ),
+    }
+}
+
+/// Returns the command that says most of a trace: of a program that did not end by itself, or of a trigger that fired, how
+/// it ends.
+fn next(exit: Option<Exit>, reason: &str) -> &'static str {
+    match (exit, reason) {
+        (Some(Exit::Signal(_)), _) | (_, "trigger") => "postmortem",
+        _ => "timeline",
     }
 }
 

@@ -353,6 +353,7 @@ impl Recorder {
                     .to_owned(),
             );
         }
+        manifest.notes.extend(flight.fired.iter().map(Fired::to_string));
         if view.short {
             manifest.notes.push(format!(
                 "the snapshot reaches back less far than was asked for: {} bytes of memory were full; use a larger \
