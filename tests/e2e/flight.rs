@@ -159,6 +159,13 @@ fn snapshots_have_the_last_seconds_and_what_they_need_of_the_time_before() {
     assert!(queues.contains("queue 0x") && queues.contains("made on"), "{queues}");
     let why = command("why", &second);
     assert!(why.out.contains("addone"), "{}", why.out);
+    for report in [&why, &command("tally", &second)] {
+        assert!(
+            report.out.contains("Snapshot of a flight recording (--flight 2s): the last "),
+            "{}",
+            report.out
+        );
+    }
 
     // A call that began before the window, and still waits, is in it.
     std::thread::sleep(Duration::from_secs(4));

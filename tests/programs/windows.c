@@ -13,6 +13,9 @@
  *   fork           a child that pops a range and ends one by hand, and a wait for it
  *   held:N         N launches while another thread waits for an event, which is set behind them
  *   block:FILE     another thread waits for an event until there is such a file
+ *   hang           another thread waits for an event that never comes
+ *   wrong:N        N launches that fail
+ *   enqueue:N      N launches behind an event that never comes
  *   spin:FILE      launches until there is such a file
  *   kill           the end by SIGKILL
  *   crash          the end by SIGSEGV
@@ -123,6 +126,32 @@ static void block(const char *file)
     OK(clReleaseEvent(event));
 }
 
+/* Both live until the program ends. */
+static void hang(void)
+{
+    static cl_event event;
+    event = MAKE(clCreateUserEvent(dev.context, &err));
+    pthread_t waiting;
+    CHECK(pthread_create(&waiting, NULL, waits, &event) == 0);
+    usleep(50000);
+}
+
+static void wrong(struct worker *w, long n)
+{
+    const size_t items = 16;
+    for (long i = 0; i < n; i++)
+        CHECK(clEnqueueNDRangeKernel(w->queue, w->kernel, 0, NULL, &items, NULL, 0, NULL, NULL) == CL_INVALID_WORK_DIMENSION);
+}
+
+static void enqueue(struct worker *w, long n)
+{
+    const size_t items = 16;
+    cl_event event = MAKE(clCreateUserEvent(dev.context, &err));
+    for (long i = 0; i < n; i++)
+        OK(clEnqueueNDRangeKernel(w->queue, w->kernel, 1, NULL, &items, NULL, 1, &event, NULL));
+    OK(clFlush(w->queue));
+}
+
 static void do_all(struct worker *w, char **script);
 
 static void *on_thread(void *at)
@@ -209,6 +238,12 @@ static void do_all(struct worker *w, char **script)
             do_fork();
         else if (!strncmp(word, "block:", 6))
             block(of);
+        else if (!strcmp(word, "hang"))
+            hang();
+        else if (!strncmp(word, "enqueue:", 8))
+            enqueue(w, atol(of));
+        else if (!strncmp(word, "wrong:", 6))
+            wrong(w, atol(of));
         else if (!strncmp(word, "spin:", 5))
             while (access(of, F_OK) != 0) {
                 launch(w, 8);

@@ -483,6 +483,8 @@ impl Running {
                     let end = reference();
                     self.recording.host.add(end);
                     let Recording { drainer, host, .. } = &mut self.recording;
+                    // Triggers compare the end with calls that are open, so it comes behind all of them.
+                    drainer.discover();
                     drainer.pass(host);
                     drainer.watch().into_iter().for_each(|watch| watch.end(exit, end.monotonic_ns));
                     return Some(exit);

@@ -258,7 +258,9 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         report_os(out, os)?;
     }
     if let Some(NextStep { command, reason }) = next {
-        let why = reason.map_or_else(String::new, |reason| format!("  ({reason})"));
+        let died = matches!(manifest.exit, Some(Exit::Signal(_)));
+        let why = reason.filter(|_| !died).map_or_else(String::new, |reason| format!("  ({reason})"));
+        let command = if died { "postmortem" } else { command };
         writeln!(out, "hetrace: next: hetrace {command} {name}{why}")?;
     }
     Ok(())
@@ -300,13 +302,25 @@ fn report_flight(
         }
     }
     match flight.snapshots.last() {
-        Some(last) if !quiet => writeln!(out, "hetrace: next: hetrace timeline {}", last.path.display()),
+        Some(last) if !quiet => {
+            let command = next(manifest.exit, &last.flight.reason);
+            writeln!(out, "hetrace: next: hetrace {command} {}", last.path.display())
+        }
         Some(_) => Ok(()),
         None => writeln!(
             out,
             "hetrace: flight recording: no snapshot was written; ask for one by `hetrace snapshot` while the program \
              runs, or use --flight-at-end"
         ),
+    }
+}
+
+/// Returns the command that says most of a trace: of a program that did not end by itself, or of a trigger that fired, how
+/// it ends.
+fn next(exit: Option<Exit>, reason: &str) -> &'static str {
+    match (exit, reason) {
+        (Some(Exit::Signal(_)), _) | (_, "trigger") => "postmortem",
+        _ => "timeline",
     }
 }
 

@@ -54,6 +54,8 @@ impl Manifest {
             done.notes.push(format!("{MANIFEST}: {why}: completeness cannot be verified"));
         }
         losses(&manifest.losses, done);
+        let fired = manifest.flight.iter().flat_map(|flight| &flight.fired);
+        done.notes.extend(fired.map(ToString::to_string));
         let is_whole = is_ours && manifest.trimmed.is_empty();
         Self { account: manifest.written.account, is_ours, is_whole }
     }

@@ -446,7 +446,14 @@ impl Last<'_, '_> {
             queues.entry((cause.0, *api, *queue)).or_default().push(line);
         }
         if queues.is_empty() {
-            text.push_str("\nall commands that were enqueued have ended\n");
+            let line = match self.trace.manifest().losses.commands_under_way {
+                0 => "all commands that were enqueued have ended".to_owned(),
+                n => format!(
+                    "{} in flight when the program ended, of calls that are not known",
+                    plural(n, "command")
+                ),
+            };
+            let _ = writeln!(text, "\n{line}");
         }
         let several = self.trace.manifest().processes.len() > 1;
         for ((pid, api, handle), lines) in queues {

@@ -1,6 +1,6 @@
 //! The walk that prints.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -26,7 +26,8 @@ use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
     cause_id, walk_as_recorded,
 };
-use hetrace_trace::text::duration;
+use hetrace_trace::text::{digits, duration};
+use hetrace_trace::trace::Fired;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::watch::Watch;
 
@@ -102,10 +103,11 @@ pub fn print_both(
         first: None,
         now: 0,
         beside: beside.map(Beside::new),
+        fired: fired(trace),
     };
     let walked = walk_as_recorded(trace, &mut printer);
     let walked = match walked {
-        ControlFlow::Continue(summary) => printer.beside_until(None).map_continue(|()| {
+        ControlFlow::Continue(summary) => printer.rest().map_continue(|()| {
             let (damaged, packets) = printer.beside.as_ref().map_or((0, 0), Beside::missing);
             let other = Summary { damaged, lost_packets: packets, ..Summary::default() };
             let mut both = summary;
@@ -181,6 +183,15 @@ struct Printer<'t, 'o> {
     now: u64,
     /// Events of the operating system.
     beside: Option<Beside<'t>>,
+    /// Triggers that fired, by time.
+    fired: VecDeque<&'t Fired>,
+}
+
+/// Triggers that fired in a flight recording, by time.
+fn fired(trace: &Trace) -> VecDeque<&Fired> {
+    let mut fired: Vec<&Fired> = trace.manifest().flight.iter().flat_map(|flight| &flight.fired).collect();
+    fired.sort_by_key(|fired| fired.time_ns);
+    fired.into()
 }
 
 /// What a filter asks for of a command; it has several names.
@@ -469,6 +480,26 @@ impl<'t> Printer<'t, '_> {
         step
     }
 
+    /// Lines for triggers that fired before a time, or for all that are left.
+    fn fired_until(&mut self, time: Option<u64>) -> Step {
+        while let Some(fired) = self.fired.pop_front_if(|fired| time.is_none_or(|time| fired.time_ns < time))
+        {
+            if self.all {
+                self.start = self.line.len();
+                self.face.write(&mut self.line, fired.time_ns);
+                self.line.push_str(&self.style.red(&format!("<{fired}>")));
+                self.end()?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Lines for what is behind the last event.
+    fn rest(&mut self) -> Step {
+        self.beside_until(None)?;
+        self.fired_until(None)
+    }
+
     fn beside_line(&mut self, event: &Next<'_>) -> Step {
         self.met(event.time)?;
         let begin = self.since_first(event.time);
@@ -537,7 +568,8 @@ impl Visitor for Printer<'_, '_> {
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
         self.beside_until(Some(at.time))?;
-        self.met(at.time)
+        self.met(at.time)?;
+        if self.fired.is_empty() { ControlFlow::Continue(()) } else { self.fired_until(Some(at.time)) }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
-use hetrace_format::manifest::{Fired, Flight, Part};
+use hetrace_format::manifest::{Capture, Fired, Flight, Part, Window};
 use hetrace_ring::clock;
 use serde::{Deserialize, Serialize};
 
@@ -358,11 +358,21 @@ impl Recorder {
         manifest.flight = Some(flight.clone());
         if let Some(since) = view.since {
             manifest.trimmed.push(Part { from_ns: i64::try_from(since).ok(), ..Part::default() });
+            // Reports take what was before for what they do not know, not for idle.
+            let window = Window {
+                begin_ns: since,
+                end_ns: manifest.end_ns,
+                opened_by: "time".to_owned(),
+                closed_by: None,
+            };
+            let asked = format!("{} {:?}", Capture::FLIGHT, self.asked.window);
+            manifest.capture = Some(Capture { asked, windows: vec![window], ..Capture::default() });
             manifest.notes.push(
                 "this is a snapshot of a flight recording: the losses in the manifest are those of the whole run"
                     .to_owned(),
             );
         }
+        manifest.notes.extend(flight.fired.iter().map(Fired::to_string));
         if view.short {
             manifest.notes.push(format!(
                 "the snapshot reaches back less far than was asked for: {} bytes of memory were full; use a larger \

@@ -108,7 +108,7 @@ impl Parser<'_> {
     }
 
     fn test(&mut self) -> Result<Test, TriggerError> {
-        let mut subject = vec![self.word("expected a condition, such as `clFinish.duration > 2ms`")?];
+        let mut subject = vec![self.word("expected a condition, such as `FUNCTION.duration > 2ms`")?];
         while self.take(&Token::Dot) {
             subject.push(self.word("expected a name behind the `.`")?);
         }
