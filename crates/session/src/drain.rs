@@ -301,10 +301,7 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
-        if self.limits.threads.is_some() {
-            let threads: HashSet<_> = self.sources.iter().filter_map(Source::thread).collect();
-            self.limits.recorded = u32::try_from(threads.len()).unwrap_or(u32::MAX);
-        }
+        self.limits.count(self.sources.iter().filter_map(Source::thread));
         // Each ring waits for one other at a time; only a broken producer's waits go on for ever.
         for _ in 0..=self.sources.len() {
             for source in &mut self.sources {
