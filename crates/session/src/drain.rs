@@ -261,7 +261,9 @@ impl Drainer {
 
     /// Decides whether a process is recorded.
     fn admit(&mut self, image: usize) {
-        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| !i.refused);
+        // One that has ended makes room, also before its arena is done with.
+        let is_admitted = |i: &Image, arena: &Opened| !i.refused && arena.is_alive(i.pid);
+        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| is_admitted(i, arena));
         let recorded: HashSet<usize> = self.arenas.iter().filter(admitted).map(|arena| arena.image).collect();
         let refused = !self.limits.admits_process(recorded.len());
         self.images.get_mut(image).into_iter().for_each(|image| image.refused = refused);
