@@ -275,7 +275,9 @@ impl Drainer {
 
     /// Decides whether a process is recorded.
     fn admit(&mut self, image: usize) {
-        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| !i.refused);
+        // One that has ended makes room, also before its arena is done with.
+        let is_admitted = |i: &Image, arena: &Opened| !i.refused && arena.is_alive(i.pid);
+        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| is_admitted(i, arena));
         let recorded: HashSet<usize> = self.arenas.iter().filter(admitted).map(|arena| arena.image).collect();
         let refused = !self.limits.admits_process(recorded.len());
         self.images.get_mut(image).into_iter().for_each(|image| image.refused = refused);
@@ -315,10 +317,7 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
-        if self.limits.threads.is_some() {
-            let threads: HashSet<_> = self.sources.iter().filter_map(Source::thread).collect();
-            self.limits.recorded = u32::try_from(threads.len()).unwrap_or(u32::MAX);
-        }
+        self.limits.count(self.sources.iter().filter_map(Source::thread));
         // Each ring waits for one other at a time; only a broken producer's waits go on for ever.
         for _ in 0..=self.sources.len() {
             for source in &mut self.sources {

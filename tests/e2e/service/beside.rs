@@ -69,44 +69,12 @@ fn events_of_the_system_and_telemetry_follow_the_processes_and_pause_with_the_se
 
     let manifest = manifest(&bench, "trace");
     assert_eq!(manifest["os"]["way"], "tracepoints", "{manifest}");
-    let (kernel, windows) = (events(&bench.path("trace/kernel")), windows(&manifest));
+    let windows = windows(&manifest);
+    let [first, second] = windows[..] else { panic!("two windows: {windows:?}") };
+    let kernel = events(&bench.path("trace/kernel"));
     assert_eq!(kernel.len() as u64, manifest["os"]["events"].as_u64().expect("a number"));
-    let [(first, closed), (opened, last)] = windows[..] else { panic!("two windows: {windows:?}") };
-    for pid in [early, late] {
-        let of = |(time, line): &&(u64, String)| {
-            let is_switch = line.contains("sched_switch") && line.contains(&format!("next_tid = {pid},"));
-            is_switch && (first..=closed).contains(time)
-        };
-        assert!(kernel.iter().filter(of).count() > 0, "switches of {pid} before the pause");
-    }
-    let again = |(time, line): &&(u64, String)| {
-        (opened..=last).contains(time)
-            && line.contains("sched_switch")
-            && line.contains(&format!(" {early},"))
-    };
-    assert!(kernel.iter().filter(again).count() > 0, "switches after the pause");
-    // What was in flight when the window closed, and what was opened before it opened again.
-    let paused = kernel.iter().filter(|(_, l)| l.contains("hetrace_recording_paused")).map(|(t, _)| *t).max();
-    let paused = paused.expect("the pause");
-    let begins = kernel.iter().map(|(t, _)| *t).find(|time| *time > paused).expect("events after it");
-    assert!(
-        paused >= closed && begins <= opened && begins - paused > 200_000_000,
-        "{paused} {begins} {windows:?}"
-    );
-    // Telemetry stands still meanwhile.
-    let samples: Vec<u64> = events(&bench.path("trace/hetrace"))
-        .iter()
-        .filter(|(_, line)| line.contains("telemetry:host_memory"))
-        .map(|(time, _)| *time)
-        .collect();
-    let inside = |(from, to): (u64, u64)| samples.iter().filter(|time| (from..=to).contains(time)).count();
-    assert!(
-        inside((first, closed)) > 0 && inside((opened, last + 400_000_000)) > 0,
-        "{samples:?} {windows:?}"
-    );
-    let gaps =
-        samples.windows(2).filter(|two| two[0] <= opened && two[1] >= closed).map(|two| two[1] - two[0]);
-    assert!(gaps.max() >= Some(250_000_000), "{samples:?} {windows:?}");
+    are_of_the_windows(&kernel, [early, late], first, second);
+    stands_still(&events(&bench.path("trace/hetrace")), first, second);
     for command in ["check", "tally", "print"] {
         let text = bench.well(&[command, "trace"]);
         assert!(
@@ -114,6 +82,41 @@ fn events_of_the_system_and_telemetry_follow_the_processes_and_pause_with_the_se
             "{command}: {text}"
         );
     }
+}
+
+/// Whether there are switches of two processes in the first window, of the first process in the second, and nothing in
+/// between.
+fn are_of_the_windows(
+    kernel: &[(u64, String)],
+    pids: [u32; 2],
+    (first, closed): (u64, u64),
+    (opened, last): (u64, u64),
+) {
+    let switches = |pid: u32, from: u64, to: u64| {
+        let is_to =
+            |line: &str| line.contains("sched_switch") && line.contains(&format!("next_tid = {pid},"));
+        kernel.iter().filter(|(time, line)| (from..=to).contains(time) && is_to(line)).count()
+    };
+    assert!(pids.iter().all(|pid| switches(*pid, first, closed) > 0), "switches before the pause");
+    assert!(switches(pids[0], opened, last) > 0, "switches after the pause");
+    // What was in flight when the window closed, and what was opened before it opened again.
+    let paused = kernel.iter().filter(|(_, l)| l.contains("hetrace_recording_paused")).map(|(t, _)| *t).max();
+    let paused = paused.expect("the pause");
+    let begins = kernel.iter().map(|(t, _)| *t).find(|time| *time > paused).expect("events after it");
+    assert!(paused >= closed && begins <= opened, "{paused} {begins}: {closed} {opened}");
+    assert!(begins - paused > 200_000_000, "{paused} to {begins}");
+}
+
+/// Whether there is telemetry in both windows, and none for the most part of what is between them.
+fn stands_still(program: &[(u64, String)], (first, closed): (u64, u64), (opened, last): (u64, u64)) {
+    let is_sample = |line: &str| line.contains("telemetry:host_memory");
+    let samples: Vec<u64> = program.iter().filter(|(_, l)| is_sample(l)).map(|(time, _)| *time).collect();
+    let inside = |from: u64, to: u64| samples.iter().filter(|time| (from..=to).contains(time)).count();
+    // The last sample is made after the end.
+    assert!(inside(first, closed) > 0 && inside(opened, last + 400_000_000) > 0, "{samples:?}");
+    let gaps =
+        samples.windows(2).filter(|two| two[0] <= opened && two[1] >= closed).map(|two| two[1] - two[0]);
+    assert!(gaps.max() >= Some(250_000_000), "{samples:?}: {closed} to {opened}");
 }
 
 #[test]

@@ -38,6 +38,20 @@ impl Drop for Others {
     }
 }
 
+/// Begins a program of a user, dormant.
+fn begin_as(bench: &mut Bench, name: &str) {
+    let mut command = Command::new(program("windows"));
+    let place = bench.path(&format!("place-{name}"));
+    fs::create_dir(&place).expect("a folder");
+    let uid: u32 = name.parse().expect("a number");
+    std::os::unix::fs::chown(&place, Some(uid), Some(uid)).expect("its owner");
+    bench.user = Some(uid);
+    command.args(["launch:6"]).stdout(Stdio::null()).uid(uid).gid(uid).current_dir(&place);
+    command.envs(Platform::Pocl.environment(bench.scratch.path()));
+    command.env("HOME", &place).env("POCL_CACHE_DIR", place.join("cache")).envs(bench.variables(&[]));
+    bench.begin(&mut command);
+}
+
 #[test]
 fn root_begins_and_ends_sessions_of_users_each_in_a_folder_of_its_own() {
     if user() != 0 {
@@ -52,18 +66,7 @@ fn root_begins_and_ends_sessions_of_users_each_in_a_folder_of_its_own() {
     assert!(!bench.path("early").exists(), "nothing is left of it");
     let mut others = Others::begin(&bench, [a, b]);
     bench.well(&["start", "--user", &both, "-o", "all", "-m", "minimal"]);
-    for name in &named {
-        let mut command = Command::new(program("windows"));
-        let place = bench.path(&format!("place-{name}"));
-        fs::create_dir(&place).expect("a folder");
-        let uid: u32 = name.parse().expect("a number");
-        std::os::unix::fs::chown(&place, Some(uid), Some(uid)).expect("its owner");
-        bench.user = Some(uid);
-        command.args(["launch:6"]).stdout(Stdio::null()).uid(uid).gid(uid).current_dir(&place);
-        command.envs(Platform::Pocl.environment(bench.scratch.path()));
-        command.env("HOME", &place).env("POCL_CACHE_DIR", place.join("cache")).envs(bench.variables(&[]));
-        bench.begin(&mut command);
-    }
+    named.iter().for_each(|name| begin_as(&mut bench, name));
     bench.user = None;
     bench.ended();
     let status = bench.status();

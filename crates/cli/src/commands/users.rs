@@ -361,7 +361,7 @@ fn remaining(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
             if name == text {
                 arguments.next();
             }
-        } else if text != "--all-users" && !(text.starts_with("-o") && !text.starts_with("--")) {
+        } else if text != "--all-users" && !text.starts_with("-o") {
             kept.push(argument);
         }
     }

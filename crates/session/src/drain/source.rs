@@ -9,7 +9,7 @@ use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
 use super::image::Image;
-use super::limits::Limits;
+use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_unknown, word};
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
@@ -133,10 +133,15 @@ impl Source {
         self.refused.0 || self.refused.1
     }
 
+    /// Returns the thread that had the ring last, if it is recorded.
+    fn last_thread(&self) -> Option<Thread> {
+        (self.tid != 0 && !self.is_refused()).then_some((self.image, self.tid))
+    }
+
     /// Returns the thread that has the ring, if it is recorded.
-    pub fn thread(&self) -> Option<(usize, u32)> {
+    pub fn thread(&self) -> Option<Thread> {
         let ended = matches!(self.ring.header().state.get(), state::FREE | state::ENDED);
-        (self.tid != 0 && !ended && !self.is_refused()).then_some((self.image, self.tid))
+        self.last_thread().filter(|_| !ended)
     }
 
     /// Goes on with a thread that was beyond a limit, or was not.
@@ -329,8 +334,9 @@ impl Source {
         };
         self.note_losses((thread.lost, thread.lost_calls), sinks.apis);
         self.note_dropped(sinks.apis);
-        if thread.follows == 0 {
-            self.refused.1 = !self.refused.0 && !sinks.limits.admits_thread();
+        if thread.follows == 0 && !self.refused.0 {
+            let before = self.last_thread();
+            self.refused.1 = !sinks.limits.admits_thread(before, (self.image, thread.tid));
         }
         self.awaits = thread.follows.checked_sub(1);
         self.tid = thread.tid;

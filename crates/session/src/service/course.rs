@@ -84,6 +84,15 @@ impl std::fmt::Debug for Course {
     }
 }
 
+/// Refuses what makes no sense.
+fn check(asked: &Start, libraries: &[Found]) -> Result<(), String> {
+    asked.whom.check()?;
+    match asked.apis.iter().find(|api| !libraries.iter().any(|l| l.api == **api)) {
+        Some(api) => Err(format!("unknown API `{api}`")),
+        None => Ok(()),
+    }
+}
+
 /// Returns what is recorded as a run would say it.
 fn options(asked: &Start) -> RunOptions {
     let place = if asked.numbered { Place::Numbered } else { Place::Named };
@@ -122,10 +131,7 @@ impl Course {
         limits: Limits,
         asked: &Start,
     ) -> Result<Self, String> {
-        asked.whom.check()?;
-        if let Some(api) = asked.apis.iter().find(|api| !libraries.iter().any(|l| l.api == **api)) {
-            return Err(format!("unknown API `{api}`"));
-        }
+        check(asked, libraries)?;
         let options = options(asked);
         let started = reference();
         let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.contains(&l.api);
@@ -152,7 +158,7 @@ impl Course {
         skip(session, &names, started);
         beside.start(session, &asked.whom);
         let report = manifest.capture.clone().unwrap_or_default();
-        let mut recording = Recording {
+        let recording = Recording {
             drainer: Drainer::new(session, folder.clone(), names)
                 .dividing(settings::overhead_ppm(&options))
                 .within(limits.most())
@@ -164,24 +170,10 @@ impl Course {
             windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
         };
         let flight = recorder(&options, store.zip(first), &folder, session, started);
-        recording.drainer.discover();
         fresh.keep();
-        let mut course = Course {
-            recording,
-            folder,
-            fresh,
-            manifest,
-            limits,
-            limit: None,
-            beside,
-            flight,
-            session: session.to_owned(),
-            resumed: false,
-            rings: 0,
-            nap: NAP,
-            ticked: Instant::now(),
-            answered: Instant::now(),
-        };
+        let parts = (folder, fresh, manifest);
+        let mut course = Course { beside, flight, ..Self::of(recording, parts, limits, session) };
+        course.recording.drainer.discover();
         course.recording.begin(control, &course.folder, &mut course.manifest);
         // The session before may have had a limit.
         control.renew_budget(session, || course.recording.drainer.memory());
@@ -233,7 +225,21 @@ impl Course {
         let looked: Looked = Ticket::resume(session);
         let measuring = Measuring::default();
         let recording = Recording { drainer, host, contents, looked, measuring, windows };
-        let mut course = Course {
+        let parts = (folder, fresh, manifest);
+        let mut course = Course { resumed: true, ..Self::of(recording, parts, limits, session) };
+        course.recording.begin(control, &course.folder, &mut course.manifest);
+        control.renumber();
+        Ok(course)
+    }
+
+    /// One that records calls, and begins now.
+    fn of(
+        recording: Recording,
+        (folder, fresh, manifest): (TraceFolder, Fresh, Manifest),
+        limits: Limits,
+        session: &Path,
+    ) -> Self {
+        Course {
             recording,
             folder,
             fresh,
@@ -243,15 +249,12 @@ impl Course {
             beside: Beside::default(),
             flight: None,
             session: session.to_owned(),
-            resumed: true,
+            resumed: false,
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
             answered: Instant::now(),
-        };
-        course.recording.begin(control, &course.folder, &mut course.manifest);
-        control.renumber();
-        Ok(course)
+        }
     }
 
     /// Folder of the trace; of a flight recording that of its first snapshot.
