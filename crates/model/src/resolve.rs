@@ -508,4 +508,18 @@ mod tests {
         assert_eq!(split_ctype("toy_uint"), ("toy_uint", 0));
         assert_eq!(split_ctype("void *const *"), ("void", 2));
     }
+
+    #[test]
+    fn tables_of_numbers_become_choices() {
+        let known = |table: &str| {
+            format!(
+                "params.out = \"out value\"\n[numbers.size]\n{table}\n[memory]\ntoyGet = {{ bytes = \"size(n) * size(n, 3)\" }}"
+            )
+        };
+        assert_eq!(problems("", &known("NOBODY = 1")), "size: no value `NOBODY`");
+        let (extracted, semantics) = inputs("", &known("OK = 4"));
+        let model = resolve(&extracted, &semantics).unwrap();
+        let memory = model.functions[0].memory.as_ref().unwrap();
+        assert_eq!(memory.bytes.as_ref().unwrap().to_string(), "choose(n, 0, 4) * choose(n, 0, 4, 3)");
+    }
 }

@@ -77,9 +77,12 @@ pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     }
     let context = contexts.iter().position(|context| *context == known.context).unwrap_or(contexts.len()) + 1;
     let word = queue_word(trace, &known.api);
-    let of = format!("{word} {number} of context {context}");
-    let name = called.map_or_else(|| of.clone(), |called| format!("{called:?}, {of}"));
-    format!("{name} ({:#x})", known.handle)
+    let called = called.map_or_else(String::new, |called| format!(" {called:?}"));
+    let priority = match known.priority {
+        0 => String::new(),
+        priority => format!(", priority {priority}"),
+    };
+    format!("{word} {number} of context {context}{called} ({:#x}){priority}", known.handle)
 }
 
 /// Returns what is to be said beside the handle of a default queue, which default queues of other contexts and

@@ -147,15 +147,15 @@ fn a_part_is_whole_by_itself() {
     has("track [process 1 app]");
     has("counter [device memory] of Toy GPU");
     // The kernel and the call that waits for it go on, and the arrow between them is there.
-    has("610 > [queue 0x10] kernel:kernel (flow 1) continued, ns since it began=110");
+    has("610 > [queue 1 of context 1 (0x10)] kernel:kernel (flow 1) continued, ns since it began=110");
     has("610 > [thread 1/1 app] opencl:clFinish continued, ns since it began=190");
     has("1000 ! [thread 1/1 app] opencl:command done (flow 1 ends)");
     has("610 = [device memory] 4096");
     has("1100 = [device memory] 0");
-    has("610 = [queue 0x10: commands in flight] 1");
-    has("900 = [queue 0x10: commands in flight] 0");
+    has("610 = [queue 1 of context 1 (0x10): commands in flight] 1");
+    has("900 = [queue 1 of context 1 (0x10): commands in flight] 0");
     let first = perfetto::read(&files[0]);
-    assert!(first.contains("610 < [queue 0x10] goes on=in the next part"), "{first}");
+    assert!(first.contains("610 < [queue 1 of context 1 (0x10)] goes on=in the next part"), "{first}");
     assert!(first.contains("110 = [device memory] 4096"), "{first}");
 }
 
