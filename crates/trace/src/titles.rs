@@ -67,9 +67,8 @@ pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     };
     let same = |other: &&Queue| other.pid == known.pid && other.api == known.api;
     let (mut contexts, mut number) = (Vec::new(), 1);
-    let mut queues = trace.names().queues();
-    queues.sort_by_key(|queue| queue.id);
-    for other in queues.into_iter().filter(same).take_while(|other| other.id != known.id) {
+    // By number, in which they were made.
+    for other in trace.names().queues().into_iter().filter(same).take_while(|other| other.id != known.id) {
         if !contexts.contains(&other.context) {
             contexts.push(other.context);
         }

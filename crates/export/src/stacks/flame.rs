@@ -19,6 +19,9 @@ const NARROWEST: f64 = 0.02;
 /// Width of a letter of 12 pixels, about.
 const LETTER: f64 = 7.3;
 
+/// Letters of the title, beside which search and zoom have their places.
+const TITLE: usize = 60;
+
 /// Search and zoom.
 const SCRIPT: &str = include_str!("flame.js");
 
@@ -48,7 +51,7 @@ pub(super) fn draw(paths: &Paths, title: &str, weight: Weight, out: &mut dyn Wri
          <text id=\"reset\" x=\"900\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
          <text id=\"search\" x=\"1000\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
          <text id=\"found\" x=\"1060\" y=\"20\"></text>",
-        escaped(title),
+        cut(title, TITLE),
         amount(all, weight)
     );
     // Where the next box of each depth begins: the first one inside where the one around does.
@@ -122,10 +125,14 @@ fn fit(name: &str, letters: usize) -> String {
         Some((_, bare)) if name.chars().count() > letters && !bare.starts_with(' ') => bare,
         _ => name,
     };
-    if name.chars().count() <= letters {
-        return escaped(name);
+    cut(name, letters)
+}
+
+fn cut(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return escaped(text);
     }
-    let kept: String = name.chars().take(letters.saturating_sub(1)).collect();
+    let kept: String = text.chars().take(letters.saturating_sub(1)).collect();
     escaped(&kept) + "…"
 }
 
