@@ -140,7 +140,7 @@ fn a_part_is_whole_by_itself() {
         1110 1.1 < clReleaseMemObject result=0";
     let script: String = script.lines().map(|line| line.trim_start().to_owned() + "\n").collect();
     let trace = common::build(&script);
-    let (drawn, files) = draw(&trace, &Options { part_slices: 7, ..Options::default() });
+    let (drawn, files) = draw(&trace, &Options { part_slices: 6, ..Options::default() });
     assert_eq!(drawn.parts.len(), 2);
     let text = perfetto::read(&files[1]);
     let has = |line: &str| assert!(text.lines().any(|l| l.starts_with(line)), "{line}\n{text}");
